@@ -1,0 +1,32 @@
+"""Optimal experimental designs under several budgets, each with a certificate.
+
+>>> import numpy as np, optdesign as od
+>>> candidates = np.random.default_rng(0).normal(size=(100, 3))
+>>> r = od.solve(od.DesignProblem(candidates), tol=1e-9)
+>>> r.converged, r.gap <= 1e-9 * r.rank
+(True, True)
+"""
+
+from optdesign import linalg, reference
+from optdesign.certificate import Certificate, certify
+from optdesign.problem import DesignProblem
+from optdesign.result import DesignResult, History, Status
+from optdesign.solve import METHODS, solve
+from optdesign.verification import Verification, verify
+
+__all__ = [
+    "METHODS",
+    "Certificate",
+    "DesignProblem",
+    "DesignResult",
+    "History",
+    "Status",
+    "Verification",
+    "certify",
+    "linalg",
+    "reference",
+    "solve",
+    "verify",
+]
+
+__version__ = "0.1.0"

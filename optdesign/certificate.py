@@ -1,0 +1,140 @@
+"""The proof that comes with every answer.
+
+For weights w >= 0 whose blocks have full rank, with variances g_n = x_n' U_b^+ x_n, the trace identity
+sum_n w_n g_n = D and the concavity of F(w) = sum_b log Det U_b give, for the optimum w*,
+
+    F(w*) - F(w) <= sum_n g_n (w*_n - w_n) <= sum_i f_i max_{n in i} g_n - D = G(w) - D =: gap,
+
+so the D-efficiency exp((F(w) - F(w*)) / D) is at least exp(-gap / D). The gap is zero exactly at the
+optimum (Lemma "Generalized version" of the paper's appendix). Only the weights are needed, so a
+certificate can be given for a design of any origin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optdesign._kernel import kernel
+from optdesign.information import SINGULAR_RTOL, accumulate, factorise, variances
+from optdesign.problem import DesignProblem
+
+FEASIBILITY_RTOL = 1e-6
+"""Weights may miss a group's budget, or be negative, by this fraction of the budget (and no more)."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What the weights prove; see the module's docstring."""
+
+    gap: float
+    """G - D: bounds how far log Det is from its maximum. Infinite if the weights lose rank."""
+    relative_gap: float
+    """gap / rank."""
+    efficiency: float
+    """Lower bound exp(-gap / rank) on the D-efficiency, between 0 and 1."""
+    g_value: float
+    """G, the sum over groups of budget times largest variance."""
+    log_det: float
+    """F, the sum over blocks of the log pseudo-determinant of the information."""
+    rank: int
+    """D, the sum over blocks of the rank of their candidates."""
+    variances: np.ndarray = field(repr=False)
+    """g_n for every candidate."""
+
+
+def certify(problem: DesignProblem, weights: ArrayLike) -> Certificate:
+    """Certify any weights of a problem, wherever they come from.
+
+    Weights must be finite, non-negative and sum to each group's budget, up to ``FEASIBILITY_RTOL``.
+    If their support does not span every block the gap is infinite and the efficiency zero.
+
+    >>> import optdesign as od
+    >>> p = od.DesignProblem([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]])
+    >>> od.certify(p, [0.5, 0.5, 0.0]).gap
+    0.0
+    """
+    w = _feasible(problem, weights)
+    width = problem.span.maps.shape[2]
+    information = np.zeros((problem.n_blocks, width, width))
+    for rows in problem.chunks():
+        t = problem.coordinates(rows)
+        accumulate(t, problem.blocks[rows], problem.ranks, w[rows], information)
+    factor = np.zeros_like(information)
+    log_det, full = factorise(information, problem.ranks, factor)
+    g = np.empty(problem.n_candidates)
+    for rows in problem.chunks():
+        variances(problem.coordinates(rows), problem.blocks[rows], problem.ranks, factor, g[rows])
+    for b in np.flatnonzero(~full):
+        _singular_variances(problem, int(b), information[b], g)
+    largest = np.zeros(problem.n_groups)
+    _group_max(problem.groups, g, largest)
+    g_value = float(problem.budgets @ largest)
+    rank = problem.rank
+    gap = max(0.0, g_value - rank)
+    return Certificate(
+        gap=gap,
+        relative_gap=gap / rank,
+        efficiency=float(np.exp(-gap / rank)),
+        g_value=g_value,
+        log_det=float(log_det) + problem.log_volume,
+        rank=rank,
+        variances=g,
+    )
+
+
+def _feasible(problem: DesignProblem, weights: ArrayLike) -> np.ndarray:
+    """Check weights; return them as float64 with negligible negatives set to zero."""
+    w = np.asarray(weights, dtype=np.float64)
+    if w.shape != (problem.n_candidates,):
+        raise ValueError(
+            f"weights must have one entry per candidate, shape ({problem.n_candidates},); got {w.shape}. "
+            "Pass them in the order of the candidates."
+        )
+    bad = np.flatnonzero(~np.isfinite(w))
+    if len(bad):
+        raise ValueError(
+            f"weights must be finite; weights[{bad[0]}] = {w[bad[0]]}. Replace it by 0."
+        )
+    slack = FEASIBILITY_RTOL * problem.budgets
+    low = np.flatnonzero(w < 0)
+    if len(low) and np.any(w[low] < -slack[problem.groups[low]]):
+        at = low[np.argmin(w[low] / problem.budgets[problem.groups[low]])]
+        raise ValueError(
+            f"weights must not be negative; weights[{at}] = {w[at]:g}. Clip it and rescale its group."
+        )
+    if len(low):
+        w = np.maximum(w, 0.0)
+    total = np.bincount(problem.groups, weights=w, minlength=problem.n_groups)
+    off = np.flatnonzero(np.abs(total - problem.budgets) > slack)
+    if len(off):
+        i = int(off[0])
+        raise ValueError(
+            f"weights must sum to the budget of each group; group {i} sums to {total[i]:g}, its budget is "
+            f"{problem.budgets[i]:g}. Rescale its weights, or build the problem with that budget."
+        )
+    return np.ascontiguousarray(w)
+
+
+def _singular_variances(
+    problem: DesignProblem, b: int, information: np.ndarray, g: np.ndarray
+) -> None:
+    """Variances of a block whose weights lose rank: infinite outside their range. Overwrites g."""
+    rank = problem.ranks[b]
+    rows = np.flatnonzero(problem.blocks == b)
+    t = problem.coordinates(rows)[:, :rank]
+    values, vectors = np.linalg.eigh(information[:rank, :rank], UPLO="L")
+    keep = values > SINGULAR_RTOL * rank * max(values[-1], 0.0)
+    inside = t @ vectors[:, keep]
+    outside = np.linalg.norm(t @ vectors[:, ~keep], axis=1)
+    lost = outside > np.sqrt(SINGULAR_RTOL) * np.linalg.norm(t, axis=1)
+    g[rows] = np.where(lost, np.inf, np.sum(inside**2 / values[keep], axis=1))
+
+
+@kernel
+def _group_max(groups, values, out):
+    """Raise out[i] to the largest value in group i. Overwrites out."""
+    for n in range(len(groups)):
+        out[groups[n]] = max(out[groups[n]], values[n])

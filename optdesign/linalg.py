@@ -1,0 +1,125 @@
+"""Pseudo-determinants and pseudo-inverses of symmetric positive semi-definite matrices.
+
+The pseudo-determinant of degree s of an n x n matrix is  Det_s(A) = lim det(A + eps I) / eps^(n - s)  as
+eps -> 0: the product of the non-zero eigenvalues if s = rank(A), zero if s > rank(A), infinite if
+s < rank(A). Solvers work in the range of each block (:mod:`optdesign.span`) and need none of this; the
+functions are here for checking them, and for users whose matrices come without such a basis.
+
+Eigenvalues of magnitude at most ``rtol`` times the largest count as zero; the default is n times the
+machine epsilon.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+def eigen_range(a: ArrayLike, rtol: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Non-zero eigenvalues of a symmetric matrix, and orthonormal eigenvectors as columns.
+
+    >>> values, vectors = eigen_range([[2.0, 0.0], [0.0, 0.0]])
+    >>> values.tolist(), vectors.shape
+    ([2.0], (2, 1))
+    """
+    matrix = np.asarray(a, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(
+            f"a must be a square matrix; got shape {matrix.shape}. Pass X' W X, not X."
+        )
+    if not np.all(np.isfinite(matrix)):
+        raise ValueError("a must be finite; it has NaN or infinite entries. Clean the data first.")
+    size = np.abs(matrix).max(initial=0.0)
+    if np.abs(matrix - matrix.T).max(initial=0.0) > 1e-8 * size:
+        raise ValueError("a must be symmetric; a differs from its transpose. Pass (a + a.T) / 2.")
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    tolerance = len(matrix) * np.finfo(float).eps if rtol is None else rtol
+    keep = np.abs(values) > tolerance * np.abs(values).max(initial=0.0)
+    return values[keep], vectors[:, keep]
+
+
+def range_basis(a: ArrayLike, rtol: float | None = None) -> np.ndarray:
+    """Orthonormal basis of the column space of any matrix, shape (n, rank).
+
+    Singular values of at most ``rtol`` times the largest count as zero; the default is the larger
+    dimension times the machine epsilon.
+
+    >>> range_basis([[3.0, 6.0], [0.0, 0.0]]).shape
+    (2, 1)
+    """
+    matrix = np.asarray(a, dtype=np.float64)
+    u, s, _ = np.linalg.svd(matrix, full_matrices=False)
+    tolerance = max(matrix.shape) * np.finfo(float).eps if rtol is None else rtol
+    return u[:, s > tolerance * s.max(initial=0.0)]
+
+
+def pseudo_det(a: ArrayLike, degree: int | None = None, *, rtol: float | None = None) -> float:
+    """Pseudo-determinant of a given degree, by default the rank.
+
+    >>> a = [[2.0, 0.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.0, 0.0]]
+    >>> round(pseudo_det(a), 12), pseudo_det(a, 3), pseudo_det(a, 1)
+    (6.0, 0.0, inf)
+    """
+    values, _ = eigen_range(a, rtol)
+    n = len(np.asarray(a))
+    if degree is not None and not 0 <= degree <= n:
+        raise ValueError(
+            f"degree must lie between 0 and {n}; got {degree}. Leave it out for the rank."
+        )
+    if degree is None or degree == len(values):
+        return float(np.prod(values))
+    return 0.0 if degree > len(values) else float(np.inf)
+
+
+def log_pseudo_det(a: ArrayLike, *, rtol: float | None = None) -> float:
+    """Logarithm of the pseudo-determinant; it neither overflows nor underflows.
+
+    >>> round(log_pseudo_det(np.diag([1e-300, 1e-300, 0.0])) / np.log(10), 6)
+    -600.0
+    """
+    values, _ = eigen_range(a, rtol)
+    if np.any(values < 0):
+        raise ValueError(
+            f"a must be positive semi-definite; it has the eigenvalue {values.min():g}. "
+            "If that is rounding, raise rtol."
+        )
+    return float(np.sum(np.log(values)))
+
+
+def pseudo_inverse(a: ArrayLike, *, rtol: float | None = None) -> np.ndarray:
+    """Moore-Penrose inverse of a symmetric matrix.
+
+    >>> pseudo_inverse([[4.0, 0.0], [0.0, 0.0]]).tolist()
+    [[0.25, 0.0], [0.0, 0.0]]
+    """
+    values, vectors = eigen_range(a, rtol)
+    return (vectors / values) @ vectors.T
+
+
+def rank_one_update(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> np.ndarray:
+    """Pseudo-inverse of A + scale u u' from that of A, for u in the range of A (Lemma "low_rank_update").
+
+    The range must stay the same, so ``det_ratio(a_pinv, u, scale)`` must be positive.
+
+    >>> rank_one_update(np.eye(2), [1.0, 0.0], 1.0).tolist()
+    [[0.5, 0.0], [0.0, 1.0]]
+    """
+    inverse = np.asarray(a_pinv, dtype=np.float64)
+    ratio = det_ratio(inverse, u, scale)
+    if not ratio > 0:
+        raise ValueError(
+            f"the update must preserve the range; 1 + scale u' A^+ u = {ratio:g} is not positive. "
+            "Take less weight away from u."
+        )
+    v = inverse @ np.asarray(u, dtype=np.float64)
+    return inverse - (scale / ratio) * np.outer(v, v)
+
+
+def det_ratio(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> float:
+    """Det(A + scale u u') / Det(A) = 1 + scale u' A^+ u, for u in the range of A.
+
+    >>> det_ratio(np.eye(2), [2.0, 0.0], 0.25)
+    2.0
+    """
+    vector = np.asarray(u, dtype=np.float64)
+    return float(1.0 + scale * (vector @ np.asarray(a_pinv, dtype=np.float64) @ vector))

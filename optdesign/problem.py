@@ -1,0 +1,375 @@
+"""The one problem of this package.
+
+Given candidates x_n, each in a group i(n) with budget f_i and in a block b(n),
+
+    maximise   sum_b log Det( sum_{n in b} w_n x_n x_n' )          (Det: pseudo-determinant)
+    subject to sum_{n in i} w_n = f_i  for every group i,  w >= 0,
+
+where every block keeps the rank of its candidates. Classical D-optimality is one group and one block;
+a stratified design is several groups and one block; the multi-client design of Fed-PE has one block
+per arm (disjoint parameters) or a single one (shared parameters).
+
+>>> import numpy as np, optdesign as od
+>>> p = od.DesignProblem(np.eye(3))
+>>> p.n_candidates, p.n_groups, p.n_blocks, p.rank
+(3, 1, 1, 3)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optdesign.span import CHUNK, Span, coordinates, find_span, scan
+
+COPY_LIMIT = 1 << 26
+"""Input arrays up to this many bytes are copied; larger ones are kept by reference if their type fits."""
+
+LABEL_SLACK = 1000
+"""Labels may leave gaps up to here, or up to ten times the number of candidates."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DesignProblem:
+    """Candidates with their groups, blocks and budgets. Frozen, and validated once, here.
+
+    Parameters
+    ----------
+    candidates : (N, d) array
+        One candidate a row; integers, float32, lists and any memory order are fine, and so are zero
+        vectors (they inform nothing). Float64 arrays and memory maps above 64 MiB are not copied: leave
+        them unchanged while the problem lives.
+    groups : (N,) integers, optional
+        Group of every candidate, 0 .. n_groups - 1, each with at least one candidate. Default: one group.
+    blocks : (N,) integers, optional
+        Block of every candidate. A block without candidates has rank 0. Default: one block.
+    budgets : (n_groups,) array or a scalar for all, optional
+        What the weights of each group sum to. Default: 1.
+
+    Examples
+    --------
+    >>> x = [[1.0, -1.0], [1.0, 0.0], [1.0, 1.0]]
+    >>> DesignProblem(x, groups=[0, 0, 1], budgets=[2, 1])
+    DesignProblem(3 candidates x 2, 2 groups, 1 block, rank 2)
+    """
+
+    candidates: np.ndarray
+    groups: np.ndarray
+    blocks: np.ndarray
+    budgets: np.ndarray
+    n_blocks: int
+    span: Span = field(repr=False)
+    _grid: tuple[int, int, np.ndarray | None] | None = None
+
+    def __init__(
+        self,
+        candidates: ArrayLike,
+        groups: ArrayLike | None = None,
+        blocks: ArrayLike | None = None,
+        budgets: ArrayLike | None = None,
+        *,
+        _n_blocks: int = 0,
+        _grid: tuple[int, int, np.ndarray | None] | None = None,
+    ) -> None:
+        x = _matrix(candidates)
+        n = len(x)
+        group = _labels(groups, n, "groups")
+        block = _labels(blocks, n, "blocks")
+        budget = _budgets(budgets, group)
+        _check_groups(group, budget)
+        n_blocks = max(_n_blocks, int(block.max()) + 1)
+        peaks, bad = scan(x, block, n_blocks)
+        if bad >= 0:
+            raise ValueError(
+                f"candidates must be finite; candidates[{bad}] = {x[bad].tolist()}. "
+                "Drop the row or fill in its missing entries."
+            )
+        if not peaks.value.any():
+            raise ValueError(
+                f"candidates must have at least one non-zero row; all {n} rows are zero. "
+                "There is nothing to inform: check the feature columns."
+            )
+        span = find_span(x, block, np.sqrt(budget), group, peaks)
+        values: dict[str, Any] = {
+            "candidates": x, "groups": group, "blocks": block, "budgets": budget,
+            "n_blocks": n_blocks, "span": span, "_grid": _grid,
+        }  # fmt: skip
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def disjoint(
+        cls, features: ArrayLike, active: ArrayLike | None = None, budgets: ArrayLike | None = None
+    ) -> DesignProblem:
+        """Clients are groups, arms are blocks: each arm has a parameter vector of its own.
+
+        ``features`` is (M, K, d) for M clients and K arms; ``active`` (M, K), all by default, says which
+        arms each client may still pull.
+
+        >>> DesignProblem.disjoint(np.ones((4, 2, 3)))
+        DesignProblem(8 candidates x 3, 4 groups, 2 blocks, rank 2)
+        """
+        return cls._from_grid(features, active, budgets, shared=False)
+
+    @classmethod
+    def shared(
+        cls, features: ArrayLike, active: ArrayLike | None = None, budgets: ArrayLike | None = None
+    ) -> DesignProblem:
+        """Clients are groups, and all arms inform one parameter vector: a single block.
+
+        >>> DesignProblem.shared(np.ones((4, 2, 3)))
+        DesignProblem(8 candidates x 3, 4 groups, 1 block, rank 1)
+        """
+        return cls._from_grid(features, active, budgets, shared=True)
+
+    @classmethod
+    def _from_grid(
+        cls,
+        features: ArrayLike,
+        active: ArrayLike | None,
+        budgets: ArrayLike | None,
+        *,
+        shared: bool,
+    ) -> DesignProblem:
+        x = np.asarray(features)
+        if x.ndim != 3 or 0 in x.shape:
+            raise ValueError(
+                f"features must have shape (clients, arms, dim), none of them 0; got {x.shape}. "
+                "Stack one (arms, dim) array per client."
+            )
+        m, k, d = x.shape
+        flat: np.ndarray | None = None
+        if active is None:
+            x = x.reshape(m * k, d)
+            group, arm = np.repeat(np.arange(m), k), np.tile(np.arange(k), m)
+        else:
+            mask = np.asarray(active)
+            if mask.shape != (m, k) or mask.dtype != bool:
+                raise ValueError(
+                    f"active must be a boolean array of shape {(m, k)}; got {mask.dtype} of shape "
+                    f"{mask.shape}. Pass active.astype(bool) with one row per client."
+                )
+            idle = np.flatnonzero(~mask.any(axis=1))
+            if len(idle):
+                raise ValueError(
+                    f"active must leave every client an arm; client {idle[0]} has none. "
+                    "Drop the client or keep one of its arms."
+                )
+            flat = np.flatnonzero(mask)
+            group, arm = np.divmod(flat, k)
+            x = x.reshape(m * k, d)[flat]
+        block = None if shared else arm
+        return cls(x, group, block, budgets, _n_blocks=1 if shared else k, _grid=(m, k, flat))
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of candidates."""
+        return len(self.candidates)
+
+    @property
+    def dim(self) -> int:
+        """Length of a candidate."""
+        return self.candidates.shape[1]
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return len(self.budgets)
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """Rank of every block."""
+        return self.span.ranks
+
+    @property
+    def rank(self) -> int:
+        """D, the sum of the ranks of the blocks."""
+        return int(self.span.ranks.sum())
+
+    @cached_property
+    def log_volume(self) -> float:
+        """What turns log det in the coordinates of :mod:`optdesign.span` into log Det of the candidates.
+
+        With P the pivot rows of a block, x = t P, so Det(U) = det(sum w t t') det(P P').
+        """
+        total = 0.0
+        for pivots, rank in zip(self.span.pivots, self.ranks, strict=True):
+            # QR of rows scaled to unit norm: no entry of P P' is ever squared out of range.
+            p = np.asarray(self.candidates[pivots[:rank]], dtype=float)
+            scale = np.sqrt(self.budgets[self.groups[pivots[:rank]]])
+            size = np.abs(p).max(axis=1, initial=0.0)
+            r = np.linalg.qr((p / size[:, None]).T, mode="r")
+            total += 2 * float(np.sum(np.log(np.abs(np.diag(r)))) + np.sum(np.log(size * scale)))
+        return total
+
+    @property
+    def rank_note(self) -> str:
+        """A sentence naming the blocks whose rank decision was close, or an empty string."""
+        close = self.span.close_blocks
+        if not len(close):
+            return ""
+        b = int(close[0])
+        rejected, accepted = self.span.margin[b]
+        return (
+            f"The rank of {len(close)} block(s) is a close decision; block {b} has rank {self.ranks[b]}, "
+            f"with relative residuals {accepted:.1e} accepted and {rejected:.1e} rejected."
+        )
+
+    def coordinates(self, rows: slice | np.ndarray) -> np.ndarray:
+        """Coordinates of some candidates in the basis of their blocks, shape (rows, largest rank)."""
+        return coordinates(
+            read_only(self.candidates[rows]), read_only(self.blocks[rows]), self.span.maps
+        )
+
+    def chunks(self) -> Iterator[slice]:
+        """Slices that cover the candidates, small enough to work on in cache-sized copies."""
+        for start in range(0, self.n_candidates, CHUNK):
+            yield slice(start, min(start + CHUNK, self.n_candidates))
+
+    def uniform(self) -> np.ndarray:
+        """The weights that share each group's budget equally."""
+        return (self.budgets / np.bincount(self.groups, minlength=self.n_groups))[self.groups]
+
+    def to_grid(self, values: np.ndarray) -> np.ndarray:
+        """Lay one value per candidate out as (clients, arms), zero where inactive."""
+        if self._grid is None:
+            raise ValueError(
+                "only problems made by DesignProblem.disjoint or .shared have clients and arms. "
+                "Index by groups and blocks instead."
+            )
+        m, k, flat = self._grid
+        if flat is None:
+            return values.reshape(m, k).copy()
+        grid = np.zeros(m * k)
+        grid[flat] = values
+        return grid.reshape(m, k)
+
+    def __repr__(self) -> str:
+        def count(n: int, word: str) -> str:
+            return f"{n} {word}" + ("" if n == 1 else "s")
+
+        return (
+            f"DesignProblem({count(self.n_candidates, 'candidate')} x {self.dim}, "
+            f"{count(self.n_groups, 'group')}, {count(self.n_blocks, 'block')}, rank {self.rank})"
+        )
+
+
+def _frozen(array: np.ndarray, source: object) -> np.ndarray:
+    """A read-only C-ordered array that later changes of a small source do not reach."""
+    out = np.ascontiguousarray(array)
+    if np.may_share_memory(out, np.asarray(source)) and out.nbytes <= COPY_LIMIT:
+        out = out.copy()
+    return read_only(out)
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A read-only view. Kernels are compiled once, for this kind of input."""
+    out = array.view(np.ndarray)
+    out.flags.writeable = False
+    return out
+
+
+def _matrix(candidates: ArrayLike) -> np.ndarray:
+    source = (
+        candidates if isinstance(candidates, np.ndarray) else _as_array(candidates, "candidates")
+    )
+    if source.ndim != 2 or 0 in source.shape:
+        raise ValueError(
+            f"candidates must have shape (N, d), neither of them 0; got {source.shape}. "
+            "Put one candidate a row; a single feature is a column: x[:, None]."
+        )
+    if source.dtype.kind not in "buif":
+        raise ValueError(
+            f"candidates must be real numbers; got dtype {source.dtype}. Convert the columns first."
+        )
+    if isinstance(source, np.memmap) and source.dtype == np.float32:
+        return _frozen(source, source)
+    return _frozen(np.asarray(source, dtype=np.float64), source)
+
+
+def _as_array(values: ArrayLike, name: str) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ValueError(
+            f"{name} must be a rectangular array; its rows differ in length. Pad or drop the short rows."
+        ) from None
+
+
+def _labels(labels: ArrayLike | None, n: int, name: str) -> np.ndarray:
+    if labels is None:
+        return _frozen(np.zeros(n, np.int64), None)
+    array = _as_array(labels, name)
+    if array.shape != (n,):
+        raise ValueError(
+            f"{name} must have one label per candidate, shape ({n},); got {array.shape}. "
+            "Label every row of candidates."
+        )
+    if array.dtype.kind not in "buif":
+        raise ValueError(
+            f"{name} must be integers; got dtype {array.dtype}. "
+            "Number your labels: numpy.unique(labels, return_inverse=True)[1]."
+        )
+    out = array.astype(np.int64, copy=False) if array.dtype.kind != "f" else _integral(array, name)
+    if out.min() < 0:
+        at = int(np.argmin(out))
+        raise ValueError(
+            f"{name} must not be negative; {name}[{at}] = {out[at]}. Number them from 0."
+        )
+    if out.max() >= max(LABEL_SLACK, 10 * n):
+        at = int(np.argmax(out))
+        raise ValueError(
+            f"{name} must be numbered 0, 1, 2, ...; {name}[{at}] = {out[at]} with {n} candidates. "
+            "Renumber: numpy.unique(labels, return_inverse=True)[1]."
+        )
+    return _frozen(out, labels)
+
+
+def _integral(array: np.ndarray, name: str) -> np.ndarray:
+    bad = np.flatnonzero(
+        ~(np.isfinite(array) & (array == np.floor(array)) & (np.abs(array) < 2**53))
+    )
+    if len(bad):
+        raise ValueError(
+            f"{name} must be integers; {name}[{bad[0]}] = {array[bad[0]]}. "
+            "Number your labels: numpy.unique(labels, return_inverse=True)[1]."
+        )
+    return array.astype(np.int64)
+
+
+def _budgets(budgets: ArrayLike | None, groups: np.ndarray) -> np.ndarray:
+    n_groups = int(groups.max()) + 1
+    array = np.ones(n_groups) if budgets is None else _as_array(budgets, "budgets")
+    if array.dtype.kind not in "buif":
+        raise ValueError(
+            f"budgets must be real numbers; got dtype {array.dtype}. Convert them first."
+        )
+    if array.ndim == 0:
+        array = np.full(n_groups, array)
+    if array.ndim != 1 or len(array) < n_groups:
+        raise ValueError(
+            f"budgets must have one entry per group, shape ({n_groups},); got {array.shape}. "
+            f"The largest group label is {n_groups - 1}."
+        )
+    array = np.asarray(array, dtype=np.float64)
+    bad = np.flatnonzero(~((array > 0) & np.isfinite(array)))
+    if len(bad):
+        raise ValueError(
+            f"budgets must be positive and finite; budgets[{bad[0]}] = {array[bad[0]]:g}. "
+            "Drop the group or give it a budget."
+        )
+    return _frozen(array, budgets)
+
+
+def _check_groups(groups: np.ndarray, budgets: np.ndarray) -> None:
+    empty = np.flatnonzero(np.bincount(groups, minlength=len(budgets)) == 0)
+    if len(empty):
+        raise ValueError(
+            f"every group must have a candidate; group {empty[0]} of {len(budgets)} has none. "
+            "Number the groups 0, 1, 2, ... without gaps, with one budget each."
+        )

@@ -1,0 +1,80 @@
+"""The problem as solvers see it: sorted by group, unit budgets, full-rank coordinates.
+
+With z_n = sqrt(f_i) t_n and u_n = w_n / f_i every budget is one, information matrices are unchanged,
+and the variances become f_i g_n, so that G is a plain sum of maxima. Solvers need no other case.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from optdesign._kernel import kernel
+from optdesign.problem import DesignProblem, read_only
+from optdesign.span import CHUNK
+
+
+class Reduced(NamedTuple):
+    """Arrays handed to kernels; row n belongs to candidate ``order[n]``."""
+
+    z: np.ndarray
+    """Scaled coordinates, (N, largest rank), rows of a group adjacent."""
+    blocks: np.ndarray
+    starts: np.ndarray
+    """Group i has the rows starts[i] .. starts[i + 1] - 1."""
+    ranks: np.ndarray
+    order: np.ndarray | None
+    """Candidate of every row; None when rows are candidates in order."""
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return len(self.starts) - 1
+
+    @property
+    def rank(self) -> int:
+        """D, the sum of the ranks."""
+        return int(self.ranks.sum())
+
+    def restrict(self, weights: np.ndarray, problem: DesignProblem) -> np.ndarray:
+        """Shares u of the rows from the weights of the candidates."""
+        u = weights / problem.budgets[problem.groups]
+        return u if self.order is None else u[self.order]
+
+    def extend(self, u: np.ndarray, problem: DesignProblem) -> np.ndarray:
+        """Weights of the candidates from the shares of the rows; zero for candidates without a row."""
+        if self.order is None:
+            return u * problem.budgets[problem.groups]
+        weights = np.zeros(problem.n_candidates)
+        weights[self.order] = u * problem.budgets[problem.groups[self.order]]
+        return weights
+
+
+def reduce(problem: DesignProblem, rows: np.ndarray | None = None) -> Reduced:
+    """Reduce a problem, or the part of it made of some candidates (sorted, one or more a group)."""
+    groups = problem.groups if rows is None else problem.groups[rows]
+    order = rows
+    if len(groups) > 1 and np.any(groups[1:] < groups[:-1]):
+        by_group = np.argsort(groups, kind="stable")
+        order = by_group if rows is None else rows[by_group]
+    starts = np.zeros(problem.n_groups + 1, np.int64)
+    np.cumsum(np.bincount(groups, minlength=problem.n_groups), out=starts[1:])
+    n, width = len(groups), problem.span.maps.shape[2]
+    z = np.empty((n, width))
+    root = np.sqrt(problem.budgets)
+    for at in range(0, n, CHUNK):
+        part = slice(at, at + CHUNK)
+        take = part if order is None else order[part]
+        z[part] = problem.coordinates(take)
+        _scale_rows(z[part], read_only(problem.groups[take]), root)
+    blocks = problem.blocks if order is None else read_only(problem.blocks[order])
+    return Reduced(z, blocks, starts, problem.ranks, order)
+
+
+@kernel
+def _scale_rows(z, groups, factor):
+    """Multiply row n of z by factor[groups[n]]. Overwrites z."""
+    for n in range(len(z)):
+        for k in range(z.shape[1]):
+            z[n, k] *= factor[groups[n]]

@@ -1,0 +1,158 @@
+"""The design problem stated for a convex solver, for verification. Needs cvxpy, loaded on first use.
+
+In the coordinates of :mod:`optdesign.reduced` (unit budgets, full rank) the primal is
+
+    maximise  sum_b log det( sum_{n in b} u_n z_n z_n' )   s.t.  sum_{n in i} u_n = 1,  u >= 0.
+
+For any H_b > 0 and lambda with z_n' H_b z_n <= lambda_i(n), log det(U H) <= tr(U H) - rank gives
+
+    sum_b log det U_b <= sum_i lambda_i - D - sum_b log det H_b,
+
+with equality at the optimum for H = U^-1 and lambda_i the largest variance of group i. Scaling (H, lambda)
+shows that sum_i lambda_i = D there, so the dual is
+
+    maximise  sum_b log det H_b   s.t.  z_n' H_b z_n <= lambda_i(n),  sum_i lambda_i = D,
+
+one scalar a group, one linear inequality a candidate; the multipliers of the inequalities are the weights.
+It has no variable per candidate, so it is the form to take when there are many.
+
+A solver's own status is not believed: the weights it returns are made feasible and certified.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+
+from optdesign.certificate import certify
+from optdesign.problem import DesignProblem
+from optdesign.reduced import Reduced, reduce
+from optdesign.result import DesignResult, History, Status
+
+DUAL_RATIO = 4.0
+"""``form="auto"`` takes the dual when candidates outnumber the entries of the H_b by this factor."""
+
+UNIFORM_FLOOR = 1e-12
+"""Share of the uniform design mixed into weights that a solver leaves without full rank."""
+
+
+def solve(
+    problem: DesignProblem,
+    solver: str = "CLARABEL",
+    *,
+    form: str = "auto",
+    tol: float = 1e-3,
+    **options: Any,
+) -> DesignResult:
+    """Solve a problem with cvxpy and certify the answer.
+
+    Parameters
+    ----------
+    solver : str
+        "CLARABEL", "SCS" or any other cone solver cvxpy knows.
+    form : str
+        "primal", "dual" or "auto", which picks the smaller one.
+    tol : float
+        The status is CONVERGED when the certified gap is at most tol * rank; solvers are not asked for it,
+        but accept options such as ``eps`` for SCS or ``tol_gap_rel`` for CLARABEL through ``options``.
+    """
+    if form not in ("auto", "primal", "dual"):
+        raise ValueError(
+            f"form must be 'auto', 'primal' or 'dual'; got {form!r}. Leave it out for auto."
+        )
+    began = time.perf_counter()
+    reduced = reduce(problem)
+    if form == "auto":
+        entries = int(np.sum(problem.ranks * (problem.ranks + 1)) // 2)
+        form = "dual" if len(reduced.z) > DUAL_RATIO * entries else "primal"
+    raw, iterations = (_primal if form == "primal" else _dual)(reduced, solver, options)
+    weights = reduced.extend(_repair(raw, reduced), problem)
+    certificate = certify(problem, weights)
+    if not np.isfinite(certificate.gap):
+        weights = (1 - UNIFORM_FLOOR) * weights + UNIFORM_FLOOR * problem.uniform()
+        certificate = certify(problem, weights)
+    seconds = time.perf_counter() - began
+    return DesignResult(
+        problem=problem,
+        weights=weights,
+        certificate=certificate,
+        status=Status.CONVERGED if certificate.relative_gap <= tol else Status.STALLED,
+        method=f"cvxpy/{solver} ({form})",
+        iterations=iterations,
+        seconds=seconds,
+        history=History(np.array([iterations]), np.array([seconds]), np.array([certificate.gap])),
+    )
+
+
+def _outer(reduced: Reduced, b: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of block b and their flattened outer products."""
+    rows = np.flatnonzero(reduced.blocks == b)
+    z = reduced.z[rows, : reduced.ranks[b]]
+    return rows, (z[:, :, None] * z[:, None, :]).reshape(len(rows), -1)
+
+
+def _primal(reduced: Reduced, solver: str, options: dict[str, Any]) -> tuple[np.ndarray, int]:
+    import cvxpy as cp
+
+    u = cp.Variable(len(reduced.z), nonneg=True)
+    objective = 0
+    for b in np.flatnonzero(reduced.ranks):
+        rows, outer = _outer(reduced, b)
+        r = int(reduced.ranks[b])
+        information = cp.reshape(outer.T @ u[rows], (r, r), order="C")
+        objective = objective + cp.log_det(information)
+    constraints = [_group_sums(reduced) @ u == 1]
+    iterations = _run(cp.Problem(cp.Maximize(objective), constraints), solver, options)
+    return np.zeros(len(reduced.z)) if u.value is None else u.value, iterations
+
+
+def _dual(reduced: Reduced, solver: str, options: dict[str, Any]) -> tuple[np.ndarray, int]:
+    import cvxpy as cp
+
+    group = np.repeat(np.arange(reduced.n_groups), np.diff(reduced.starts))
+    bound = cp.Variable(reduced.n_groups)
+    objective = 0
+    parts = []
+    constraints = [cp.sum(bound) == reduced.rank]
+    for b in np.flatnonzero(reduced.ranks):
+        rows, outer = _outer(reduced, b)
+        r = int(reduced.ranks[b])
+        h = cp.Variable((r, r), PSD=True)
+        objective = objective + cp.log_det(h)
+        inequality = outer @ cp.vec(h, order="C") <= bound[group[rows]]
+        parts.append((rows, inequality))
+        constraints.append(inequality)
+    iterations = _run(cp.Problem(cp.Maximize(objective), constraints), solver, options)
+    u = np.zeros(len(reduced.z))
+    for rows, inequality in parts:
+        if inequality.dual_value is not None:
+            u[rows] = np.abs(inequality.dual_value)
+    return u, iterations
+
+
+def _group_sums(reduced: Reduced) -> Any:
+    from scipy.sparse import csr_array
+
+    n = len(reduced.z)
+    return csr_array((np.ones(n), np.arange(n), reduced.starts), shape=(reduced.n_groups, n))
+
+
+def _run(problem: Any, solver: str, options: dict[str, Any]) -> int:
+    """Let cvxpy solve; returns its iterations. Statuses and warnings are ignored: weights are certified."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        problem.solve(solver=solver, **options)
+    stats = problem.solver_stats
+    return int(stats.num_iters or 0) if stats is not None else 0
+
+
+def _repair(raw: np.ndarray, reduced: Reduced) -> np.ndarray:
+    """Clip to non-negative and rescale every group to one; groups left with nothing become uniform."""
+    u = np.maximum(np.nan_to_num(raw), 0.0)
+    sizes = np.diff(reduced.starts)
+    totals = np.add.reduceat(u, reduced.starts[:-1])
+    scale = np.repeat(np.where(totals > 0, totals, 1.0), sizes)
+    return np.where(np.repeat(totals > 0, sizes), u / scale, np.repeat(1.0 / sizes, sizes))

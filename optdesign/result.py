@@ -1,0 +1,104 @@
+"""What a solver returns: weights, their certificate, and how they were found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+
+from optdesign.certificate import Certificate
+from optdesign.problem import DesignProblem
+
+
+class Status(Enum):
+    """Why a solver stopped; the value is the message."""
+
+    CONVERGED = "converged: the gap is at most tol * rank"
+    MAX_ITER = (
+        "stopped at max_iter; the weights are feasible. Raise max_iter or tol, or change the method"
+    )
+    TIME_LIMIT = "stopped at time_limit; the weights are feasible. Raise time_limit or tol"
+    INTERRUPTED = "interrupted; the weights are feasible and certified as they are"
+    STALLED = "no further progress in double precision; the gap says how good the weights are"
+
+
+class History(NamedTuple):
+    """Running gap of a solver, one entry an iteration. The result's own gap is recomputed at the end."""
+
+    iterations: np.ndarray
+    seconds: np.ndarray
+    gaps: np.ndarray
+
+
+@dataclass(frozen=True)
+class DesignResult:
+    """A design with its certificate. All numbers are recomputed from the final weights."""
+
+    problem: DesignProblem = field(repr=False)
+    weights: np.ndarray = field(repr=False)
+    certificate: Certificate = field(repr=False)
+    status: Status
+    method: str
+    iterations: int
+    seconds: float
+    history: History = field(repr=False)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the requested gap was reached."""
+        return self.status is Status.CONVERGED
+
+    @property
+    def gap(self) -> float:
+        """G - D, a bound on the distance of log Det from its maximum."""
+        return self.certificate.gap
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap divided by the rank."""
+        return self.certificate.relative_gap
+
+    @property
+    def efficiency(self) -> float:
+        """Lower bound on the D-efficiency."""
+        return self.certificate.efficiency
+
+    @property
+    def rank(self) -> int:
+        """D, the sum of the ranks of the blocks."""
+        return self.certificate.rank
+
+    @property
+    def g_value(self) -> float:
+        """G, the sum over groups of budget times largest variance."""
+        return self.certificate.g_value
+
+    @property
+    def log_det(self) -> float:
+        """F, the sum over blocks of log Det of the information."""
+        return self.certificate.log_det
+
+    @property
+    def variances(self) -> np.ndarray:
+        """g_n of every candidate."""
+        return self.certificate.variances
+
+    @property
+    def support(self) -> np.ndarray:
+        """Indices of the candidates with positive weight."""
+        return np.flatnonzero(self.weights)
+
+    def weights_matrix(self) -> np.ndarray:
+        """Weights as (clients, arms), zero where inactive; for problems made by disjoint or shared."""
+        return self.problem.to_grid(self.weights)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.status.value}\n"
+            f"  efficiency  at least {self.efficiency:.9f}  (gap {self.gap:.3g}, relative {self.relative_gap:.3g})\n"
+            f"  log det     {self.log_det:.9g}    rank {self.rank}    support {len(self.support)} of "
+            f"{len(self.weights)}\n"
+            f"  method      {self.method}, {self.iterations} iterations, {self.seconds:.3g} s"
+        )

@@ -1,0 +1,197 @@
+"""The front door: choose a method, run it under its limits, certify what it found."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optdesign.certificate import Certificate, certify
+from optdesign.problem import DesignProblem
+from optdesign.progress import Progress
+from optdesign.reduced import Reduced, reduce
+from optdesign.result import DesignResult, History, Status
+from optdesign.solvers import bca
+
+Method = Callable[[Reduced, np.ndarray, float, int | None], Iterator[np.ndarray]]
+
+METHODS: dict[str, Method] = {"bca": bca.ascend}
+"""Every method by name; a method is described in :mod:`optdesign.solvers`."""
+
+START_MIX = 1e-3
+"""Share of the uniform design that is mixed into a start which loses rank."""
+
+RETRIES = 4
+"""How often a solver goes on when its own gap is below the target and the certificate's is not."""
+
+
+def solve(
+    problem: DesignProblem,
+    *,
+    tol: float = 1e-6,
+    method: str = "auto",
+    start: ArrayLike | None = None,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    progress: bool = False,
+) -> DesignResult:
+    """Find the optimal design of a problem, with its certificate.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+    tol : float
+        Stop when gap <= tol * rank; the D-efficiency is then at least exp(-tol).
+    method : str
+        "auto", or one of ``optdesign.METHODS``.
+    start : (N,) array, optional
+        Weights to start from, say of a similar problem. They are scaled to the budgets; a group without
+        any starts uniform, and a start that loses rank is mixed with the uniform design.
+    max_iter : int, optional
+        Most iterations (sweeps or Newton steps).
+    time_limit : float, optional
+        Most seconds.
+    progress : bool
+        Show a progress display on standard error once a second has passed.
+
+    Returns
+    -------
+    DesignResult
+        Always feasible and always certified; ``status`` says why the solver stopped. Ctrl-C stops the
+        solver, not the program: the status is then ``Status.INTERRUPTED``.
+
+    Examples
+    --------
+    >>> import numpy as np, optdesign as od
+    >>> x = np.linspace(-1, 1, 21)
+    >>> r = od.solve(od.DesignProblem(np.column_stack([np.ones(21), x, x**2])))
+    >>> [round(float(v), 6) for v in x[r.support]]
+    [-1.0, 0.0, 1.0]
+    """
+    began = time.perf_counter()
+    _check(tol, method, max_iter, time_limit)
+    reduced = reduce(problem)
+    u = reduced.restrict(_start(problem, start), problem)
+    name = "bca" if method == "auto" else method
+    run = _Run(problem, reduced, u, tol, began, time_limit)
+    with Progress(progress, tol * problem.rank) as display:
+        return run.go(METHODS[name], name, max_iter, display)
+
+
+class _Run:
+    """One run of one solver: limits, history and status."""
+
+    def __init__(
+        self,
+        problem: DesignProblem,
+        reduced: Reduced,
+        u: np.ndarray,
+        tol: float,
+        began: float,
+        time_limit: float | None,
+    ) -> None:
+        self.problem, self.reduced, self.u, self.began = problem, reduced, u, began
+        self.goal = tol * problem.rank
+        self.deadline = np.inf if time_limit is None else began + time_limit
+        self.times: list[np.ndarray] = []
+        self.gaps: list[np.ndarray] = []
+
+    def go(
+        self, method: Method, name: str, max_iter: int | None, display: Progress
+    ) -> DesignResult:
+        """Run the method until the certificate holds, a limit is met, or nothing moves any more."""
+        target = self.goal
+        status = Status.STALLED
+        try:
+            for _ in range(RETRIES):
+                left = None if max_iter is None else max_iter - self.iterations
+                in_time = self._iterate(method(self.reduced, self.u, target, left), display)
+                certificate = self.certify()
+                if certificate.gap <= self.goal:
+                    status = Status.CONVERGED
+                elif not in_time:
+                    status = Status.TIME_LIMIT
+                elif max_iter is not None and self.iterations >= max_iter:
+                    status = Status.MAX_ITER
+                elif self.gaps[-1][-1] <= target and target > certificate.gap - self.goal:
+                    target -= certificate.gap - self.goal
+                    continue
+                break
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+            certificate = self.certify()
+        gaps = np.concatenate([np.empty(0), *self.gaps])
+        return DesignResult(
+            problem=self.problem,
+            weights=self.weights,
+            certificate=certificate,
+            status=status,
+            method=name,
+            iterations=len(gaps),
+            seconds=time.perf_counter() - self.began,
+            history=History(
+                np.arange(1, len(gaps) + 1), np.concatenate([np.empty(0), *self.times]), gaps
+            ),
+        )
+
+    def _iterate(self, steps: Iterator[np.ndarray], display: Progress) -> bool:
+        """Let the solver work. Returns False if it ran out of time."""
+        before = time.perf_counter()
+        for gaps in steps:
+            now = time.perf_counter()
+            self.times.append(np.linspace(before, now, len(gaps) + 1)[1:] - self.began)
+            self.gaps.append(gaps)
+            before = now
+            display.update(self.iterations, float(gaps[-1]))
+            if now > self.deadline:
+                return False
+        return True
+
+    @property
+    def iterations(self) -> int:
+        """Iterations so far."""
+        return sum(map(len, self.gaps))
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Weights of the candidates as they are now."""
+        return self.reduced.extend(self.u, self.problem)
+
+    def certify(self) -> Certificate:
+        """Certificate of the weights as they are now."""
+        return certify(self.problem, self.weights)
+
+
+def _check(tol: float, method: str, max_iter: int | None, time_limit: float | None) -> None:
+    if not (np.isfinite(tol) and tol > 0):
+        raise ValueError(f"tol must be positive and finite; got {tol}. The default is 1e-6.")
+    if method != "auto" and method not in METHODS:
+        known = ", ".join(["auto", *METHODS])
+        raise ValueError(f"method must be one of {known}; got {method!r}. Leave it out for auto.")
+    if max_iter is not None and max_iter < 1:
+        raise ValueError(f"max_iter must be at least 1; got {max_iter}. Leave it out for no limit.")
+    if time_limit is not None and not time_limit > 0:
+        raise ValueError(
+            f"time_limit must be positive seconds; got {time_limit}. Leave it out for none."
+        )
+
+
+def _start(problem: DesignProblem, start: ArrayLike | None) -> np.ndarray:
+    """Feasible, rank-preserving weights near the given ones."""
+    uniform = problem.uniform()
+    if start is None:
+        return uniform
+    w = np.array(start, dtype=np.float64)
+    if w.shape != (problem.n_candidates,) or not np.all((w >= 0) & np.isfinite(w)):
+        raise ValueError(
+            f"start must have {problem.n_candidates} finite, non-negative entries, one per candidate. "
+            "Leave it out to start from the uniform design."
+        )
+    total = np.bincount(problem.groups, weights=w, minlength=problem.n_groups)
+    scale = np.divide(problem.budgets, total, out=np.zeros_like(total), where=total > 0)
+    w = np.where(total[problem.groups] > 0, w * scale[problem.groups], uniform)
+    if np.isfinite(certify(problem, w).gap):
+        return w
+    return (1 - START_MIX) * w + START_MIX * uniform

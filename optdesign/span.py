@@ -1,0 +1,224 @@
+"""Coordinates in which every block has full rank and is well scaled.
+
+The problem is unchanged when the candidates of a block go through an invertible linear map, and it
+only sees the span of each block. So each block gets, once, a basis of that span made of its own
+candidates ("pivots"), and every later computation uses the coordinates
+
+    t_n = x_n @ T_b        (rank_b numbers; the pivots of the block become unit vectors)
+
+in which information matrices are non-singular, pseudo-inverses are inverses, and vectors whose norms
+differ by many orders of magnitude cost no digits that the data do not already lack.
+
+The rank decision is relative to each candidate: it counts as outside the span of the pivots chosen so
+far when its residual exceeds ``RANK_RTOL`` times its own norm. Columns are equilibrated first, so a
+change of units of a feature does not change the decision. ``Span.margin`` says how close it was.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from optdesign._kernel import kernel
+
+RANK_RTOL = 1e-10
+"""A candidate adds a dimension when its residual exceeds this fraction of its own norm."""
+
+CLOSE_RTOL = (1e-13, 1e-7)
+"""Residuals, relative to the candidate, between these bounds make a rank decision close."""
+
+COLUMN_FLOOR = 2.0**-17
+"""Columns are scaled to unit peak, but never by more than this ratio to the block's largest column,
+so that a column of rounding noise stays noise."""
+
+CHUNK = 1 << 15
+
+
+class Span(NamedTuple):
+    """A basis of the span of every block; see the module's docstring."""
+
+    maps: np.ndarray
+    """T, shape (n_blocks, d, max rank): coordinates are ``x @ maps[b]``, zero-padded."""
+    ranks: np.ndarray
+    """Rank of each block."""
+    pivots: np.ndarray
+    """Candidate indices of the basis, shape (n_blocks, d), -1 beyond the rank."""
+    margin: np.ndarray
+    """Shape (n_blocks, 2): largest rejected and smallest accepted relative residual."""
+
+    @property
+    def close_blocks(self) -> np.ndarray:
+        """Blocks whose rank would change under a slightly different tolerance."""
+        low, high = CLOSE_RTOL
+        return np.flatnonzero((self.margin[:, 0] > low) | (self.margin[:, 1] < high))
+
+
+def find_span(
+    x: np.ndarray, blocks: np.ndarray, row_scale: np.ndarray, groups: np.ndarray, peak: Peaks
+) -> Span:
+    """Choose a basis for every block out of its candidates.
+
+    ``row_scale[groups[n]]`` multiplies candidate n while pivots are compared, so that the choice suits
+    budgets that differ. A small pool of rows is tried first: where it spans all of R^d in every block
+    there is nothing more to learn from the others. Otherwise chunks of all candidates play a tournament.
+    """
+    n, d = x.shape
+    n_blocks = len(peak.value)
+    tallest = np.max(peak.value, axis=1, keepdims=True)
+    column = np.exp2(
+        np.ceil(
+            np.log2(
+                np.maximum(peak.value, COLUMN_FLOOR * tallest),
+                where=tallest > 0,
+                out=np.zeros_like(peak.value),
+            )
+        )
+    )
+    occupied = peak.row[:, 0] >= 0
+
+    def eliminate(rows: np.ndarray) -> Span:
+        y = x[rows] * row_scale[groups[rows]][:, None] / column[blocks[rows]]
+        pivots, ranks, maps, margin = _eliminate(y, blocks[rows], n_blocks, RANK_RTOL)
+        pivots = np.where(pivots >= 0, rows[pivots], -1)
+        return Span(maps / column[:, :, None], ranks, pivots, margin)
+
+    span: Span | None = None
+    if n > CHUNK:
+        stride = max(1, n // (8 * d * n_blocks))
+        pool = np.concatenate([np.arange(0, n, stride), peak.row[occupied].ravel()])
+        span = eliminate(np.unique(pool))
+        if np.any(span.ranks[occupied] < d) or len(span.close_blocks):
+            winners = [
+                eliminate(np.arange(i, min(i + CHUNK, n))).pivots for i in range(0, n, CHUNK)
+            ]
+            pool = np.unique(np.concatenate([w.ravel() for w in winners]))
+            span = eliminate(pool[pool >= 0])
+    else:
+        span = eliminate(np.arange(n))
+    width = max(1, int(span.ranks.max()))
+    return span._replace(maps=np.ascontiguousarray(span.maps[:, :, :width]))
+
+
+class Peaks(NamedTuple):
+    """Largest absolute entry of every column in every block, and the row that has it (-1: none)."""
+
+    value: np.ndarray
+    row: np.ndarray
+
+
+def scan(x: np.ndarray, blocks: np.ndarray, n_blocks: int) -> tuple[Peaks, int]:
+    """One pass over the candidates: their peaks, and the first row that is not finite (or -1)."""
+    d = x.shape[1]
+    peaks = Peaks(np.zeros((n_blocks, d)), np.full((n_blocks, d), -1))
+    return peaks, _scan(x, blocks, peaks.value, peaks.row)
+
+
+@kernel
+def _scan(x, blocks, peak, row):
+    """Find the peaks of every block and column. Overwrites peak and row."""
+    n, d = x.shape
+    for i in range(n):
+        b = blocks[i]
+        for j in range(d):
+            a = abs(x[i, j])
+            if not a < np.inf:
+                return i
+            if a > peak[b, j] or row[b, j] < 0:
+                peak[b, j] = a
+                row[b, j] = i
+    return -1
+
+
+@kernel
+def coordinates(x, blocks, maps):
+    """Coordinates ``x_n @ maps[block of n]`` of every row."""
+    n, d = x.shape
+    r = maps.shape[2]
+    t = np.zeros((n, r))
+    for i in range(n):
+        for j in range(d):
+            for k in range(r):
+                t[i, k] += x[i, j] * maps[blocks[i], j, k]
+    return t
+
+
+@kernel
+def _eliminate(y, blocks, n_blocks, rtol):
+    """Householder elimination with row pivoting, block by block. Overwrites y.
+
+    Returns pivots (row indices, -1 beyond the rank), ranks, maps T and margins. With Q the product of
+    the reflections and R the (lower triangular) pivot rows after them, T = Q[:, :rank] R^-1.
+    """
+    n, d = y.shape
+    start = np.zeros(n_blocks + 1, np.int64)
+    for i in range(n):
+        start[blocks[i] + 1] += 1
+    for b in range(n_blocks):
+        start[b + 1] += start[b]
+    fill = start[:-1].copy()
+    rows = np.empty(n, np.int64)
+    norm = np.empty(n)
+    for i in range(n):
+        rows[fill[blocks[i]]] = i
+        fill[blocks[i]] += 1
+        norm[i] = 0.0
+        for j in range(d):
+            norm[i] += y[i, j] * y[i, j]
+
+    pivots = np.full((n_blocks, d), -1)
+    ranks = np.zeros(n_blocks, np.int64)
+    maps = np.zeros((n_blocks, d, d))
+    margin = np.zeros((n_blocks, 2))
+    v = np.empty(d)
+    for b in range(n_blocks):
+        margin[b, 1] = np.inf
+        q = np.eye(d)
+        for k in range(d):
+            best, best_value, best_relative = -1, 0.0, 0.0
+            for s in range(start[b], start[b + 1]):
+                i = rows[s]
+                value = 0.0
+                for j in range(k, d):
+                    value += y[i, j] * y[i, j]
+                if value > 0.0:
+                    relative = np.sqrt(value / norm[i])
+                    best_relative = max(best_relative, relative)
+                    if relative > rtol and value > best_value:
+                        best, best_value = i, value
+            if best < 0:
+                margin[b, 0] = best_relative
+                break
+            margin[b, 1] = min(margin[b, 1], best_relative)
+            pivots[b, k] = best
+            ranks[b] += 1
+            diagonal = -np.sqrt(best_value) if y[best, k] > 0.0 else np.sqrt(best_value)
+            for j in range(k, d):
+                v[j] = y[best, j]
+            v[k] -= diagonal
+            beta = 1.0 / (best_value - diagonal * y[best, k])
+            for s in range(start[b], start[b + 1]):
+                _reflect(y[rows[s]], v, beta, k)
+            for j in range(d):
+                _reflect(q[j], v, beta, k)
+            y[best, k] = diagonal
+            y[best, k + 1 :] = 0.0
+        r = ranks[b]
+        for i in range(d):
+            for j in range(r - 1, -1, -1):
+                t = q[i, j]
+                for k in range(j + 1, r):
+                    t -= maps[b, i, k] * y[pivots[b, k], j]
+                maps[b, i, j] = t / y[pivots[b, j], j]
+    return pivots, ranks, maps, margin
+
+
+@kernel
+def _reflect(row, v, beta, k):
+    """Apply the Householder reflection I - beta v v' to row[k:]. Overwrites row."""
+    dot = 0.0
+    for j in range(k, len(row)):
+        dot += row[j] * v[j]
+    dot *= beta
+    for j in range(k, len(row)):
+        row[j] -= dot * v[j]
