@@ -95,9 +95,7 @@ def _feasible(problem: DesignProblem, weights: ArrayLike) -> np.ndarray:
         )
     bad = np.flatnonzero(~np.isfinite(w))
     if len(bad):
-        raise ValueError(
-            f"weights must be finite; weights[{bad[0]}] = {w[bad[0]]}. Replace it by 0."
-        )
+        raise ValueError(f"weights must be finite; weights[{bad[0]}] = {w[bad[0]]}. Replace it by 0.")
     slack = FEASIBILITY_RTOL * problem.budgets
     low = np.flatnonzero(w < 0)
     if len(low) and np.any(w[low] < -slack[problem.groups[low]]):
@@ -118,9 +116,7 @@ def _feasible(problem: DesignProblem, weights: ArrayLike) -> np.ndarray:
     return np.ascontiguousarray(w)
 
 
-def _singular_variances(
-    problem: DesignProblem, b: int, information: np.ndarray, g: np.ndarray
-) -> None:
+def _singular_variances(problem: DesignProblem, b: int, information: np.ndarray, g: np.ndarray) -> None:
     """Variances of a block whose weights lose rank: infinite outside their range. Overwrites g."""
     rank = problem.ranks[b]
     rows = np.flatnonzero(problem.blocks == b)

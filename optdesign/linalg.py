@@ -24,9 +24,7 @@ def eigen_range(a: ArrayLike, rtol: float | None = None) -> tuple[np.ndarray, np
     """
     matrix = np.asarray(a, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(
-            f"a must be a square matrix; got shape {matrix.shape}. Pass X' W X, not X."
-        )
+        raise ValueError(f"a must be a square matrix; got shape {matrix.shape}. Pass X' W X, not X.")
     if not np.all(np.isfinite(matrix)):
         raise ValueError("a must be finite; it has NaN or infinite entries. Clean the data first.")
     size = np.abs(matrix).max(initial=0.0)
@@ -63,9 +61,7 @@ def pseudo_det(a: ArrayLike, degree: int | None = None, *, rtol: float | None = 
     values, _ = eigen_range(a, rtol)
     n = len(np.asarray(a))
     if degree is not None and not 0 <= degree <= n:
-        raise ValueError(
-            f"degree must lie between 0 and {n}; got {degree}. Leave it out for the rank."
-        )
+        raise ValueError(f"degree must lie between 0 and {n}; got {degree}. Leave it out for the rank.")
     if degree is None or degree == len(values):
         return float(np.prod(values))
     return 0.0 if degree > len(values) else float(np.inf)
@@ -74,8 +70,8 @@ def pseudo_det(a: ArrayLike, degree: int | None = None, *, rtol: float | None = 
 def log_pseudo_det(a: ArrayLike, *, rtol: float | None = None) -> float:
     """Logarithm of the pseudo-determinant; it neither overflows nor underflows.
 
-    >>> round(log_pseudo_det(np.diag([1e-300, 1e-300, 0.0])) / np.log(10), 6)
-    -600.0
+    >>> round(log_pseudo_det(np.diag([1e-300, 1e-300, 0.0])), 3)
+    -1381.551
     """
     values, _ = eigen_range(a, rtol)
     if np.any(values < 0):

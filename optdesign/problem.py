@@ -222,9 +222,7 @@ class DesignProblem:
 
     def coordinates(self, rows: slice | np.ndarray) -> np.ndarray:
         """Coordinates of some candidates in the basis of their blocks, shape (rows, largest rank)."""
-        return coordinates(
-            read_only(self.candidates[rows]), read_only(self.blocks[rows]), self.span.maps
-        )
+        return coordinates(read_only(self.candidates[rows]), read_only(self.blocks[rows]), self.span.maps)
 
     def chunks(self) -> Iterator[slice]:
         """Slices that cover the candidates, small enough to work on in cache-sized copies."""
@@ -275,9 +273,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
 
 
 def _matrix(candidates: ArrayLike) -> np.ndarray:
-    source = (
-        candidates if isinstance(candidates, np.ndarray) else _as_array(candidates, "candidates")
-    )
+    source = candidates if isinstance(candidates, np.ndarray) else _as_array(candidates, "candidates")
     if source.ndim != 2 or 0 in source.shape:
         raise ValueError(
             f"candidates must have shape (N, d), neither of them 0; got {source.shape}. "
@@ -318,9 +314,7 @@ def _labels(labels: ArrayLike | None, n: int, name: str) -> np.ndarray:
     out = array.astype(np.int64, copy=False) if array.dtype.kind != "f" else _integral(array, name)
     if out.min() < 0:
         at = int(np.argmin(out))
-        raise ValueError(
-            f"{name} must not be negative; {name}[{at}] = {out[at]}. Number them from 0."
-        )
+        raise ValueError(f"{name} must not be negative; {name}[{at}] = {out[at]}. Number them from 0.")
     if out.max() >= max(LABEL_SLACK, 10 * n):
         at = int(np.argmax(out))
         raise ValueError(
@@ -331,9 +325,7 @@ def _labels(labels: ArrayLike | None, n: int, name: str) -> np.ndarray:
 
 
 def _integral(array: np.ndarray, name: str) -> np.ndarray:
-    bad = np.flatnonzero(
-        ~(np.isfinite(array) & (array == np.floor(array)) & (np.abs(array) < 2**53))
-    )
+    bad = np.flatnonzero(~(np.isfinite(array) & (array == np.floor(array)) & (np.abs(array) < 2**53)))
     if len(bad):
         raise ValueError(
             f"{name} must be integers; {name}[{bad[0]}] = {array[bad[0]]}. "
@@ -346,9 +338,7 @@ def _budgets(budgets: ArrayLike | None, groups: np.ndarray) -> np.ndarray:
     n_groups = int(groups.max()) + 1
     array = np.ones(n_groups) if budgets is None else _as_array(budgets, "budgets")
     if array.dtype.kind not in "buif":
-        raise ValueError(
-            f"budgets must be real numbers; got dtype {array.dtype}. Convert them first."
-        )
+        raise ValueError(f"budgets must be real numbers; got dtype {array.dtype}. Convert them first.")
     if array.ndim == 0:
         array = np.full(n_groups, array)
     if array.ndim != 1 or len(array) < n_groups:

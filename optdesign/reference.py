@@ -60,9 +60,7 @@ def solve(
         but accept options such as ``eps`` for SCS or ``tol_gap_rel`` for CLARABEL through ``options``.
     """
     if form not in ("auto", "primal", "dual"):
-        raise ValueError(
-            f"form must be 'auto', 'primal' or 'dual'; got {form!r}. Leave it out for auto."
-        )
+        raise ValueError(f"form must be 'auto', 'primal' or 'dual'; got {form!r}. Leave it out for auto.")
     began = time.perf_counter()
     reduced = reduce(problem)
     if form == "auto":
@@ -100,7 +98,7 @@ def _primal(reduced: Reduced, solver: str, options: dict[str, Any]) -> tuple[np.
     u = cp.Variable(len(reduced.z), nonneg=True)
     objective = 0
     for b in np.flatnonzero(reduced.ranks):
-        rows, outer = _outer(reduced, b)
+        rows, outer = _outer(reduced, int(b))
         r = int(reduced.ranks[b])
         information = cp.reshape(outer.T @ u[rows], (r, r), order="C")
         objective = objective + cp.log_det(information)
@@ -118,7 +116,7 @@ def _dual(reduced: Reduced, solver: str, options: dict[str, Any]) -> tuple[np.nd
     parts = []
     constraints = [cp.sum(bound) == reduced.rank]
     for b in np.flatnonzero(reduced.ranks):
-        rows, outer = _outer(reduced, b)
+        rows, outer = _outer(reduced, int(b))
         r = int(reduced.ranks[b])
         h = cp.Variable((r, r), PSD=True)
         objective = objective + cp.log_det(h)

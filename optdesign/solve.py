@@ -98,9 +98,7 @@ class _Run:
         self.times: list[np.ndarray] = []
         self.gaps: list[np.ndarray] = []
 
-    def go(
-        self, method: Method, name: str, max_iter: int | None, display: Progress
-    ) -> DesignResult:
+    def go(self, method: Method, name: str, max_iter: int | None, display: Progress) -> DesignResult:
         """Run the method until the certificate holds, a limit is met, or nothing moves any more."""
         target = self.goal
         status = Status.STALLED
@@ -131,9 +129,7 @@ class _Run:
             method=name,
             iterations=len(gaps),
             seconds=time.perf_counter() - self.began,
-            history=History(
-                np.arange(1, len(gaps) + 1), np.concatenate([np.empty(0), *self.times]), gaps
-            ),
+            history=History(np.arange(1, len(gaps) + 1), np.concatenate([np.empty(0), *self.times]), gaps),
         )
 
     def _iterate(self, steps: Iterator[np.ndarray], display: Progress) -> bool:
@@ -173,9 +169,7 @@ def _check(tol: float, method: str, max_iter: int | None, time_limit: float | No
     if max_iter is not None and max_iter < 1:
         raise ValueError(f"max_iter must be at least 1; got {max_iter}. Leave it out for no limit.")
     if time_limit is not None and not time_limit > 0:
-        raise ValueError(
-            f"time_limit must be positive seconds; got {time_limit}. Leave it out for none."
-        )
+        raise ValueError(f"time_limit must be positive seconds; got {time_limit}. Leave it out for none.")
 
 
 def _start(problem: DesignProblem, start: ArrayLike | None) -> np.ndarray:

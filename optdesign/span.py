@@ -89,9 +89,7 @@ def find_span(
         pool = np.concatenate([np.arange(0, n, stride), peak.row[occupied].ravel()])
         span = eliminate(np.unique(pool))
         if np.any(span.ranks[occupied] < d) or len(span.close_blocks):
-            winners = [
-                eliminate(np.arange(i, min(i + CHUNK, n))).pivots for i in range(0, n, CHUNK)
-            ]
+            winners = [eliminate(np.arange(i, min(i + CHUNK, n))).pivots for i in range(0, n, CHUNK)]
             pool = np.unique(np.concatenate([w.ravel() for w in winners]))
             span = eliminate(pool[pool >= 0])
     else:

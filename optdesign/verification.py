@@ -117,9 +117,7 @@ def compare(ours: DesignResult, theirs: DesignResult) -> Verification:
     wrong = [c.name for c in comparisons if not c.agrees]
     who = f"{theirs.method}, whose relative gap is {theirs.relative_gap:.2g}"
     if wrong:
-        return Verification(
-            "differs", f"{', '.join(wrong)} against {who}", tuple(comparisons), theirs
-        )
+        return Verification("differs", f"{', '.join(wrong)} against {who}", tuple(comparisons), theirs)
     return Verification("agrees", f"with {who}", tuple(comparisons), theirs)
 
 

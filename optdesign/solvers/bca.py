@@ -11,9 +11,9 @@ s_n = 1 / g_n - u_n >= 0 and mu makes them sum to one. A candidate that alone ca
 block has s_n = 0 and keeps a positive share, so the rank is preserved (Lemma "linIndpdnt").
 
 *Some candidates share a block* (the shared-parameter case, which the paper leaves open). Two candidates
-k, l exchange the share that is best for the pair. With a = g_k, b = g_l and c = z_k' V z_l (zero if their
-blocks differ), moving delta from l to k multiplies the determinant by
-1 + delta (a - b) - delta^2 (a b - c^2), so delta = (a - b) / (2 (a b - c^2)), cut to [-u_k, u_l].
+k, m exchange the share that is best for the pair. With a = g_k, b = g_m and c = z_k' V z_m (zero if their
+blocks differ), moving delta from m to k multiplies the determinant by
+1 + delta (a - b) - delta^2 (a b - c^2), so delta = (a - b) / (2 (a b - c^2)), cut to [-u_k, u_m].
 The candidates with the largest variances are paired with every candidate of positive share.
 
 F never decreases. The inverses V follow by rank-one updates (Lemma "low_rank_update") and are computed
@@ -225,32 +225,32 @@ def _exchange(z, blocks, ranks, lo, hi, u, inverse, g, y):
 
 
 @kernel
-def _exchange_pair(z, blocks, ranks, k, l, u, inverse, y):
-    """Move the best share from l to k (or back). Overwrites u, inverse and y[:2]; returns its size."""
-    bk, bl = blocks[k], blocks[l]
+def _exchange_pair(z, blocks, ranks, k, m, u, inverse, y):
+    """Move the best share from m to k (or back). Overwrites u, inverse and y[:2]; returns its size."""
+    bk, bm = blocks[k], blocks[m]
     a = _apply(inverse[bk], z[k], ranks[bk], y[0])
-    b = _apply(inverse[bl], z[l], ranks[bl], y[1])
+    b = _apply(inverse[bm], z[m], ranks[bm], y[1])
     c = 0.0
-    if bk == bl:
+    if bk == bm:
         for j in range(ranks[bk]):
-            c += y[0, j] * z[l, j]
+            c += y[0, j] * z[m, j]
     curvature = a * b - c * c
     if curvature > 1e-14 * a * b:
         delta = 0.5 * (a - b) / curvature
     else:
         delta = np.inf if a > b else -np.inf
-    delta = min(max(delta, -u[k]), u[l])
+    delta = min(max(delta, -u[k]), u[m])
     if delta == 0.0 or a == b:
         return 0.0
     # The gainer is added first, so that no matrix on the way is singular.
     if delta > 0.0:
-        gain, lose, first, second, g_lose = k, l, 0, 1, b
+        gain, lose, first, second, g_lose = k, m, 0, 1, b
         _add_outer(inverse[bk], y[0], ranks[bk], -delta / (1.0 + delta * a))
         shrink = delta * c / (1.0 + delta * a)
     else:
         delta = -delta
-        gain, lose, first, second, g_lose = l, k, 1, 0, a
-        _add_outer(inverse[bl], y[1], ranks[bl], -delta / (1.0 + delta * b))
+        gain, lose, first, second, g_lose = m, k, 1, 0, a
+        _add_outer(inverse[bm], y[1], ranks[bm], -delta / (1.0 + delta * b))
         shrink = delta * c / (1.0 + delta * b)
     for j in range(ranks[bk]):
         y[second, j] -= shrink * y[first, j]
