@@ -18,8 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign._kernel import kernel
-from optdesign.information import SINGULAR_RTOL, accumulate, factorise, variances
-from optdesign.problem import DesignProblem
+from optdesign.information import SINGULAR_RTOL, accumulate, factorise
+from optdesign.problem import DesignProblem, read_only
+from optdesign.span import CHUNK
+
+TILE = 64
+VARIANCE_CHUNK = 4096
+"""Candidates worked on side by side, and candidates sorted by block at a time: they fit the caches."""
 
 FEASIBILITY_RTOL = 1e-6
 """Weights may miss a group's budget, or be negative, by this fraction of the budget (and no more)."""
@@ -57,21 +62,13 @@ def certify(problem: DesignProblem, weights: ArrayLike) -> Certificate:
     0.0
     """
     w = _feasible(problem, weights)
-    width = problem.span.maps.shape[2]
-    information = np.zeros((problem.n_blocks, width, width))
-    for rows in problem.chunks():
-        t = problem.coordinates(rows)
-        accumulate(t, problem.blocks[rows], problem.ranks, w[rows], information)
+    information = information_matrices(problem, w)
     factor = np.zeros_like(information)
     log_det, full = factorise(information, problem.ranks, factor)
-    g = np.empty(problem.n_candidates)
-    for rows in problem.chunks():
-        variances(problem.coordinates(rows), problem.blocks[rows], problem.ranks, factor, g[rows])
+    g = all_variances(problem, factor)
     for b in np.flatnonzero(~full):
         _singular_variances(problem, int(b), information[b], g)
-    largest = np.zeros(problem.n_groups)
-    _group_max(problem.groups, g, largest)
-    g_value = float(problem.budgets @ largest)
+    g_value = float(problem.budgets @ group_maxima(problem, g))
     rank = problem.rank
     gap = max(0.0, g_value - rank)
     return Certificate(
@@ -83,6 +80,37 @@ def certify(problem: DesignProblem, weights: ArrayLike) -> Certificate:
         rank=rank,
         variances=g,
     )
+
+
+def information_matrices(problem: DesignProblem, weights: np.ndarray) -> np.ndarray:
+    """Information of every block in the coordinates of its span, lower triangles, (n_blocks, r, r)."""
+    width = problem.span.maps.shape[2]
+    information = np.zeros((problem.n_blocks, width, width))
+    support = np.flatnonzero(weights)
+    for start in range(0, len(support), CHUNK):
+        rows = support[start : start + CHUNK]
+        accumulate(
+            problem.coordinates(rows),
+            read_only(problem.blocks[rows]),
+            problem.ranks,
+            weights[rows],
+            information,
+        )
+    return information
+
+
+def all_variances(problem: DesignProblem, factor: np.ndarray) -> np.ndarray:
+    """Variance of every candidate, in one pass over the data, from the factors L^-1 of the information."""
+    out = np.empty(problem.n_candidates)
+    _variances(problem.candidates, problem.blocks, problem.span.maps, problem.ranks, factor, out)
+    return out
+
+
+def group_maxima(problem: DesignProblem, values: np.ndarray) -> np.ndarray:
+    """Largest of non-negative values in every group."""
+    out = np.zeros(problem.n_groups)
+    _group_max(problem.groups, values, out)
+    return out
 
 
 def _feasible(problem: DesignProblem, weights: ArrayLike) -> np.ndarray:
@@ -127,6 +155,55 @@ def _singular_variances(problem: DesignProblem, b: int, information: np.ndarray,
     outside = np.linalg.norm(t @ vectors[:, ~keep], axis=1)
     lost = outside > np.sqrt(SINGULAR_RTOL) * np.linalg.norm(t, axis=1)
     g[rows] = np.where(lost, np.inf, np.sum(inside**2 / values[keep], axis=1))
+
+
+@kernel
+def _variances(x, blocks, maps, ranks, factor, out):
+    """Overwrite out with g_n = |L^-1 T' x_n|^2, TILE candidates of a block at a time.
+
+    The candidates of a tile lie side by side in memory, so the inner loops run over them.
+    """
+    n, d = x.shape
+    width = maps.shape[2]
+    count = np.zeros(len(ranks) + 1, np.int64)
+    rows = np.empty(VARIANCE_CHUNK, np.int64)
+    tile = np.empty((d, TILE))
+    t = np.empty((width, TILE))
+    y = np.empty(TILE)
+    for start in range(0, n, VARIANCE_CHUNK):
+        stop = min(start + VARIANCE_CHUNK, n)
+        count[:] = 0
+        for i in range(start, stop):
+            count[blocks[i] + 1] += 1
+        for b in range(len(ranks)):
+            count[b + 1] += count[b]
+        for i in range(start, stop):
+            rows[count[blocks[i]]] = i
+            count[blocks[i]] += 1
+        # count[b] is now where block b ends
+        for b in range(len(ranks)):
+            r = ranks[b]
+            for lo in range(count[b - 1] if b > 0 else 0, count[b], TILE):
+                m = min(TILE, count[b] - lo)
+                for i in range(m):
+                    for j in range(d):
+                        tile[j, i] = x[rows[lo + i], j]
+                for k in range(r):
+                    t[k, :m] = 0.0
+                    for j in range(d):
+                        c = maps[b, j, k]
+                        for i in range(m):
+                            t[k, i] += c * tile[j, i]
+                for i in range(m):
+                    out[rows[lo + i]] = 0.0
+                for k in range(r):
+                    y[:m] = 0.0
+                    for j in range(k + 1):
+                        c = factor[b, k, j]
+                        for i in range(m):
+                            y[i] += c * t[j, i]
+                    for i in range(m):
+                        out[rows[lo + i]] += y[i] * y[i]
 
 
 @kernel

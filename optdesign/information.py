@@ -26,10 +26,11 @@ def accumulate(t, blocks, ranks, weights, information):
 
 @kernel
 def factorise(information, ranks, factor):
-    """Overwrite factor with L^-1 of every block, where information = L L'.
+    """Overwrite the lower triangle of factor with L^-1 of every block, where information = L L'.
 
     Reads the lower triangle of information. Returns the sum of log det and a flag per block; a block
-    that loses rank is flagged False, makes the sum -inf, and leaves an unusable factor.
+    that loses rank is flagged False, makes the sum -inf, and leaves an unusable factor. Loops run along
+    rows: the strict upper triangle of factor holds L' on the way.
     """
     full = np.ones(len(ranks), np.bool_)
     log_det = 0.0
@@ -37,29 +38,34 @@ def factorise(information, ranks, factor):
         r = ranks[b]
         a = factor[b]
         for i in range(r):
-            for j in range(i + 1):
-                s = information[b, i, j]
-                for k in range(j):
-                    s -= a[i, k] * a[j, k]
-                if i > j:
-                    a[i, j] = s / a[j, j]
-                elif s > SINGULAR_RTOL * information[b, i, i]:
-                    a[i, i] = np.sqrt(s)
-                else:
-                    full[b] = False
-                    a[i, i] = 1.0
+            for j in range(i, r):
+                a[i, j] = information[b, j, i]
+        for k in range(r):
+            pivot = a[k, k]
+            if not pivot > SINGULAR_RTOL * information[b, k, k]:
+                full[b] = False
+                break
+            log_det += np.log(pivot)
+            inverse = 1.0 / np.sqrt(pivot)
+            a[k, k] = inverse
+            for j in range(k + 1, r):
+                a[k, j] *= inverse
+            for i in range(k + 1, r):
+                c = a[k, i]
+                for j in range(i, r):
+                    a[i, j] -= c * a[k, j]
         if not full[b]:
             log_det = -np.inf
             continue
         for i in range(r):
-            log_det += 2.0 * np.log(a[i, i])
-        for j in range(r):  # L is inverted in place, column by column
-            a[j, j] = 1.0 / a[j, j]
-            for i in range(j + 1, r):
-                s = 0.0
-                for k in range(j, i):
-                    s -= a[i, k] * a[k, j]
-                a[i, j] = s / a[i, i]
+            for j in range(i):
+                a[i, j] = 0.0
+            for k in range(i):
+                c = a[k, i]
+                for j in range(k + 1):
+                    a[i, j] -= c * a[k, j]
+            for j in range(i):
+                a[i, j] *= a[i, i]
     return log_det, full
 
 
@@ -68,13 +74,16 @@ def invert(factor, ranks, inverse):
     """Overwrite inverse with V = L^-T L^-1 of every block."""
     for b in range(len(ranks)):
         r = ranks[b]
+        v = inverse[b]
+        v[:r, :r] = 0.0
+        for k in range(r):
+            for i in range(k + 1):
+                c = factor[b, k, i]
+                for j in range(i + 1):
+                    v[i, j] += c * factor[b, k, j]
         for i in range(r):
-            for j in range(i + 1):
-                s = 0.0
-                for k in range(i, r):
-                    s += factor[b, k, i] * factor[b, k, j]
-                inverse[b, i, j] = s
-                inverse[b, j, i] = s
+            for j in range(i):
+                v[j, i] = v[i, j]
 
 
 @kernel

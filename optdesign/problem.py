@@ -17,7 +17,6 @@ per arm (disjoint parameters) or a single one (shared parameters).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -25,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdesign.span import CHUNK, Span, coordinates, find_span, scan
+from optdesign.span import Span, coordinates, find_span, scan
 
 COPY_LIMIT = 1 << 26
 """Input arrays up to this many bytes are copied; larger ones are kept by reference if their type fits."""
@@ -223,11 +222,6 @@ class DesignProblem:
     def coordinates(self, rows: slice | np.ndarray) -> np.ndarray:
         """Coordinates of some candidates in the basis of their blocks, shape (rows, largest rank)."""
         return coordinates(read_only(self.candidates[rows]), read_only(self.blocks[rows]), self.span.maps)
-
-    def chunks(self) -> Iterator[slice]:
-        """Slices that cover the candidates, small enough to work on in cache-sized copies."""
-        for start in range(0, self.n_candidates, CHUNK):
-            yield slice(start, min(start + CHUNK, self.n_candidates))
 
     def uniform(self) -> np.ndarray:
         """The weights that share each group's budget equally."""

@@ -39,16 +39,17 @@ class Reduced(NamedTuple):
 
     def restrict(self, weights: np.ndarray, problem: DesignProblem) -> np.ndarray:
         """Shares u of the rows from the weights of the candidates."""
-        u = weights / problem.budgets[problem.groups]
-        return u if self.order is None else u[self.order]
-
-    def extend(self, u: np.ndarray, problem: DesignProblem) -> np.ndarray:
-        """Weights of the candidates from the shares of the rows; zero for candidates without a row."""
         if self.order is None:
-            return u * problem.budgets[problem.groups]
-        weights = np.zeros(problem.n_candidates)
-        weights[self.order] = u * problem.budgets[problem.groups[self.order]]
-        return weights
+            return weights / problem.budgets[problem.groups]
+        return weights[self.order] / problem.budgets[problem.groups[self.order]]
+
+    def extend(self, u: np.ndarray, problem: DesignProblem, weights: np.ndarray) -> None:
+        """Overwrite weights with those of the shares u; candidates without a row get zero."""
+        if self.order is None:
+            np.multiply(u, problem.budgets[problem.groups], out=weights)
+        else:
+            weights[:] = 0.0
+            weights[self.order] = u * problem.budgets[problem.groups[self.order]]
 
 
 def reduce(problem: DesignProblem, rows: np.ndarray | None = None) -> Reduced:

@@ -67,7 +67,8 @@ def solve(
         entries = int(np.sum(problem.ranks * (problem.ranks + 1)) // 2)
         form = "dual" if len(reduced.z) > DUAL_RATIO * entries else "primal"
     raw, iterations = (_primal if form == "primal" else _dual)(reduced, solver, options)
-    weights = reduced.extend(_repair(raw, reduced), problem)
+    weights = np.empty(problem.n_candidates)
+    reduced.extend(_repair(raw, reduced), problem, weights)
     certificate = certify(problem, weights)
     if not np.isfinite(certificate.gap):
         weights = (1 - UNIFORM_FLOOR) * weights + UNIFORM_FLOOR * problem.uniform()

@@ -95,7 +95,8 @@ class DesignResult:
     def __str__(self) -> str:
         return (
             f"{self.status.value}\n"
-            f"  efficiency  at least {self.efficiency:.9f}  (gap {self.gap:.3g}, relative {self.relative_gap:.3g})\n"
+            f"  efficiency  at least {self.efficiency:.9f}  "
+            f"(gap {self.gap:.3g}, relative {self.relative_gap:.3g})\n"
             f"  log det     {self.log_det:.9g}    rank {self.rank}    support {len(self.support)} of "
             f"{len(self.weights)}\n"
             f"  method      {self.method}, {self.iterations} iterations, {self.seconds:.3g} s"

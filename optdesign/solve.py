@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,14 +11,11 @@ from numpy.typing import ArrayLike
 from optdesign.certificate import Certificate, certify
 from optdesign.problem import DesignProblem
 from optdesign.progress import Progress
-from optdesign.reduced import Reduced, reduce
 from optdesign.result import DesignResult, History, Status
-from optdesign.solvers import bca
+from optdesign.solvers import Method, Step, active, auto, bca, newton
 
-Method = Callable[[Reduced, np.ndarray, float, int | None], Iterator[np.ndarray]]
-
-METHODS: dict[str, Method] = {"bca": bca.ascend}
-"""Every method by name; a method is described in :mod:`optdesign.solvers`."""
+METHODS: dict[str, Method] = {"auto": auto.run, "bca": bca.run, "newton": newton.run, "active": active.run}
+"""Every method by name, each described in its file under :mod:`optdesign.solvers`."""
 
 START_MIX = 1e-3
 """Share of the uniform design that is mixed into a start which loses rank."""
@@ -45,7 +42,7 @@ def solve(
     tol : float
         Stop when gap <= tol * rank; the D-efficiency is then at least exp(-tol).
     method : str
-        "auto", or one of ``optdesign.METHODS``.
+        "auto", "bca", "newton" or "active"; see the docs page "choosing a method".
     start : (N,) array, optional
         Weights to start from, say of a similar problem. They are scaled to the budgets; a group without
         any starts uniform, and a start that loses rank is mixed with the uniform design.
@@ -72,100 +69,90 @@ def solve(
     """
     began = time.perf_counter()
     _check(tol, method, max_iter, time_limit)
-    reduced = reduce(problem)
-    u = reduced.restrict(_start(problem, start), problem)
-    name = "bca" if method == "auto" else method
-    run = _Run(problem, reduced, u, tol, began, time_limit)
-    with Progress(progress, tol * problem.rank) as display:
-        return run.go(METHODS[name], name, max_iter, display)
+    run = _Run(problem, _start(problem, start), tol, began, time_limit)
+    with Progress(progress, run.goal) as display:
+        status, certificate = run.go(METHODS[method], max_iter, display)
+    return run.result(method, status, certificate)
 
 
 class _Run:
     """One run of one solver: limits, history and status."""
 
     def __init__(
-        self,
-        problem: DesignProblem,
-        reduced: Reduced,
-        u: np.ndarray,
-        tol: float,
-        began: float,
-        time_limit: float | None,
+        self, problem: DesignProblem, weights: np.ndarray, tol: float, began: float, time_limit: float | None
     ) -> None:
-        self.problem, self.reduced, self.u, self.began = problem, reduced, u, began
+        self.problem, self.weights, self.began = problem, weights, began
         self.goal = tol * problem.rank
         self.deadline = np.inf if time_limit is None else began + time_limit
+        self.iterations = 0
         self.times: list[np.ndarray] = []
         self.gaps: list[np.ndarray] = []
+        self.stages: list[str] = []
 
-    def go(self, method: Method, name: str, max_iter: int | None, display: Progress) -> DesignResult:
+    def go(self, method: Method, max_iter: int | None, display: Progress) -> tuple[Status, Certificate]:
         """Run the method until the certificate holds, a limit is met, or nothing moves any more."""
         target = self.goal
-        status = Status.STALLED
         try:
             for _ in range(RETRIES):
                 left = None if max_iter is None else max_iter - self.iterations
-                in_time = self._iterate(method(self.reduced, self.u, target, left), display)
-                certificate = self.certify()
-                if certificate.gap <= self.goal:
-                    status = Status.CONVERGED
-                elif not in_time:
-                    status = Status.TIME_LIMIT
-                elif max_iter is not None and self.iterations >= max_iter:
-                    status = Status.MAX_ITER
-                elif self.gaps[-1][-1] <= target and target > certificate.gap - self.goal:
-                    target -= certificate.gap - self.goal
-                    continue
-                break
+                in_time = self._iterate(method(self.problem, self.weights, target, left), display)
+                certificate = certify(self.problem, self.weights)
+                excess = certificate.gap - self.goal
+                if excess <= 0:
+                    return Status.CONVERGED, certificate
+                if not in_time:
+                    return Status.TIME_LIMIT, certificate
+                if max_iter is not None and self.iterations >= max_iter:
+                    return Status.MAX_ITER, certificate
+                if self.gaps[-1][-1] > target or excess >= target:
+                    break
+                target -= excess
+            return Status.STALLED, certificate
         except KeyboardInterrupt:
-            status = Status.INTERRUPTED
-            certificate = self.certify()
-        gaps = np.concatenate([np.empty(0), *self.gaps])
+            return Status.INTERRUPTED, certify(self.problem, self.weights)
+
+    def _iterate(self, steps: Iterator[Step], display: Progress) -> bool:
+        """Let the solver work. Returns False if it ran out of time."""
+        before = time.perf_counter()
+        for gaps, stage in steps:
+            now = time.perf_counter()
+            if stage not in self.stages[-1:]:
+                self.stages.append(stage)
+            if len(gaps):
+                self.times.append(np.linspace(before, now, len(gaps) + 1)[1:] - self.began)
+                self.gaps.append(gaps)
+                self.iterations += len(gaps)
+                before = now
+                display.update(self.iterations, float(gaps[-1]))
+            if now > self.deadline:
+                return False
+        return True
+
+    def result(self, name: str, status: Status, certificate: Certificate) -> DesignResult:
+        """Everything the run has to say."""
         return DesignResult(
             problem=self.problem,
             weights=self.weights,
             certificate=certificate,
             status=status,
-            method=name,
-            iterations=len(gaps),
+            method=f"auto: {', then '.join(self.stages)}" if name == "auto" else name,
+            iterations=self.iterations,
             seconds=time.perf_counter() - self.began,
-            history=History(np.arange(1, len(gaps) + 1), np.concatenate([np.empty(0), *self.times]), gaps),
+            history=History(
+                np.arange(1, self.iterations + 1),
+                np.concatenate([np.empty(0), *self.times]),
+                np.concatenate([np.empty(0), *self.gaps]),
+            ),
         )
-
-    def _iterate(self, steps: Iterator[np.ndarray], display: Progress) -> bool:
-        """Let the solver work. Returns False if it ran out of time."""
-        before = time.perf_counter()
-        for gaps in steps:
-            now = time.perf_counter()
-            self.times.append(np.linspace(before, now, len(gaps) + 1)[1:] - self.began)
-            self.gaps.append(gaps)
-            before = now
-            display.update(self.iterations, float(gaps[-1]))
-            if now > self.deadline:
-                return False
-        return True
-
-    @property
-    def iterations(self) -> int:
-        """Iterations so far."""
-        return sum(map(len, self.gaps))
-
-    @property
-    def weights(self) -> np.ndarray:
-        """Weights of the candidates as they are now."""
-        return self.reduced.extend(self.u, self.problem)
-
-    def certify(self) -> Certificate:
-        """Certificate of the weights as they are now."""
-        return certify(self.problem, self.weights)
 
 
 def _check(tol: float, method: str, max_iter: int | None, time_limit: float | None) -> None:
     if not (np.isfinite(tol) and tol > 0):
         raise ValueError(f"tol must be positive and finite; got {tol}. The default is 1e-6.")
-    if method != "auto" and method not in METHODS:
-        known = ", ".join(["auto", *METHODS])
-        raise ValueError(f"method must be one of {known}; got {method!r}. Leave it out for auto.")
+    if method not in METHODS:
+        raise ValueError(
+            f"method must be one of {', '.join(METHODS)}; got {method!r}. Leave it out for 'auto'."
+        )
     if max_iter is not None and max_iter < 1:
         raise ValueError(f"max_iter must be at least 1; got {max_iter}. Leave it out for no limit.")
     if time_limit is not None and not time_limit > 0:

@@ -21,7 +21,7 @@ from scipy.linalg import eigh
 from scipy.special import lambertw
 
 from optdesign import reference
-from optdesign.information import accumulate
+from optdesign.certificate import information_matrices
 from optdesign.result import DesignResult
 
 ROUNDING = 1e-9
@@ -130,15 +130,10 @@ def _eigenvalue_range(gap: float) -> tuple[float, float]:
 def _relative_eigenvalues(ours: DesignResult, theirs: DesignResult) -> tuple[float, float]:
     """Smallest and largest eigenvalue of our information relative to theirs, over all blocks."""
     problem = ours.problem
-    width = problem.span.maps.shape[2]
-    pair = np.zeros((2, problem.n_blocks, width, width))
-    for u, result in zip(pair, (ours, theirs), strict=True):
-        for rows in problem.chunks():
-            t = problem.coordinates(rows)
-            accumulate(t, problem.blocks[rows], problem.ranks, result.weights[rows], u)
+    pair = [information_matrices(problem, result.weights) for result in (ours, theirs)]
     low, high = np.inf, 0.0
     for b in np.flatnonzero(problem.ranks):
         r = problem.ranks[b]
-        values = eigh(pair[0, b, :r, :r], pair[1, b, :r, :r], eigvals_only=True, lower=True)
+        values = eigh(pair[0][b, :r, :r], pair[1][b, :r, :r], eigvals_only=True, lower=True)
         low, high = min(low, float(values[0])), max(high, float(values[-1]))
     return max(low, np.finfo(float).tiny), high

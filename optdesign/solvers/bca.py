@@ -28,7 +28,9 @@ import numpy as np
 
 from optdesign._kernel import kernel
 from optdesign.information import accumulate, factorise, invert, variances
-from optdesign.reduced import Reduced
+from optdesign.problem import DesignProblem
+from optdesign.reduced import Reduced, reduce
+from optdesign.solvers import Step
 
 DEFAULT_MAX_ITER = 100_000
 
@@ -37,6 +39,17 @@ WORK_PER_CALL = 2e7
 
 STALL_STEP = 1e-15
 """A sweep in which no share moves by more than this cannot make progress."""
+
+
+def run(
+    problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int | None = None
+) -> Iterator[Step]:
+    """Block coordinate ascent on a whole problem, in the form of :mod:`optdesign.solvers`."""
+    reduced = reduce(problem)
+    u = reduced.restrict(weights, problem)
+    for gaps in ascend(reduced, u, target, max_iter):
+        reduced.extend(u, problem, weights)
+        yield Step(gaps, "bca")
 
 
 def ascend(
