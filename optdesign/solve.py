@@ -12,9 +12,9 @@ from optdesign.certificate import Certificate, certify
 from optdesign.problem import DesignProblem
 from optdesign.progress import Progress
 from optdesign.result import DesignResult, History, Status
-from optdesign.solvers import Method, Step, active, auto, bca, newton
+from optdesign.solvers import Method, Step, auto, bca, newton
 
-METHODS: dict[str, Method] = {"auto": auto.run, "bca": bca.run, "newton": newton.run, "active": active.run}
+METHODS: dict[str, Method] = {"auto": auto.run, "bca": bca.run, "newton": newton.run}
 """Every method by name, each described in its file under :mod:`optdesign.solvers`."""
 
 START_MIX = 1e-3
@@ -42,7 +42,7 @@ def solve(
     tol : float
         Stop when gap <= tol * rank; the D-efficiency is then at least exp(-tol).
     method : str
-        "auto", "bca", "newton" or "active"; see the docs page "choosing a method".
+        "auto", "bca" or "newton"; see the docs page "choosing a method".
     start : (N,) array, optional
         Weights to start from, say of a similar problem. They are scaled to the budgets; a group without
         any starts uniform, and a start that loses rank is mixed with the uniform design.

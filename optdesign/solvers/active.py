@@ -66,7 +66,9 @@ def run(
         active = _next_active(problem, active, trial, g, top)
         reduced = reduce(problem, active)
         u = reduced.restrict(trial, problem)
-        inner = max(LAST * target, INNER * min(gap, problem.rank))
+        inner = LAST * target
+        if len(active) < n:
+            inner = max(inner, INNER * min(gap, problem.rank))
         for _ in newton.iterate(reduced, u, inner):
             yield Step(np.empty(0), stage)
         reduced.extend(u, problem, trial)

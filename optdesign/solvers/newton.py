@@ -13,7 +13,7 @@ W = diag(u / s) and A the group sums the step solves
 
     (H + W^-1) du + A' dlambda = r,    A du = 0.                                            (1)
 
-Two ways lead to it, and the cheaper one is taken (:func:`_choose`).
+Two ways lead to it, and the cheaper one is taken (:class:`_ByGroup`, :class:`_ByInformation`).
 
 *By group.* H + W^-1 is block diagonal over blocks: factorise each, then the n_groups x n_groups Schur
 complement A (H + W^-1)^-1 A'.
@@ -32,11 +32,11 @@ Groups with a single candidate, or with zero vectors only, have nothing to choos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf
 
 from optdesign._kernel import kernel
 from optdesign.information import accumulate, factorise, invert
@@ -61,30 +61,16 @@ OVERSHOOT = 0.1
 """Steps go on to this fraction of the target, so that there is room for the removal of dust."""
 
 RIDGE = 1e-15
-"""Relative ridge on matrices that are positive definite up to rounding."""
+"""Relative ridge on matrices that are positive definite up to rounding; raised if that is not enough."""
+
+BATCH_ENTRIES = 1_000_000
+"""Numbers held at a time while the information system is summed up over groups."""
 
 STALL_STEPS = 6
 """Stop after this many steps without a smaller gap."""
 
 SYSTEM_LIMIT = 4000
 """Largest dense system that is worth factorising; above it the method says so and gives up."""
-
-Solve = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-
-
-class Free(NamedTuple):
-    """The rows of groups that have a choice, group by group."""
-
-    rows: np.ndarray
-    z: np.ndarray
-    blocks: np.ndarray
-    starts: np.ndarray
-    group: np.ndarray
-    ranks: np.ndarray
-    fixed_information: np.ndarray
-    by_block: np.ndarray
-    """Rows sorted by block; those of block b are by_block[block_starts[b] : block_starts[b + 1]]."""
-    block_starts: np.ndarray
 
 
 def run(
@@ -106,237 +92,340 @@ def iterate(
     if len(free.rows) == 0:
         yield np.zeros(1)
         return
-    build = _choose(free)
-    x = _State.start(free, u[free.rows])
-    best, since_best = np.inf, 0
+    x = _start(free, u[free.rows])
+    system = _cheaper_system(free)
+    gap = best = np.inf
+    since_best = 0
     for step in range(DEFAULT_MAX_ITER if max_iter is None else max_iter):
-        x = _newton_step(free, build, x, CAUTIOUS_STEP if step < CAUTIOUS_STEPS else STEP_TO_BOUNDARY)
+        gap = system.step(x, gap, CAUTIOUS_STEP if step < CAUTIOUS_STEPS else STEP_TO_BOUNDARY)
         since_best += 1
-        if x.gap < best:
-            best, since_best = x.gap, 0
-            u[free.rows] = x.u if x.gap > target else _without_dust(free, x, target)
-        yield np.array([x.gap])
-        if x.gap <= OVERSHOOT * target or since_best > (0 if best <= target else STALL_STEPS):
+        if gap < best:
+            best, since_best = gap, 0
+            u[free.rows] = x.u if gap > target else _without_dust(free, x.u, target)
+        yield np.array([gap])
+        if gap <= OVERSHOOT * target or since_best > (0 if best <= target else STALL_STEPS):
             return
 
 
-def _free(reduced: Reduced, u: np.ndarray) -> Free:
-    """Split off the groups without a choice; their information is constant."""
+class _Free(NamedTuple):
+    """The rows of groups that have a choice, group by group."""
+
+    rows: np.ndarray
+    z: np.ndarray
+    blocks: np.ndarray
+    starts: np.ndarray
+    ranks: np.ndarray
+    fixed: np.ndarray
+    """Information of the groups without a choice."""
+
+    def gap(self, u: np.ndarray) -> float:
+        """Gap of shares, infinite if they lose rank."""
+        a, g = np.empty_like(self.z), np.empty(len(u))
+        return _evaluate(self.z, self.blocks, self.starts, self.ranks, self.fixed, u, a, g)
+
+
+def _free(reduced: Reduced, u: np.ndarray) -> _Free:
+    """Split off the groups without a choice."""
     z, blocks, starts, ranks, _ = reduced
-    sizes = np.diff(starts)
-    informative = np.maximum.reduceat(np.abs(z).max(axis=1), starts[:-1]) > 0
-    open_ = (sizes > 1) & informative
-    row_open = np.repeat(open_, sizes)
-    rows = np.flatnonzero(row_open)
-    width = z.shape[1]
-    fixed = np.zeros((len(ranks), width, width))
-    accumulate(z, blocks, ranks, np.where(row_open, 0.0, u), fixed)
-    block = np.ascontiguousarray(blocks[rows])
-    by_block = np.argsort(block, kind="stable")
-    return Free(
-        rows=rows,
-        z=z[rows],
-        blocks=block,
-        starts=np.concatenate([[0], np.cumsum(sizes[open_])]),
-        group=np.repeat(np.arange(int(open_.sum())), sizes[open_]),
-        ranks=ranks,
-        fixed_information=fixed,
-        by_block=by_block,
-        block_starts=np.searchsorted(block[by_block], np.arange(len(ranks) + 1)),
-    )
+    keep = _has_choice(z, starts)
+    rows = np.flatnonzero(np.repeat(keep, np.diff(starts)))
+    fixed_u = u.copy()
+    fixed_u[rows] = 0.0
+    fixed = np.zeros((len(ranks), z.shape[1], z.shape[1]))
+    accumulate(z, blocks, ranks, fixed_u, fixed)
+    sizes = np.zeros(int(np.count_nonzero(keep)) + 1, np.int64)
+    sizes[1:] = np.diff(starts)[keep]
+    return _Free(rows, z[rows], blocks[rows], np.cumsum(sizes), ranks, fixed)
 
 
 class _State(NamedTuple):
-    """Where the iteration is: shares, slacks, bounds; whitened rows, variances and gap of the shares."""
+    """Where the iteration is; the steps overwrite it."""
 
     u: np.ndarray
+    """Shares."""
     s: np.ndarray
+    """Slacks."""
     bound: np.ndarray
+    """lambda of every group."""
     a: np.ndarray
+    """Whitened rows at u."""
     g: np.ndarray
-    gap: float
-
-    @classmethod
-    def at(cls, free: Free, u: np.ndarray, s: np.ndarray, bound: np.ndarray) -> _State:
-        a, g = np.empty_like(free.z), np.empty(len(u))
-        full = _whiten(free.z, free.blocks, free.ranks, u, free.fixed_information, a, g)
-        gap = _gap(free, u, g) if full else np.inf
-        return cls(u, s, bound, a, g, gap)
-
-    @classmethod
-    def start(cls, free: Free, u: np.ndarray) -> _State:
-        """An interior point near the given shares, the nearer the better they are.
-
-        Mixing in theta of the uniform design and adding theta to the bounds makes all products u_n s_n of
-        the order of theta: supported candidates have small slacks, the others small shares.
-        """
-        given = cls.at(free, u, u, u).gap / float(free.ranks.sum())
-        theta = float(np.clip(given, *START_UNIFORM))
-        sizes = np.diff(free.starts)
-        mixed = (1 - theta) * u + theta * np.repeat(1.0 / sizes, sizes)
-        state = cls.at(free, mixed, mixed, mixed)
-        top = np.maximum.reduceat(state.g, free.starts[:-1])
-        bound = top + theta * top.mean()
-        return state._replace(s=bound[free.group] - state.g, bound=bound)
+    """Variances at u."""
 
 
-def _gap(free: Free, u: np.ndarray, g: np.ndarray) -> float:
-    """sum_i (max g - sum u g), which is G - D, summed without cancelling D."""
+def _start(free: _Free, u: np.ndarray) -> _State:
+    """An interior point near the given shares, the nearer the better they are.
+
+    Mixing in theta of the uniform design and adding theta to the bounds makes all products u_n s_n of
+    the order of theta: supported candidates have small slacks, the others small shares.
+    """
+    theta = float(np.clip(free.gap(u) / float(free.ranks.sum()), *START_UNIFORM))
+    sizes = np.diff(free.starts)
+    mixed = (1 - theta) * u + theta * np.repeat(1.0 / sizes, sizes)
+    a, g = np.empty_like(free.z), np.empty(len(u))
+    _evaluate(free.z, free.blocks, free.starts, free.ranks, free.fixed, mixed, a, g)
     top = np.maximum.reduceat(g, free.starts[:-1])
-    return float(np.sum(u * (top[free.group] - g)))
+    bound = top + theta * top.mean()
+    return _State(mixed, np.repeat(bound, sizes) - g, bound, a, g)
 
 
-def _newton_step(free: Free, build: Callable[[Free, _State], Solve], x: _State, damping: float) -> _State:
-    """Predictor and corrector, then as far as positivity and a bounded gap allow."""
-    solve = build(free, x)
-    mu = float(x.u @ x.s) / len(x.u)
-    residual = x.g - x.bound[free.group]
-    du, _ = solve(residual)
-    ds = -x.s - x.s / x.u * du
-    affine = float((x.u + _reach(x.u, du) * du) @ (x.s + _reach(x.s, ds) * ds)) / len(x.u)
-    centre = (mu * (affine / mu) ** 3 - du * ds) / x.u
-    du, dbound = solve(centre + residual)
-    ds = centre - x.s - x.s / x.u * du
-    primal, dual = damping * _reach(x.u, du), damping * _reach(x.s, ds)
-    for _ in range(8):
-        u = x.u + primal * du
-        u /= np.add.reduceat(u, free.starts[:-1])[free.group]
-        new = _State.at(free, u, x.s + dual * ds, x.bound + dual * dbound)
-        if new.gap <= 10 * x.gap:
-            break
-        primal, dual = primal / 2, dual / 2
-    return new
-
-
-def _reach(x: np.ndarray, dx: np.ndarray) -> float:
-    """Largest step up to 1 that keeps x + step dx >= 0."""
-    worst = float(np.max(-dx / x))
-    return 1.0 if worst <= 1.0 else 1.0 / worst
-
-
-def _without_dust(free: Free, x: _State, target: float) -> np.ndarray:
+def _without_dust(free: _Free, u: np.ndarray, target: float) -> np.ndarray:
     """Shares with negligible ones set to zero: as many as the target allows."""
-    top = np.maximum.reduceat(x.u, free.starts[:-1])[free.group]
+    sizes = np.diff(free.starts)
+    top = np.repeat(np.maximum.reduceat(u, free.starts[:-1]), sizes)
     for dust in DUST:
-        u = np.where(x.u < dust * top, 0.0, x.u)
-        u /= np.add.reduceat(u, free.starts[:-1])[free.group]
-        if _State.at(free, u, x.s, x.bound).gap <= DUST_SLACK * target:
-            return u
-    return x.u
+        clean = np.where(u < dust * top, 0.0, u)
+        clean /= np.repeat(np.add.reduceat(clean, free.starts[:-1]), sizes)
+        if free.gap(clean) <= DUST_SLACK * target:
+            return clean
+    return u
 
 
-# ---------------------------------------------------------------------------- linear systems
+class _ByGroup:
+    """Newton steps through one matrix a block and one Schur complement over groups."""
 
+    def __init__(self, free: _Free) -> None:
+        self.free = free
+        self.by_block = np.argsort(free.blocks, kind="stable")
+        self.block_starts = np.searchsorted(free.blocks[self.by_block], np.arange(len(free.ranks) + 1))
+        self.group = np.repeat(np.arange(len(free.starts) - 1), np.diff(free.starts))
+        self.size = int(np.diff(self.block_starts).max())
+        self.groups = len(free.starts) - 1
 
-def _choose(free: Free) -> Callable[[Free, _State], Solve]:
-    """The cheaper way to solve (1), by counting multiplications; those in BLAS count a quarter."""
-    groups, rows = len(free.starts) - 1, len(free.rows)
-    entries = free.ranks * (free.ranks + 1) // 2
-    q, largest = int(entries.sum()), int(entries.max())
-    in_block = np.diff(free.block_starts)
-    n = int(in_block.max())
-    by_group = float(len(in_block)) * n**3 + 0.1 * groups**3
-    by_information = 1.5 * rows * largest**2 + 0.25 * groups * q**2 + 0.1 * q**3
-    if max(n, groups) > SYSTEM_LIMIT and q > SYSTEM_LIMIT:
-        raise ValueError(
-            f"method 'newton' needs a dense system of at most {SYSTEM_LIMIT} rows; this problem has "
-            f"{min(max(n, groups), q)}. Use method='bca', or 'auto', which does."
-        )
-    if q > SYSTEM_LIMIT or (max(n, groups) <= SYSTEM_LIMIT and by_group < by_information):
-        return _by_group
-    return _by_information
+    @property
+    def cost(self) -> float:
+        """Multiplications a step; those in BLAS count a third."""
+        return len(self.free.ranks) * float(self.size) ** 3 + self.groups**3 / 9
 
+    @property
+    def order(self) -> int:
+        """Size of the largest dense matrix."""
+        return max(self.size, self.groups)
 
-def _factor(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Cholesky factor of a matrix that is positive definite up to rounding."""
-    ridge = RIDGE
-    while True:
-        try:
-            return cho_factor(matrix, lower=True, check_finite=False)
-        except LinAlgError:
-            matrix[np.diag_indices_from(matrix)] *= 1 + ridge
+    def step(self, x: _State, gap: float, damping: float) -> float:
+        """Overwrite x with the next state; returns its gap."""
+        factor = np.empty((len(self.free.ranks), self.size, self.size))
+        schur = np.empty((self.groups, self.groups))
+        ridge, failed = RIDGE, 1
+        while failed:
+            _group_system(
+                x.a, x.u / x.s, self.group, self.by_block, self.block_starts, self.free.ranks, ridge,
+                factor, schur,
+            )  # fmt: skip
+            failed = _cholesky(schur, ridge)
             ridge *= 100
+        return _step_by_group(
+            self.free.z, self.free.blocks, self.free.starts, self.free.ranks, self.free.fixed,
+            self.by_block, self.block_starts, factor, schur, damping, gap, *x,
+        )  # fmt: skip
 
 
-def _by_group(free: Free, x: _State) -> Solve:
-    groups = len(free.starts) - 1
-    sizes = np.diff(free.block_starts)
-    matrix = np.empty((len(sizes), sizes.max(), sizes.max()))
-    factor = np.empty_like(matrix)
-    schur = np.zeros((groups, groups))
-    _group_system(
-        x.a, x.u / x.s, free.group, free.by_block, free.block_starts, free.ranks, RIDGE, matrix, factor, schur
-    )
-    schur_factor = _factor(schur)
+class _ByInformation:
+    """Newton steps through one matrix of order Q."""
 
-    def solve(r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        t = _block_solve(factor, free.by_block, free.block_starts, r)
-        bound = cho_solve(schur_factor, np.add.reduceat(t, free.starts[:-1]), check_finite=False)
-        du = _block_solve(factor, free.by_block, free.block_starts, r - bound[free.group])
-        return du, bound
+    def __init__(self, free: _Free) -> None:
+        self.free = free
+        entries = free.ranks * (free.ranks + 1) // 2
+        self.offsets = np.concatenate([[0], np.cumsum(entries)])
 
-    return solve
+    @property
+    def cost(self) -> float:
+        """Multiplications a step; those in BLAS count a third."""
+        groups, rows, q = len(self.free.starts) - 1, len(self.free.rows), float(self.order)
+        largest = float(np.diff(self.offsets).max())
+        return 1.5 * rows * largest**2 + groups * q**2 / 6 + q**3 / 9
+
+    @property
+    def order(self) -> int:
+        """Q, the size of the dense matrix."""
+        return int(self.offsets[-1])
+
+    def step(self, x: _State, gap: float, damping: float) -> float:
+        """Overwrite x with the next state; returns its gap."""
+        free = self.free
+        matrix = np.empty((self.order, self.order))
+        w = x.u / x.s
+        ridge, failed = RIDGE, 1
+        while failed:
+            total, pivot = _information_system(
+                x.a, w, free.starts, free.blocks, free.ranks, self.offsets, matrix
+            )
+            failed = _cholesky(matrix, ridge)
+            ridge *= 100
+        return _step_by_information(
+            free.z, free.blocks, free.starts, free.ranks, free.fixed,
+            self.offsets, w, total, pivot, matrix, damping, gap, *x,
+        )  # fmt: skip
 
 
-def _by_information(free: Free, x: _State) -> Solve:
-    entries = free.ranks * (free.ranks + 1) // 2
-    offsets = np.concatenate([[0], np.cumsum(entries)])
-    q = int(offsets[-1])
-    w = x.u / x.s
-    total = np.add.reduceat(w, free.starts[:-1])
-    pivot = _pivots(w, free.starts)
-    matrix = np.eye(q)
-    groups = len(free.starts) - 1
-    step = max(1, 1_000_000 // q)
-    for lo in range(0, groups, step):
-        hi = min(lo + step, groups)
-        sums = np.zeros((hi - lo, q))
-        _information_system(
-            x.a, w, total, pivot, free.starts, free.blocks, free.ranks, offsets, lo, hi, matrix, sums
+def _cheaper_system(free: _Free) -> _ByGroup | _ByInformation:
+    """The way to solve (1) that needs fewer multiplications and fits in memory."""
+    systems = [s for s in (_ByInformation(free), _ByGroup(free)) if s.order <= SYSTEM_LIMIT]
+    if not systems:
+        raise ValueError(
+            f"method 'newton' needs a dense system of at most {SYSTEM_LIMIT} rows; this problem needs "
+            f"{min(_ByInformation(free).order, _ByGroup(free).order)}. Use method='bca' or 'auto'."
         )
-        matrix -= sums.T @ sums
-    factor = _factor(matrix)
+    return min(systems, key=lambda system: system.cost)
 
-    def solve(r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rhs = np.zeros(q)
-        du, bound = np.empty(len(r)), np.empty(groups)
-        args = (x.a, w, total, pivot, free.starts, free.blocks, free.ranks, offsets)
-        _centred(*args, r, rhs, False, du, bound)
-        y = cho_solve(factor, rhs, check_finite=False)
-        _centred(*args, r, y, True, du, bound)
-        return du, bound
 
-    return solve
+def _cholesky(matrix: np.ndarray, ridge: float) -> int:
+    """Overwrite the lower triangle of a matrix, plus a ridge, with its factor. Returns 0 on success."""
+    diagonal = np.einsum("ii->i", matrix)
+    diagonal *= 1.0 + ridge
+    # A row-major lower triangle is a column-major upper one, so nothing is copied.
+    _, info = dpotrf(matrix.T, lower=0, overwrite_a=1, clean=0)
+    return int(info)
 
 
 # ---------------------------------------------------------------------------- kernels
 
 
 @kernel
-def _whiten(z, blocks, ranks, u, fixed, a, g):
-    """Overwrite a with L^-1 z_n and g with |a_n|^2. Returns whether every block has full rank."""
-    information = fixed.copy()
-    accumulate(z, blocks, ranks, u, information)
-    factor = np.zeros_like(information)
-    _, full = factorise(information, ranks, factor)
-    for n in range(len(z)):
-        b = blocks[n]
-        r = ranks[b]
-        g[n] = 0.0
-        for i in range(r):
-            t = 0.0
-            for k in range(i + 1):
-                t += factor[b, i, k] * z[n, k]
-            a[n, i] = t
-            g[n] += t * t
-        a[n, r:] = 0.0
-    return full.all()
+def _has_choice(z, starts):
+    """Tell for every group whether it has two candidates or more, not all zero."""
+    out = np.zeros(len(starts) - 1, np.bool_)
+    for i in range(len(out)):
+        if starts[i + 1] - starts[i] > 1:
+            for n in range(starts[i], starts[i + 1]):
+                for k in range(z.shape[1]):
+                    if z[n, k] != 0.0:
+                        out[i] = True
+    return out
 
 
 @kernel
-def _group_system(a, w, group, by_block, block_starts, ranks, ridge, matrix, factor, schur):
-    """Factorise H + W^-1 in every block and add up the Schur complement. Overwrites the last three."""
+def _evaluate(z, blocks, starts, ranks, fixed, u, a, g):
+    """Overwrite a with the rows whitened at u, g with their variances. Returns the gap, inf without rank.
+
+    The gap is summed up as sum_i sum_n u_n (max g - g_n), in which D does not cancel.
+    """
+    information = fixed.copy()
+    accumulate(z, blocks, ranks, u, information)
+    factor = np.empty_like(information)
+    _, full = factorise(information, ranks, factor)
+    if not full.all():
+        return np.inf
+    gap = 0.0
+    for i in range(len(starts) - 1):
+        top = 0.0
+        for n in range(starts[i], starts[i + 1]):
+            b = blocks[n]
+            g[n] = 0.0
+            a[n] = 0.0
+            for k in range(ranks[b]):
+                t = 0.0
+                for j in range(k + 1):
+                    t += factor[b, k, j] * z[n, j]
+                a[n, k] = t
+                g[n] += t * t
+            top = max(top, g[n])
+        for n in range(starts[i], starts[i + 1]):
+            gap += u[n] * (top - g[n])
+    return gap
+
+
+@kernel
+def _reach(x, dx):
+    """Largest step up to 1 that keeps x + step dx >= 0."""
+    worst = 1.0
+    for n in range(len(x)):
+        worst = max(worst, -dx[n] / x[n])
+    return 1.0 / worst
+
+
+@kernel
+def _target(u, s, du, ds):
+    """Mehrotra's choice after the predictor du, ds: (sigma mu - du ds) / u."""
+    n = len(u)
+    primal, dual = _reach(u, du), _reach(s, ds)
+    mu, affine = 0.0, 0.0
+    for i in range(n):
+        mu += u[i] * s[i] / n
+        affine += (u[i] + primal * du[i]) * (s[i] + dual * ds[i]) / n
+    return (mu * (affine / mu) ** 3 - du * ds) / u
+
+
+@kernel
+def _move(z, blocks, starts, ranks, fixed, damping, gap, du, ds, dbound, u, s, bound, a, g):
+    """Go as far as positivity and a bounded gap allow. Overwrites the state; returns the new gap."""
+    primal, dual = damping * _reach(u, du), damping * _reach(s, ds)
+    new = np.empty_like(u)
+    new_gap = np.inf
+    for _ in range(8):
+        for i in range(len(starts) - 1):
+            total = 0.0
+            for n in range(starts[i], starts[i + 1]):
+                new[n] = u[n] + primal * du[n]
+                total += new[n]
+            for n in range(starts[i], starts[i + 1]):
+                new[n] /= total
+        new_gap = _evaluate(z, blocks, starts, ranks, fixed, new, a, g)
+        if new_gap <= 10.0 * gap:
+            break
+        primal, dual = primal / 2, dual / 2
+    u[:] = new
+    s += dual * ds
+    bound += dual * dbound
+    return new_gap
+
+
+@kernel
+def _residual(starts, bound, g):
+    """g_n - lambda_i."""
+    out = g.copy()
+    for i in range(len(bound)):
+        for n in range(starts[i], starts[i + 1]):
+            out[n] -= bound[i]
+    return out
+
+
+@kernel
+def _cholesky_solve(factor, b):
+    """Overwrite b with the solution of L L' x = b, L the lower triangle of factor."""
+    n = len(b)
+    for i in range(n):
+        t = b[i]
+        for k in range(i):
+            t -= factor[i, k] * b[k]
+        b[i] = t / factor[i, i]
+    for i in range(n - 1, -1, -1):
+        b[i] /= factor[i, i]
+        for k in range(i):
+            b[k] -= factor[i, k] * b[i]
+
+
+@kernel
+def _step_by_group(
+    z, blocks, starts, ranks, fixed, by_block, block_starts, factor, schur, damping, gap, u, s, bound, a, g
+):
+    """Predictor, corrector and move with the factors of _group_system. Overwrites the state."""
+    r = _residual(starts, bound, g)
+    du, _ = _solve_by_group(starts, by_block, block_starts, factor, schur, r)
+    centre = _target(u, s, du, -s - s / u * du)
+    du, dbound = _solve_by_group(starts, by_block, block_starts, factor, schur, centre + r)
+    ds = centre - s - s / u * du
+    return _move(z, blocks, starts, ranks, fixed, damping, gap, du, ds, dbound, u, s, bound, a, g)
+
+
+@kernel
+def _step_by_information(
+    z, blocks, starts, ranks, fixed, offsets, w, total, pivot, factor, damping, gap, u, s, bound, a, g
+):
+    """Predictor, corrector and move with the factor of _information_system. Overwrites the state."""
+    r = _residual(starts, bound, g)
+    du, _ = _solve_by_information(a, w, total, pivot, starts, blocks, ranks, offsets, factor, r)
+    centre = _target(u, s, du, -s - s / u * du)
+    du, dbound = _solve_by_information(a, w, total, pivot, starts, blocks, ranks, offsets, factor, centre + r)
+    ds = centre - s - s / u * du
+    return _move(z, blocks, starts, ranks, fixed, damping, gap, du, ds, dbound, u, s, bound, a, g)
+
+
+@kernel
+def _group_system(a, w, group, by_block, block_starts, ranks, ridge, factor, schur):
+    """Factorise H + W^-1 in every block and sum up the Schur complement. Overwrites factor and schur."""
     sizes = np.diff(block_starts)
+    matrix = np.empty_like(factor)
     for b in range(len(sizes)):
         lo = block_starts[b]
         for i in range(sizes[b]):
@@ -349,11 +438,26 @@ def _group_system(a, w, group, by_block, block_starts, ranks, ridge, matrix, fac
             matrix[b, i, i] = (1.0 + ridge) * matrix[b, i, i] + 1.0 / w[n]
     factorise(matrix, sizes, factor)
     invert(factor, sizes, matrix)
+    schur[:] = 0.0
     for b in range(len(sizes)):
         lo = block_starts[b]
         for i in range(sizes[b]):
             for j in range(sizes[b]):
                 schur[group[by_block[lo + i]], group[by_block[lo + j]]] += matrix[b, i, j]
+
+
+@kernel
+def _solve_by_group(starts, by_block, block_starts, factor, schur, r):
+    """Solve (1) for du and dlambda, given factors of the blocks and of the Schur complement."""
+    t = _block_solve(factor, by_block, block_starts, r)
+    dbound = np.empty(len(starts) - 1)
+    for i in range(len(dbound)):
+        dbound[i] = t[starts[i] : starts[i + 1]].sum()
+    _cholesky_solve(schur, dbound)
+    t = r.copy()
+    for i in range(len(dbound)):
+        t[starts[i] : starts[i + 1]] -= dbound[i]
+    return _block_solve(factor, by_block, block_starts, t), dbound
 
 
 @kernel
@@ -377,15 +481,6 @@ def _block_solve(factor, by_block, block_starts, r):
 
 
 @kernel
-def _pivots(w, starts):
-    """Row of largest w in every group."""
-    out = np.empty(len(starts) - 1, np.int64)
-    for i in range(len(out)):
-        out[i] = starts[i] + np.argmax(w[starts[i] : starts[i + 1]])
-    return out
-
-
-@kernel
 def _svec(row, rank, out):
     """Overwrite out with svec(a a'), so that inner products of svec are squared inner products of a."""
     k = 0
@@ -399,7 +494,29 @@ def _svec(row, rank, out):
 
 
 @kernel
-def _information_system(a, w, total, pivot, starts, blocks, ranks, offsets, first, last, matrix, sums):
+def _information_system(a, w, starts, blocks, ranks, offsets, matrix):
+    """Overwrite the lower triangle of matrix with I + M. Returns sum w and the pivot of every group."""
+    groups, q = len(starts) - 1, offsets[-1]
+    total = np.empty(groups)
+    pivot = np.empty(groups, np.int64)
+    for i in range(groups):
+        part = w[starts[i] : starts[i + 1]]
+        total[i] = part.sum()
+        pivot[i] = starts[i] + np.argmax(part)
+    matrix[:] = 0.0
+    for k in range(q):
+        matrix[k, k] = 1.0
+    batch = min(groups, max(1, BATCH_ENTRIES // q))
+    for first in range(0, groups, batch):
+        last = min(first + batch, groups)
+        sums = np.zeros((last - first, q))
+        _add_groups(a, w, total, pivot, starts, blocks, ranks, offsets, first, last, matrix, sums)
+        matrix -= np.dot(sums.T, sums)
+    return total, pivot
+
+
+@kernel
+def _add_groups(a, w, total, pivot, starts, blocks, ranks, offsets, first, last, matrix, sums):
     """Add the squares of M for some groups to the lower triangle of matrix; write the rows to subtract.
 
     Overwrites matrix and sums; the caller subtracts sums' sums.
@@ -454,6 +571,17 @@ def _add_product(matrix, scale, v, y):
         c = scale * v[k]
         for m in range(matrix.shape[1]):
             matrix[k, m] += c * y[m]
+
+
+@kernel
+def _solve_by_information(a, w, total, pivot, starts, blocks, ranks, offsets, factor, r):
+    """Solve (1) for du and dlambda, given the factor of I + M."""
+    du, dbound = np.empty(len(r)), np.empty(len(total))
+    y = np.zeros(offsets[-1])
+    _centred(a, w, total, pivot, starts, blocks, ranks, offsets, r, y, False, du, dbound)
+    _cholesky_solve(factor, y)
+    _centred(a, w, total, pivot, starts, blocks, ranks, offsets, r, y, True, du, dbound)
+    return du, dbound
 
 
 @kernel
