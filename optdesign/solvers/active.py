@@ -14,11 +14,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from optdesign.certificate import all_variances, group_maxima, information_matrices
-from optdesign.information import factorise
 from optdesign.problem import DesignProblem
 from optdesign.reduced import reduce
-from optdesign.solvers import Step, newton
+from optdesign.solvers import Step, bca, newton
+from optdesign.solvers.start import ROOM, enough, exceeding, priced
 
 DEFAULT_MAX_ITER = 60
 """Rounds."""
@@ -28,6 +27,9 @@ INNER = 0.1
 LAST = 0.3
 """But not below this fraction of the target."""
 
+SWEEPS = 10
+"""Sweeps of block coordinate ascent that a round tries before Newton steps, if its weights are sparse."""
+
 GROW = 0.5
 """Candidates enter that exceed the active bound by this fraction of the group's largest excess."""
 KEEP = 0.9
@@ -35,6 +37,11 @@ KEEP = 0.9
 
 ALL = 0.5
 """When more than this fraction of the candidates is active, all are."""
+
+ENTER_RTOL = 1e-13
+"""Nothing enters that exceeds the active bound by rounding only."""
+
+STAGE = "newton on the candidates that matter"
 
 STALL_ROUNDS = 4
 """Stop after this many rounds without a smaller gap."""
@@ -49,53 +56,49 @@ def run(
     """
     n = problem.n_candidates
     active = np.flatnonzero(weights)
+    w = weights[active]
     best, since_best = np.inf, 0
-    trial = weights.copy()
     for _ in range(DEFAULT_MAX_ITER if max_iter is None else max_iter):
-        g = priced(problem, trial)
-        top = group_maxima(problem, g)
-        gap = float(top.sum()) - problem.rank
+        g, top = priced(problem, active, w)
+        gap = float(problem.budgets @ top) - problem.rank
         since_best += 1
         if gap < best:
             best, since_best = gap, 0
-            weights[:] = trial
-        stage = f"newton on {len(active)} of {n} candidates"
-        yield Step(np.array([gap]), stage)
+            weights[:] = 0.0
+            weights[active] = w
+        yield Step(np.array([gap]), STAGE)
         if gap <= target or since_best > STALL_ROUNDS:
             return
-        active = _next_active(problem, active, trial, g, top)
-        reduced = reduce(problem, active)
-        u = reduced.restrict(trial, problem)
+        active, w = _next_active(problem, active, w, g, top)
         inner = LAST * target
         if len(active) < n:
             inner = max(inner, INNER * min(gap, problem.rank))
-        for _ in newton.iterate(reduced, u, inner):
-            yield Step(np.empty(0), stage)
-        reduced.extend(u, problem, trial)
-
-
-def priced(problem: DesignProblem, weights: np.ndarray) -> np.ndarray:
-    """Variance times budget of every candidate; infinite if the weights lose rank."""
-    information = information_matrices(problem, weights)
-    factor = np.zeros_like(information)
-    _, full = factorise(information, problem.ranks, factor)
-    if not full.all():
-        return np.full(problem.n_candidates, np.inf)
-    g = all_variances(problem, factor)
-    g *= problem.budgets[problem.groups]
-    return g
+        reduced = reduce(problem, active)
+        budgets = problem.budgets[problem.groups[active]]
+        u = w / budgets
+        inner_gap = np.inf
+        if np.count_nonzero(u) <= ROOM * enough(problem):
+            for gaps in bca.ascend(reduced, u, inner, SWEEPS):
+                inner_gap = gaps[-1]
+        if inner_gap > inner:
+            for _ in newton.iterate(reduced, u, inner):
+                yield Step(np.empty(0), STAGE)
+        w = u * budgets
 
 
 def _next_active(
-    problem: DesignProblem, active: np.ndarray, weights: np.ndarray, g: np.ndarray, top: np.ndarray
-) -> np.ndarray:
-    """The active set of the next round, sorted."""
-    groups = problem.groups
+    problem: DesignProblem, active: np.ndarray, w: np.ndarray, g: np.ndarray, top: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The active set of the next round, sorted by group, and its weights so far."""
+    groups = problem.groups[active]
     bound = np.zeros(problem.n_groups)
-    np.maximum.at(bound, groups[active], g[active])
-    threshold = np.maximum(bound + GROW * (top - bound), bound * (1 + 1e-13))
-    chosen = g >= threshold[groups]
-    stay = active[(weights[active] > 0) | (g[active] >= KEEP * bound[groups[active]])]
-    chosen[stay] = True
-    out = np.flatnonzero(chosen)
-    return out if len(out) <= ALL * len(chosen) else np.arange(len(chosen))
+    np.maximum.at(bound, groups, g[active])
+    stay = (w > 0) | (g[active] >= KEEP * bound[groups])
+    enter = exceeding(problem.groups, g, np.maximum(bound + GROW * (top - bound), bound * (1 + ENTER_RTOL)))
+    rows = np.union1d(active[stay], enter)
+    if len(rows) > ALL * len(g):
+        rows = np.arange(len(g))
+    rows = rows[np.argsort(problem.groups[rows], kind="stable")]
+    known = np.zeros(len(g))
+    known[active] = w
+    return rows, known[rows]

@@ -13,21 +13,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from optdesign.certificate import group_maxima
 from optdesign.problem import DesignProblem
 from optdesign.solvers import Step, active, bca
+from optdesign.solvers.start import thinned, worth_thinning
 
 SWEEPS = 10
 """Sweeps before Newton steps."""
-
-MANY = 64
-"""Candidates a group, on average, above which the start is thinned out."""
-
-SAMPLE = 20_000
-"""Candidates whose information ranks the leverages."""
-
-LEVERAGE = 0.6
-"""Candidates of at least this fraction of their group's largest leverage make the start."""
 
 
 def run(
@@ -42,9 +33,8 @@ def run(
         return max_iter - done if most is None else min(most, max_iter - done)
 
     stages: list[tuple] = []
-    if problem.n_candidates > MANY * problem.n_groups:
-        if np.count_nonzero(weights) == problem.n_candidates:
-            weights[:] = thinned(problem, weights)
+    if worth_thinning(problem, weights):
+        weights[:] = thinned(problem, weights)
     else:
         stages.append((bca.run, SWEEPS))
     stages += [(active.run, None), (bca.run, None)]
@@ -61,17 +51,3 @@ def run(
             continue
         if gap <= target:
             return
-
-
-def thinned(problem: DesignProblem, weights: np.ndarray) -> np.ndarray:
-    """Uniform weights on the candidates of high leverage in their group, and on a basis of every block."""
-    n = problem.n_candidates
-    basis = problem.span.pivots[problem.span.pivots >= 0]
-    sample = np.zeros(n)
-    rows = np.concatenate([np.arange(0, n, max(1, n // SAMPLE)), basis])
-    sample[rows] = weights[rows]
-    g = active.priced(problem, sample)
-    chosen = g >= LEVERAGE * group_maxima(problem, g)[problem.groups]
-    chosen[basis] = True
-    count = np.bincount(problem.groups, weights=chosen, minlength=problem.n_groups)
-    return np.where(chosen, (problem.budgets / count)[problem.groups], 0.0)

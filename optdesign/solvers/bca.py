@@ -14,7 +14,8 @@ block has s_n = 0 and keeps a positive share, so the rank is preserved (Lemma "l
 k, m exchange the share that is best for the pair. With a = g_k, b = g_m and c = z_k' V z_m (zero if their
 blocks differ), moving delta from m to k multiplies the determinant by
 1 + delta (a - b) - delta^2 (a b - c^2), so delta = (a - b) / (2 (a b - c^2)), cut to [-u_k, u_m].
-The candidates with the largest variances are paired with every candidate of positive share.
+The pair is the candidate of largest variance and, among those with a share, the one of smallest; the
+variances follow each exchange, and a visit ends when they are ten times closer than at its start.
 
 F never decreases. The inverses V follow by rank-one updates (Lemma "low_rank_update") and are computed
 afresh from the shares at the start of every sweep.
@@ -31,11 +32,22 @@ from optdesign.information import accumulate, factorise, invert, variances
 from optdesign.problem import DesignProblem
 from optdesign.reduced import Reduced, reduce
 from optdesign.solvers import Step
+from optdesign.solvers.start import thinned, worth_thinning
 
 DEFAULT_MAX_ITER = 100_000
 
 WORK_PER_CALL = 2e7
 """Multiplications between two returns to Python, where limits and interrupts are looked at."""
+
+PLAY = 0.5
+"""Candidates without a share take part in exchanges above this fraction of the group's largest excess."""
+COLLINEAR = 1e-14
+"""Two candidates whose squared sine is below this are exchanged in full."""
+
+EXCHANGES = 2
+"""Most exchanges in a visit of a group, per candidate."""
+EXCHANGE_STOP = 0.1
+"""A visit ends when the largest and the smallest variance are this much closer than at its start."""
 
 STALL_STEP = 1e-15
 """A sweep in which no share moves by more than this cannot make progress."""
@@ -45,6 +57,8 @@ def run(
     problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int | None = None
 ) -> Iterator[Step]:
     """Block coordinate ascent on a whole problem, in the form of :mod:`optdesign.solvers`."""
+    if worth_thinning(problem, weights):
+        weights[:] = thinned(problem, weights)
     reduced = reduce(problem)
     u = reduced.restrict(weights, problem)
     for gaps in ascend(reduced, u, target, max_iter):
@@ -99,7 +113,8 @@ def _sweeps(z, blocks, starts, separable, ranks, target, u, inverse, gaps):
     width = z.shape[1]
     g = np.empty(largest)
     s = np.empty(largest)
-    y = np.empty((largest, width))
+    y = np.empty((max(2, largest), width))
+    play = np.empty(largest, np.int64)
     rank = ranks.sum()
     information = np.empty((len(ranks), width, width))
     factor = np.zeros((len(ranks), width, width))
@@ -114,7 +129,7 @@ def _sweeps(z, blocks, starts, separable, ranks, target, u, inverse, gaps):
             if separable[i]:
                 top, moved = _water_fill(z, blocks, ranks, lo, hi, u, inverse, g, s, y)
             else:
-                top, moved = _exchange(z, blocks, ranks, lo, hi, u, inverse, g, y)
+                top, moved = _exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play)
             total += top
             step = max(step, moved)
         gaps[sweep] = total - rank
@@ -217,59 +232,75 @@ def _water_fill(z, blocks, ranks, lo, hi, u, inverse, g, s, y):
 
 
 @kernel
-def _exchange(z, blocks, ranks, lo, hi, u, inverse, g, y):
+def _exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play):
     """Pairwise exchanges in a group whose candidates share blocks. Overwrites u, inverse, buffers.
 
-    Returns the group's largest variance before the step and its largest change of a share.
+    Returns the group's largest variance before the step and its largest change of a share. In play are the
+    candidates that have a share, and those in the upper part of the excess over the mean variance.
     """
-    top = 0.0
+    top, mean = 0.0, 0.0
     for n in range(lo, hi):
         b = blocks[n]
         g[n - lo] = _apply(inverse[b], z[n], ranks[b], y[0])
         top = max(top, g[n - lo])
+        mean += u[n] * g[n - lo]
+    count = 0
+    for n in range(lo, hi):
+        if u[n] > 0.0 or g[n - lo] > mean + PLAY * (top - mean):
+            play[count] = n
+            g[count] = g[n - lo]
+            count += 1
+    first = 0.0
     step = 0.0
-    for _ in range(min(hi - lo, z.shape[1])):
-        leader = lo + np.argmax(g[: hi - lo])
-        g[leader - lo] = -1.0
-        for n in range(lo, hi):
-            if u[n] > 0.0 and n != leader:
-                step = max(step, _exchange_pair(z, blocks, ranks, leader, n, u, inverse, y))
+    for _ in range(EXCHANGES * count):
+        k, m = 0, -1
+        for i in range(count):
+            if g[i] > g[k]:
+                k = i
+            if u[play[i]] > 0.0 and (m < 0 or g[i] < g[m]):
+                m = i
+        excess = g[k] - g[m]
+        first = max(first, excess)
+        if not excess > max(EXCHANGE_STOP * first, 1e-14 * top):
+            break
+        step = max(step, _exchange_pair(z, blocks, ranks, play[:count], k, m, u, inverse, g, y))
     return top, step
 
 
 @kernel
-def _exchange_pair(z, blocks, ranks, k, m, u, inverse, y):
-    """Move the best share from m to k (or back). Overwrites u, inverse and y[:2]; returns its size."""
-    bk, bm = blocks[k], blocks[m]
-    a = _apply(inverse[bk], z[k], ranks[bk], y[0])
-    b = _apply(inverse[bm], z[m], ranks[bm], y[1])
+def _exchange_pair(z, blocks, ranks, play, k, m, u, inverse, g, y):
+    """Move the best share from play[m] to play[k]. Overwrites u, inverse, g, y[:2]; returns its size."""
+    gain, lose = play[k], play[m]
+    bk, bm = blocks[gain], blocks[lose]
+    a = _apply(inverse[bk], z[gain], ranks[bk], y[0])
+    b = _apply(inverse[bm], z[lose], ranks[bm], y[1])
     c = 0.0
     if bk == bm:
         for j in range(ranks[bk]):
-            c += y[0, j] * z[m, j]
+            c += y[0, j] * z[lose, j]
     curvature = a * b - c * c
-    if curvature > 1e-14 * a * b:
-        delta = 0.5 * (a - b) / curvature
-    else:
-        delta = np.inf if a > b else -np.inf
-    delta = min(max(delta, -u[k]), u[m])
-    if delta == 0.0 or a == b:
-        return 0.0
+    delta = u[lose]
+    if curvature > COLLINEAR * a * b:
+        delta = min(delta, max(0.0, 0.5 * (a - b) / curvature))
     # The gainer is added first, so that no matrix on the way is singular.
-    if delta > 0.0:
-        gain, lose, first, second, g_lose = k, m, 0, 1, b
-        _add_outer(inverse[bk], y[0], ranks[bk], -delta / (1.0 + delta * a))
-        shrink = delta * c / (1.0 + delta * a)
-    else:
-        delta = -delta
-        gain, lose, first, second, g_lose = m, k, 1, 0, a
-        _add_outer(inverse[bm], y[1], ranks[bm], -delta / (1.0 + delta * b))
-        shrink = delta * c / (1.0 + delta * b)
-    for j in range(ranks[bk]):
-        y[second, j] -= shrink * y[first, j]
-    g_lose -= shrink * c
-    lose_block = blocks[lose]
-    _add_outer(inverse[lose_block], y[second], ranks[lose_block], delta / (1.0 - delta * g_lose))
+    _change(z, blocks, ranks, play, bk, y[0], -delta / (1.0 + delta * a), inverse, g)
+    shrink = delta * c / (1.0 + delta * a)
+    for j in range(ranks[bm]):
+        y[1, j] -= shrink * y[0, j]
+    _change(z, blocks, ranks, play, bm, y[1], delta / (1.0 - delta * (b - shrink * c)), inverse, g)
     u[gain] += delta
     u[lose] -= delta
     return delta
+
+
+@kernel
+def _change(z, blocks, ranks, play, block, vector, scale, inverse, g):
+    """Add scale v v' to the inverse of a block, and follow with g. Overwrites inverse and g."""
+    rank = ranks[block]
+    _add_outer(inverse[block], vector, rank, scale)
+    for i in range(len(play)):
+        if blocks[play[i]] == block:
+            t = 0.0
+            for j in range(rank):
+                t += z[play[i], j] * vector[j]
+            g[i] += scale * t * t
