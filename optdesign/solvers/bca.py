@@ -190,7 +190,7 @@ def _water_fill(z, blocks, ranks, lo, hi, u, inverse, g, s, y):
     Returns the group's largest variance before the step and its largest change of a share. The level mu
     is found without sorting: candidates above the water are dropped until none is (Michelot's method).
     """
-    top, count, total = 0.0, 0, 0.0
+    top, lowest = 0.0, np.inf
     for n in range(lo, hi):
         k = n - lo
         b = blocks[n]
@@ -199,24 +199,25 @@ def _water_fill(z, blocks, ranks, lo, hi, u, inverse, g, s, y):
         s[k] = np.inf
         if g[k] > 0.0:
             s[k] = max(0.0, 1.0 / g[k] - u[n])
-            total += s[k]
-            count += 1
-    if count == 0:
+            lowest = min(lowest, s[k])
+    if lowest == np.inf:
         return top, 0.0
-    mu = (1.0 + total) / count
-    dropped = True
-    while dropped:
-        dropped = False
+    # Only differences of s matter; for candidates with little information s itself is huge. The sum is
+    # formed anew each time, because a huge s that is taken out of a sum takes the others' digits along.
+    mu, under_water = np.inf, 0
+    while True:
+        count, total = 0, 1.0
         for k in range(hi - lo):
-            if s[k] >= mu and s[k] < np.inf:
-                total -= s[k]
-                count -= 1
-                s[k] = np.inf
-                dropped = True
-        mu = (1.0 + total) / count
+            if s[k] - lowest < mu:
+                count += 1
+                total += s[k] - lowest
+        mu = total / count
+        if count == under_water:
+            break
+        under_water = count
     total = 0.0
     for k in range(hi - lo):
-        s[k] = max(0.0, mu - s[k])
+        s[k] = max(0.0, mu - (s[k] - lowest))
         total += s[k]
     step = 0.0
     for n in range(lo, hi):
