@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdesign.span import Span, coordinates, find_span, scan
+from optdesign.span import Span, coordinates, find_span, log_volumes, scan
 
 COPY_LIMIT = 1 << 26
 """Input arrays up to this many bytes are copied; larger ones are kept by reference if their type fits."""
@@ -196,15 +196,10 @@ class DesignProblem:
 
         With P the pivot rows of a block, x = t P, so Det(U) = det(sum w t t') det(P P').
         """
-        total = 0.0
-        for pivots, rank in zip(self.span.pivots, self.ranks, strict=True):
-            # QR of rows scaled to unit norm: no entry of P P' is ever squared out of range.
-            p = np.asarray(self.candidates[pivots[:rank]], dtype=float)
-            scale = np.sqrt(self.budgets[self.groups[pivots[:rank]]])
-            size = np.abs(p).max(axis=1, initial=0.0)
-            r = np.linalg.qr((p / size[:, None]).T, mode="r")
-            total += 2 * float(np.sum(np.log(np.abs(np.diag(r)))) + np.sum(np.log(size * scale)))
-        return total
+        rows = self.span.pivots
+        scale = np.sqrt(self.budgets[self.groups[rows]])
+        p = np.asarray(self.candidates[rows], dtype=np.float64) * scale[:, :, None]
+        return float(log_volumes(p, self.ranks).sum())
 
     @property
     def rank_note(self) -> str:

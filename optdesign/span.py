@@ -113,6 +113,30 @@ def scan(x: np.ndarray, blocks: np.ndarray, n_blocks: int) -> tuple[Peaks, int]:
 
 
 @kernel
+def log_volumes(p, ranks):
+    """log det(P P') of the first ``ranks[b]`` rows P of every p[b], by Gram-Schmidt. Overwrites p."""
+    out = np.zeros(len(ranks))
+    d = p.shape[2]
+    for b in range(len(ranks)):
+        for k in range(ranks[b]):
+            row = p[b, k]
+            # Rows are scaled to unit peak, so that no square leaves the range of floating point.
+            peak = np.abs(row).max()
+            row /= peak
+            for _ in range(2):  # twice is enough
+                for m in range(k):
+                    dot = 0.0
+                    for j in range(d):
+                        dot += row[j] * p[b, m, j]
+                    for j in range(d):
+                        row[j] -= dot * p[b, m, j]
+            norm = np.sqrt((row * row).sum())
+            row /= norm
+            out[b] += 2.0 * (np.log(norm) + np.log(peak))
+    return out
+
+
+@kernel
 def _scan(x, blocks, peak, row):
     """Find the peaks of every block and column. Overwrites peak and row."""
     n, d = x.shape
