@@ -150,6 +150,7 @@ def verify_command(
         with waiting(f"reading {design}"):
             source = files.read(design, group=group, block=block, features=_names(features))
             result = _saved_design(source, design)
+            solver = _known_solver(solver)
         with waiting(f"solving with cvxpy and {solver}"):
             outcome = verify(result, solver)
     good_enough = tol is None or result.relative_gap <= tol
@@ -256,6 +257,17 @@ def _saved_design(source: CandidateFile, path: Path) -> DesignResult:
         seconds=0.0,
         history=History(nothing, nothing, nothing),
     )
+
+
+def _known_solver(name: str) -> str:
+    import cvxpy
+
+    known = cvxpy.installed_solvers()
+    if name.upper() not in known:
+        raise ValueError(
+            f"--solver must be one of {', '.join(known)}; got {name!r}. Leave it out for CLARABEL."
+        )
+    return name.upper()
 
 
 def _grid(features: np.ndarray) -> CandidateFile:

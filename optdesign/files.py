@@ -225,7 +225,7 @@ def _from_arrays(
 
 
 def _infer(columns: Table, path: Path, others: Sequence[str | None]) -> list[str]:
-    """All numeric columns but the others. Numbers mixed with text are refused: no feature is lost silently."""
+    """All numeric columns but the others. Numbers mixed with text are refused, lest a feature be lost."""
     names = []
     for name, column in columns.items():
         if name in others:
