@@ -1,5 +1,6 @@
 import json
 import runpy
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 import optdesign as od
 from optdesign import cli, files
+from optdesign.progress import Progress
 
 RNG = np.random.default_rng(3)
 SITES, ARMS = ["north", "south", "west"], ["a", "b"]
@@ -128,15 +130,14 @@ def test_not_converged_is_exit_code_1_and_still_written(folder):
     assert (folder / "d.svg").exists()
 
 
-def test_interrupted_is_exit_code_1_and_still_written(folder, monkeypatch):
-    def interrupted(problem, **options):
-        return replace(od.solve(problem, **options), status=od.Status.INTERRUPTED)
-
-    monkeypatch.setattr(cli, "solve", interrupted)
-    result = run("solve", "data.csv", "--group", "site", "--block", "arm", "--out", "d.csv", "--json")
+def test_ctrl_c_is_exit_code_1_and_the_design_so_far_is_written(folder, monkeypatch):
+    monkeypatch.setattr(Progress, "update", lambda *_: signal.raise_signal(signal.SIGINT))
+    options = ["--group", "site", "--block", "arm", "--method", "bca", "--tol", "1e-12", "--max-iter", 2]
+    result = run("solve", "data.csv", *options, "--out", "d.csv", "--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout)["status"] == "INTERRUPTED"
-    assert (folder / "d.csv").exists()
+    saved = files.read(folder / "d.csv", group="site", block="arm")
+    assert np.isfinite(od.certify(expected(), saved.weights).gap)
 
 
 def test_a_close_rank_decision_is_reported_with_the_label(folder):
