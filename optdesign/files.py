@@ -1,0 +1,314 @@
+"""Problems and designs in files: CSV, Parquet and NPZ.
+
+A table has one candidate a row. Some columns are its features, one may name its group and one its block
+(labels of any kind, numbered here in sorted order), and a saved design has its ``weight`` and ``variance``
+as well. An NPZ file holds the same as arrays: ``candidates`` (N, d) and, all optional, ``groups`` and
+``blocks`` (N,), ``budgets`` (in the sorted order of the group labels), ``weights`` (N,), and ``features``,
+the names of the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from optdesign.problem import DesignProblem
+from optdesign.tables import Table, atomic, check_suffix, csv_rows, read_archive, read_table, write_table
+
+SUFFIXES = (".csv", ".parquet", ".npz")
+
+WEIGHT, VARIANCE = "weight", "variance"
+"""Columns of a saved design; never features."""
+
+GROUP, BLOCK = "group", "block"
+"""Columns that hold the labels unless others are named."""
+
+SAMPLE = 1000
+"""A column that is not all numbers is taken for a mistaken feature if one of so many fields is one."""
+
+
+class Labels(NamedTuple):
+    """A column of labels: the distinct ones, sorted, and the number of the one that every row has."""
+
+    names: np.ndarray
+    numbers: np.ndarray
+
+
+@dataclass(frozen=True)
+class CandidateFile:
+    """What a file says about a problem, and everything else in it, to be written back with the design."""
+
+    candidates: np.ndarray
+    features: tuple[str, ...]
+    groups: Labels
+    blocks: Labels
+    budgets: np.ndarray | None
+    weights: np.ndarray | None
+    columns: Table
+
+    def problem(self) -> DesignProblem:
+        """The problem of these candidates; budgets that are not given are 1."""
+        return DesignProblem(self.candidates, self.groups.numbers, self.blocks.numbers, self.budgets)
+
+    def with_budgets(self, path: Path) -> CandidateFile:
+        """The same candidates with the budgets of another file."""
+        return replace(self, budgets=read_budgets(path, self.groups.names))
+
+
+def read(
+    path: Path,
+    *,
+    group: str | None = None,
+    block: str | None = None,
+    features: Sequence[str] | None = None,
+) -> CandidateFile:
+    """Read candidates from a CSV, Parquet or NPZ file.
+
+    ``group`` and ``block`` name the columns of labels; left out, columns called "group" and "block" are
+    taken if there are any, and otherwise everything is one group, or one block. ``features`` names the
+    feature columns; left out, they are all numeric columns that are neither labels nor weight nor variance.
+    """
+    if check_suffix(path, "the file of candidates", SUFFIXES) == ".npz":
+        return _from_arrays(read_archive(path), path, group, block, features)
+    numbers = None if features is None else {*features, WEIGHT}
+    columns = read_table(path, text={group or GROUP, block or BLOCK}, numbers=numbers)
+    return _from_columns(columns, path, group, block, features)
+
+
+def read_budgets(path: Path, groups: np.ndarray) -> np.ndarray:
+    """The budget of every group, from a file of two columns: group label and budget.
+
+    A CSV file may start with a header or not.
+    """
+    if check_suffix(path, "--budget", SUFFIXES[:2]) == ".csv":
+        rows = list(csv_rows(path))
+        header = bool(rows) and len(rows[0]) == 2 and _number(rows[0][1]) is None
+        rows = rows[header:]
+    else:
+        columns = read_table(path, text=set())
+        rows = [list(map(_text, row)) for row in zip(*columns.values(), strict=True)]
+    found: dict[str, float] = {}
+    for at, row in enumerate(rows, start=1):
+        if len(row) != 2:
+            raise ValueError(
+                f"--budget must have two columns, group and budget; row {at} of {path} has {len(row)} "
+                "field(s). Drop the other columns."
+            )
+        label, value = row[0], _number(row[1])
+        if value is None or not (value > 0 and isfinite(value)):
+            raise ValueError(
+                f"--budget must be positive numbers; group {label!r} has {row[1]!r} in {path}. "
+                "Drop the group's candidates or give it a budget."
+            )
+        if label in found:
+            raise ValueError(
+                f"--budget must name each group once; {path} names {label!r} twice. Drop one of the rows."
+            )
+        found[label] = value
+    known = list(map(_text, groups))
+    missing = [label for label in known if label not in found]
+    if missing:
+        raise ValueError(
+            f"--budget must cover every group; {path} has no budget for {_listed(missing)}. Add a row."
+        )
+    unknown = sorted(set(found).difference(known))
+    if unknown:
+        raise ValueError(
+            f"--budget must name groups that have candidates; {path} names {_listed(unknown)}. "
+            f"The groups are {_listed(known)}."
+        )
+    return np.array([found[label] for label in known])
+
+
+def write(
+    path: Path, source: CandidateFile, budgets: np.ndarray, weights: np.ndarray, variances: np.ndarray
+) -> None:
+    """Write the rows of a file with their weights and variances, in the format the suffix asks for.
+
+    NPZ files hold the arrays named in the module's docstring and ``variances``; columns of a table that
+    are neither features nor labels are not carried over to them.
+    """
+    suffix = check_suffix(path, "--out", SUFFIXES)
+    with atomic(path) as temporary:
+        if suffix == ".npz":
+            np.savez(
+                temporary,
+                candidates=source.candidates,
+                groups=_storable(source.groups),
+                blocks=_storable(source.blocks),
+                budgets=budgets,
+                weights=weights,
+                variances=variances,
+                features=np.array(source.features),
+            )
+        else:
+            rest = {k: v for k, v in source.columns.items() if k not in (WEIGHT, VARIANCE)}
+            write_table(temporary, {**rest, WEIGHT: weights, VARIANCE: variances})
+
+
+def _from_columns(
+    columns: Table, path: Path, group: str | None, block: str | None, features: Sequence[str] | None
+) -> CandidateFile:
+    n = len(next(iter(columns.values()), ()))
+    if n == 0:
+        raise ValueError(f"{path} must have one candidate a row; it has no rows.")
+    group = GROUP if group is None and GROUP in columns else group
+    block = BLOCK if block is None and BLOCK in columns else block
+    for argument, wanted in (("--group", [group]), ("--block", [block]), ("--features", features or [])):
+        for name in wanted:
+            _require(columns, name, argument, path)
+    names = _infer(columns, path, (group, block, WEIGHT, VARIANCE)) if features is None else features
+    if not names:
+        raise ValueError(
+            f"there must be a feature, that is a column of numbers that is neither group, block, weight nor "
+            f"variance; the columns of {path} are {_listed(list(columns))}. Choose with --features."
+        )
+    candidates = np.empty((n, len(names)))
+    for j, name in enumerate(names):
+        candidates[:, j] = _finite(columns, name, path)
+    return CandidateFile(
+        candidates=candidates,
+        features=tuple(names),
+        groups=_numbered(columns, group, n, path),
+        blocks=_numbered(columns, block, n, path),
+        budgets=None,
+        weights=_finite(columns, WEIGHT, path) if WEIGHT in columns else None,
+        columns=columns,
+    )
+
+
+def _from_arrays(
+    arrays: Table, path: Path, group: str | None, block: str | None, features: Sequence[str] | None
+) -> CandidateFile:
+    if "candidates" not in arrays:
+        raise ValueError(
+            f"{path} must hold an array 'candidates'; it holds {_listed(list(arrays))}. "
+            "Save it as numpy.savez(path, candidates=...)."
+        )
+    x = arrays["candidates"]
+    if x.ndim != 2 or 0 in x.shape:
+        raise ValueError(
+            f"candidates in {path} must have shape (N, d), neither of them 0; got {x.shape}. "
+            "Put one candidate a row."
+        )
+    names = list(map(str, arrays.get("features", [f"x{j}" for j in range(x.shape[1])])))
+    if len(set(names)) != x.shape[1]:
+        raise ValueError(
+            f"features in {path} must name the {x.shape[1]} columns of candidates; got {_listed(names)}. "
+            "Leave the array out for x0, x1, ..."
+        )
+    columns = dict(zip(names, x.T, strict=True))
+    for default, given, key in ((GROUP, group, "groups"), (BLOCK, block, "blocks")):
+        if (given or key) in arrays:
+            columns[given or default] = arrays[given or key]
+    if "weights" in arrays:
+        columns[WEIGHT] = arrays["weights"]
+    for name, column in columns.items():
+        if column.shape != x.shape[:1]:
+            raise ValueError(
+                f"{name} in {path} must have one entry per candidate, shape ({len(x)},); got {column.shape}. "
+                "Give one for every row of candidates."
+            )
+    file = _from_columns(columns, path, group, block, names if features is None else features)
+    budgets = arrays.get("budgets")
+    if budgets is not None and budgets.shape != file.groups.names.shape:
+        raise ValueError(
+            f"budgets in {path} must have one entry per group, shape ({len(file.groups.names)},), in the "
+            f"sorted order of the labels; got {budgets.shape}. Leave them out for budgets of 1."
+        )
+    return replace(file, budgets=budgets)
+
+
+def _infer(columns: Table, path: Path, others: Sequence[str | None]) -> list[str]:
+    """All numeric columns but the others. Numbers mixed with text are refused, lest a feature be lost."""
+    names = []
+    for name, column in columns.items():
+        if name in others:
+            continue
+        if column.dtype.kind in "biuf":
+            names.append(name)
+        elif any(_number(_text(v)) is not None for v in column[:SAMPLE]):
+            raise ValueError(
+                f"features must be numbers; {_first_text(column, name, path)}. "
+                "Correct it, or choose the feature columns with --features."
+            )
+    return names
+
+
+def _require(columns: Iterable[str], name: str | None, argument: str, path: Path) -> None:
+    if name is not None and name not in columns:
+        raise ValueError(
+            f"{argument} must name a column of {path}; there is no {name!r}. "
+            f"The columns are {_listed(list(columns))}."
+        )
+
+
+def _finite(columns: Table, name: str, path: Path) -> np.ndarray:
+    """A column as finite floats."""
+    column = columns[name]
+    if column.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must be numbers; {_first_text(column, name, path)}. Correct it or drop the row."
+        )
+    values = column.astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        raise ValueError(
+            f"{name} must be finite; data row {bad[0] + 1}, column {name!r} of {path} holds "
+            f"{values[bad[0]]}. Drop the row or fill in the entry."
+        )
+    return values
+
+
+def _first_text(column: np.ndarray, name: str, path: Path) -> str:
+    at = next((k for k, v in enumerate(column) if _number(_text(v)) is None), 0)
+    return f"data row {at + 1}, column {name!r} of {path} holds {_text(column[at])!r}"
+
+
+def _numbered(columns: Table, name: str | None, n: int, path: Path) -> Labels:
+    """Number the labels of a column; without one, all rows have the label 0."""
+    if name is None:
+        return Labels(np.zeros(1, np.int64), np.zeros(n, np.int64))
+    column = columns[name]
+    empty = next((k for k, v in enumerate(column.tolist()) if v is None or v == "" or v != v), None)
+    if empty is not None:
+        raise ValueError(
+            f"every row must have a label; data row {empty + 1}, column {name!r} of {path} is empty. "
+            "Fill it in or drop the row."
+        )
+    if column.dtype != object:
+        return Labels(*np.unique(column, return_inverse=True))
+    texts = list(map(str, column))
+    names = sorted(set(texts))
+    number = {label: k for k, label in enumerate(names)}
+    return Labels(np.array(names, dtype=object), np.fromiter(map(number.__getitem__, texts), np.int64, n))
+
+
+def _storable(labels: Labels) -> np.ndarray:
+    """The label of every row, as an array that needs no pickling."""
+    names = labels.names.astype(str) if labels.names.dtype == object else labels.names
+    return names[labels.numbers]
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _text(value: Any) -> str:
+    """A value as a CSV file would show it; whole numbers without a decimal point."""
+    if isinstance(value, float | np.floating) and isfinite(value) and value == int(value):
+        return str(int(value))
+    return str(value)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(str(name)) for name in names[:10])
+    return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")

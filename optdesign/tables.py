@@ -1,0 +1,200 @@
+"""Columns in files: CSV and Parquet tables and NPZ archives, read and written.
+
+A table is a dict of columns of equal length: integers, floats or text. What is wrong with a file is said
+by a ValueError or an OSError. Files that are written appear whole or not at all.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import uuid
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+CHUNK = 4096
+"""Rows of a CSV file that are converted at a time."""
+
+Table = dict[str, np.ndarray]
+
+
+def read_table(path: Path, *, text: set[str], numbers: set[str] | None = None) -> Table:
+    """The columns of a CSV or Parquet file.
+
+    Columns of a CSV file that are named in ``text`` stay text unless all are integers, so that a label
+    comes out as it went in; if ``numbers`` is given, no other columns are converted to numbers.
+    """
+    if path.suffix.lower() == ".csv":
+        return _read_csv(path, text, numbers)
+    return _read_parquet(path)
+
+
+def write_table(path: Path, columns: Table) -> None:
+    """Write columns to a CSV or Parquet file."""
+    if path.suffix.lower() == ".csv":
+        _write_csv(path, columns)
+    else:
+        arrow = pyarrow()
+        arrow.parquet.write_table(arrow.table({k: arrow.array(v) for k, v in columns.items()}), path)
+
+
+def read_archive(path: Path) -> Table:
+    """The arrays of an NPZ file."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (ValueError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"{path} must be an NPZ archive of plain arrays ({error}). Write it with numpy.savez."
+        ) from None
+
+
+def csv_rows(path: Path) -> Iterator[list[str]]:
+    """The rows of a CSV file that are not blank."""
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            yield from filter(None, csv.reader(file, skipinitialspace=True))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must be text in UTF-8 ({error.reason}). Save it again as UTF-8.") from None
+    except csv.Error as error:
+        raise ValueError(f"{path} must be a CSV file ({error}). Export it again.") from None
+
+
+@contextmanager
+def atomic(path: Path) -> Iterator[Path]:
+    """A temporary path to write to, which takes the place of ``path`` if all goes well.
+
+    Otherwise, be it an error or Ctrl-C, it is removed and whatever was at ``path`` stays.
+    """
+    path = path.resolve()
+    temporary = path.with_name(f".{uuid.uuid4().hex[:12]}-{path.name}")
+    try:
+        yield temporary
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def check_suffix(path: Path, argument: str, known: Sequence[str]) -> str:
+    """The suffix of a path in lower case, if it is a known one."""
+    suffix = path.suffix.lower()
+    if suffix not in known:
+        raise ValueError(f"{argument} must end in {' or '.join(known)}; got {str(path)!r}. Rename the file.")
+    return suffix
+
+
+def check_writable(path: Path, argument: str) -> None:
+    """Refuse a path that cannot be written before any work is done for it."""
+    wrong = ""
+    if path.is_dir():
+        wrong = "is a directory"
+    elif not path.resolve().parent.is_dir():
+        wrong = "lies in a directory that does not exist"
+    if wrong:
+        raise ValueError(
+            f"{argument} must be a file in an existing directory; {str(path)!r} {wrong}. Choose another path."
+        )
+
+
+def pyarrow() -> Any:
+    """The pyarrow module with its Parquet part, or an ImportError that says how to get it."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise ImportError(
+            'Parquet files need pyarrow, which is not installed: pip install "optdesign[parquet]"'
+        ) from None
+    return pyarrow
+
+
+def _read_parquet(path: Path) -> Table:
+    arrow = pyarrow()
+    table = arrow.parquet.read_table(path)
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if arrow.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if arrow.types.is_decimal(column.type):
+            column = column.cast(arrow.float64())
+        columns[name] = column.to_numpy()
+    return columns
+
+
+def _read_csv(path: Path, text: set[str], numbers: set[str] | None) -> Table:
+    rows = csv_rows(path)
+    names = _header(next(rows, []), path)
+    plain = {name for name in names if name in text or (numbers is not None and name not in numbers)}
+    parts: dict[str, list[Any]] = {name: [] for name in names}
+    done = 0
+    while chunk := list(islice(rows, CHUNK)):
+        if set(map(len, chunk)) != {len(names)}:
+            at = next(k for k, row in enumerate(chunk) if len(row) != len(names))
+            raise ValueError(
+                f"{path} must have {len(names)} fields in every row, as in its header; data row "
+                f"{done + at + 1} has {len(chunk[at])}. Quote fields that contain commas."
+            )
+        for name, fields in zip(names, zip(*chunk, strict=True), strict=True):
+            if name not in plain:
+                try:
+                    parts[name].append(np.fromiter(map(float, fields), np.float64, len(fields)))
+                    continue
+                except ValueError:
+                    if done:
+                        # The rows before were numbers, and their text is gone: read again, keeping it.
+                        return _read_csv(path, text | plain | {name}, numbers)
+                    plain.add(name)
+            parts[name].extend(fields)
+        done += len(chunk)
+    return {
+        name: _text_column(values, name in text) if name in plain else _number_column(values)
+        for name, values in parts.items()
+    }
+
+
+def _header(row: list[str], path: Path) -> list[str]:
+    names = [name.strip() for name in row]
+    if not names:
+        raise ValueError(f"{path} must have a header and one candidate a row; it is empty.")
+    if len(names) == 1 and (";" in names[0] or "\t" in names[0]):
+        raise ValueError(
+            f"{path} must separate its columns by commas; its header is {names[0]!r}. Export it again."
+        )
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{path} must name each column once; {twice!r} occurs twice. Rename one of them.")
+    return names
+
+
+def _text_column(values: list[str], label: bool) -> np.ndarray:
+    # Labels such as 007 and 1.0 would not come out as they went in: they stay text.
+    if label and all(
+        v.removeprefix("-").isdecimal() and v == str(int(v)) and len(v) < 19 for v in set(values)
+    ):
+        return np.array(list(map(int, values)), dtype=np.int64)
+    return np.array(values, dtype=object)
+
+
+def _number_column(parts: list[np.ndarray]) -> np.ndarray:
+    """Join the parts; whole numbers that double precision holds exactly become integers again."""
+    column = np.concatenate([np.empty(0), *parts])
+    with np.errstate(invalid="ignore"):
+        whole = column.astype(np.int64)
+    return whole if np.all((whole == column) & (np.abs(column) < 2.0**53)) else column
+
+
+def _write_csv(path: Path, columns: Table) -> None:
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        values = [v if v.dtype.kind in "biufO" else v.astype(str) for v in columns.values()]
+        for start in range(0, len(values[0]), CHUNK):
+            writer.writerows(zip(*(v[start : start + CHUNK].tolist() for v in values), strict=True))

@@ -1,0 +1,294 @@
+import json
+import runpy
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import optdesign as od
+from optdesign import cli, files
+from optdesign.progress import Progress
+
+RNG = np.random.default_rng(3)
+SITES, ARMS = ["north", "south", "west"], ["a", "b"]
+ROWS = [(SITES[i % 3], ARMS[i // 3 % 2], *RNG.normal(size=2)) for i in range(24)]
+BUDGETS = "site,budget\nnorth,1\nsouth,2\nwest,5\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        "site,arm,x,y",
+        *(f"{s},{a},{x!r},{y!r}" for s, a, x, y in ((*r[:2], *map(float, r[2:])) for r in ROWS)),
+    ]
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "budgets.csv").write_text(BUDGETS)
+    return tmp_path
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.app, [str(a) for a in arguments])
+
+
+def solved(*arguments):
+    result = run("solve", "data.csv", "--group", "site", "--block", "arm", *arguments)
+    assert result.exit_code == 0, result.stderr
+    return result
+
+
+def refused(*arguments):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("optdesign: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def expected(budgets=None):
+    x = np.array([r[2:] for r in ROWS], dtype=float)
+    groups = [SITES.index(r[0]) for r in ROWS]
+    return od.DesignProblem(x, groups, [ARMS.index(r[1]) for r in ROWS], budgets)
+
+
+def test_solve_prints_the_certificate_and_the_design():
+    out = solved().stdout
+    assert "efficiency" in out
+    assert "at least 0.999999" in out
+    assert "converged" in out
+    assert "features x, y" in out
+    assert "north" in out
+
+
+@pytest.mark.parametrize("suffix", files.SUFFIXES)
+def test_solve_saves_a_design_that_certifies_itself(folder, suffix):
+    solved("--budget", "budgets.csv", "--out", f"design{suffix}", "--tol", "1e-9")
+    labels = {} if suffix == ".npz" else {"group": "site", "block": "arm"}
+    saved = files.read(folder / f"design{suffix}", **labels)
+    certificate = od.certify(expected([1, 2, 5]), saved.weights)
+    assert certificate.relative_gap <= 1e-9
+    assert saved.groups.names.tolist() == SITES
+    checked = run("verify", f"design{suffix}", *(f"--{k}={v}" for k, v in labels.items()), "--tol", "1e-8")
+    assert checked.exit_code == 0, checked.output
+    assert "agrees" in checked.stdout
+
+
+def test_solve_reads_parquet_and_npz_alike():
+    site, arm, x, y = zip(*ROWS, strict=True)
+    pq.write_table(pa.table({"site": site, "arm": arm, "x": x, "y": y}), "data.parquet")
+    np.savez("data.npz", candidates=np.column_stack([x, y]), groups=site, blocks=arm, budgets=[1.0, 2.0, 5.0])
+    options = ["--group", "site", "--block", "arm", "--budget", "budgets.csv", "--json"]
+    reports = [
+        json.loads(run("solve", "data.csv", *options).stdout),
+        json.loads(run("solve", "data.parquet", *options).stdout),
+        json.loads(run("solve", "data.npz", "--json").stdout),
+    ]
+    for report in reports:
+        assert report["log_det"] == pytest.approx(reports[0]["log_det"], abs=1e-5)
+        assert report["rank"] == 4
+
+
+def test_json_report_is_complete(folder):
+    report = json.loads(solved("--json", "--out", "d.csv", "--plot", "d.png", "--method", "bca").stdout)
+    assert report["status"] == "CONVERGED"
+    assert report["message"] == od.Status.CONVERGED.value
+    assert report["gap"] <= 1e-6 * report["rank"]
+    assert report["relative_gap"] == pytest.approx(report["gap"] / report["rank"])
+    assert report["efficiency"] == pytest.approx(np.exp(-report["relative_gap"]))
+    assert report["g_value"] == pytest.approx(report["rank"] + report["gap"])
+    assert report["log_det"] == pytest.approx(od.solve(expected()).log_det, abs=1e-5)
+    assert report["method"] == "bca"
+    assert report["iterations"] >= 1
+    assert report["seconds"] > 0
+    assert 0 < report["support"] <= report["candidates"] == 24
+    assert (report["groups"], report["blocks"], report["features"]) == (3, 2, ["x", "y"])
+    assert report["rank_note"] == ""
+    assert report["outputs"] == {"design": "d.csv", "plot": "d.png"}
+    assert (folder / "d.png").stat().st_size > 5000
+
+
+def test_features_can_be_chosen():
+    assert json.loads(solved("--features", "y", "--json").stdout)["features"] == ["y"]
+
+
+def test_not_converged_is_exit_code_1_and_still_written(folder):
+    result = run(
+        "solve", "data.csv", "--group", "site", "--block", "arm",
+        "--method", "bca", "--max-iter", 1, "--tol", "1e-12", "--out", "d.csv", "--plot", "d.svg",
+    )  # fmt: skip
+    assert result.exit_code == 1
+    assert "max_iter" in result.stdout
+    saved = files.read(folder / "d.csv", group="site", block="arm")
+    assert np.isfinite(od.certify(expected(), saved.weights).gap)
+    assert (folder / "d.svg").exists()
+
+
+def test_ctrl_c_is_exit_code_1_and_the_design_so_far_is_written(folder, monkeypatch):
+    monkeypatch.setattr(Progress, "update", lambda *_: signal.raise_signal(signal.SIGINT))
+    options = ["--group", "site", "--block", "arm", "--method", "bca", "--tol", "1e-12", "--max-iter", 2]
+    result = run("solve", "data.csv", *options, "--out", "d.csv", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["status"] == "INTERRUPTED"
+    saved = files.read(folder / "d.csv", group="site", block="arm")
+    assert np.isfinite(od.certify(expected(), saved.weights).gap)
+
+
+def test_a_close_rank_decision_is_reported_with_the_label(folder):
+    rows = [f"lab,{x},{x * (1 + e)}" for x, e in ((1.0, 0.0), (2.0, 3e-10), (3.0, -3e-10))]
+    (folder / "near.csv").write_text("arm,x,y\n" + "\n".join([*rows, "other,1,2", "other,2,1"]) + "\n")
+    note = json.loads(run("solve", "near.csv", "--block", "arm", "--json").stdout)["rank_note"]
+    assert "close decision" in note
+    assert "Block 0 is 'lab'" in note
+    assert "Block 0 is 'lab'" in run("solve", "near.csv", "--block", "arm").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["none.csv"], ["No such file", "none.csv"]),
+        (["data.txt"], ["must end in"]),
+        (["data.csv", "--group", "place"], ["'place'", "'site', 'arm', 'x', 'y'"]),
+        (["data.csv", "--tol", "-1"], ["tol must be positive"]),
+        (["data.csv", "--method", "magic"], ["method must be one of", "'magic'"]),
+        (["data.csv", "--budget", "budgets.csv", "--group", "arm"], ["--budget", "'a', 'b'"]),
+        (["data.csv", "--out", "design.xls"], ["--out must end in", "design.xls"]),
+        (["data.csv", "--out", "missing/d.csv"], ["--out", "does not exist"]),
+        (["data.csv", "--out", "folder.csv"], ["--out", "is a directory"]),
+        (["data.csv", "--plot", "d.gif"], ["--plot must end in"]),
+        (["data.csv", "--plot", "missing/d.png"], ["--plot", "does not exist"]),
+        (["data.csv", "--features", "site"], ["data row 1, column 'site'"]),
+        (["zero.csv"], ["non-zero"]),
+        (["folder.csv"], ["directory"]),
+    ],
+)
+def test_bad_input_is_exit_code_2_with_one_message(folder, arguments, words):
+    (folder / "folder.csv").mkdir()
+    (folder / "zero.csv").write_text("x\n0\n0\n")
+    message = refused("solve", *arguments)
+    for word in words:
+        assert word in message
+
+
+@pytest.mark.parametrize(
+    ("module", "option", "extra"),
+    [("pyarrow", "--out=d.parquet", "optdesign[parquet]"), ("matplotlib", "--plot=d.png", "optdesign[plot]")],
+)
+def test_a_missing_extra_is_named_before_the_work(monkeypatch, module, option, extra):
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setattr(cli, "solve", None)
+    assert extra in refused("solve", "data.csv", option)
+
+
+def test_a_failing_write_leaves_nothing_behind(folder, monkeypatch):
+    def full(path, _):
+        path.write_text("half of the d")
+        raise OSError(28, "No space left on device")
+
+    (folder / "d.csv").write_text("old")
+    before = sorted(folder.iterdir())
+    monkeypatch.setattr(files, "write_table", full)
+    assert "No space left" in refused("solve", "data.csv", "--group=site", "--block=arm", "--out=d.csv")
+    assert sorted(folder.iterdir()) == before
+    assert (folder / "d.csv").read_text() == "old"
+
+
+def test_verify_reports_in_json():
+    solved("--budget", "budgets.csv", "--out", "d.csv")
+    result = run("verify", "d.csv", "--group", "site", "--block", "arm", "--solver", "scs", "--json")
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert report["verdict"] == "agrees"
+    assert report["relative_gap"] <= 1e-6
+    assert len(report["comparisons"]) == 3
+    assert report["within_tol"]
+
+
+def test_verify_of_poor_weights(folder):
+    p = expected()
+    source = files.read(folder / "data.csv", group="site", block="arm")
+    files.write(folder / "d.csv", source, p.budgets, p.uniform(), np.zeros(24))
+    result = run("verify", "d.csv", "--group", "site", "--block", "arm", "--tol", "1e-3")
+    assert result.exit_code == 1
+    assert "exceeds --tol 0.001" in result.stdout
+
+
+def test_verify_of_weights_that_lose_rank(folder):
+    (folder / "d.csv").write_text("x,y,weight\n1,0,1\n0,1,0\n")
+    result = run("verify", "d.csv", "--json")
+    assert result.exit_code == 1
+    report = json.loads(result.stdout)
+    assert report["verdict"] == "differs"
+    assert report["gap"] is None
+
+
+def test_verify_that_is_inconclusive_is_exit_code_1(monkeypatch):
+    solved("--out", "d.csv")
+    monkeypatch.setattr(cli, "verify", lambda *_: od.Verification("inconclusive", "the solver failed"))
+    result = run("verify", "d.csv", "--group", "site", "--block", "arm")
+    assert result.exit_code == 1
+    assert "inconclusive: the solver failed" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("x\n1\n", [], ["'weight'", "'x'"]),
+        ("x,weight,group\n1,1,a\n2,0,b\n", [], ["'b'", "sum to 0"]),
+        ("x,weight\n1,-1\n2,2\n", [], ["negative"]),
+        ("x,weight\n1,1\n", ["--solver", "magic"], ["--solver must be one of", "CLARABEL", "'magic'"]),
+    ],
+)
+def test_verify_refuses_bad_designs(folder, text, options, words):
+    (folder / "d.csv").write_text(text)
+    message = refused("verify", "d.csv", *options)
+    for word in words:
+        assert word in message
+
+
+def test_verify_takes_budgets_of_an_archive():
+    np.savez("d.npz", candidates=np.eye(2), budgets=[3.0], weights=[1.0, 1.0])
+    assert "sum to the budget" in refused("verify", "d.npz")
+
+
+def test_demo_solves_verifies_and_draws(folder):
+    result = run("demo", "--out", "here/demo", "--seed", 1)
+    assert result.exit_code == 0, result.output
+    assert "agrees" in result.stdout
+    assert "converged" in result.stdout
+    assert "largest of" in result.stdout
+    assert (folder / "here/demo/demo.png").stat().st_size > 50_000
+    saved = files.read(folder / "here/demo/design.csv", group="client", block="arm")
+    assert saved.candidates.shape == (1000, 3)
+    problem = replace(saved, budgets=np.ones(100)).problem()
+    assert od.certify(problem, saved.weights).relative_gap <= 1e-6
+
+
+def test_demo_refuses_a_folder_it_cannot_make():
+    assert "File exists" in refused("demo", "--out", "data.csv")
+
+
+def test_version_help_and_usage(monkeypatch):
+    assert run("--version").stdout == f"optdesign {od.__version__}\n"
+    assert "--time-limit" in run("solve", "--help").stdout
+    assert run("solve").exit_code == 2
+    assert run("solve", "data.csv", "--max-iter", "many").exit_code == 2
+    monkeypatch.setattr(sys, "argv", ["optdesign", "--version"])
+    with pytest.raises(SystemExit) as caught:
+        runpy.run_module("optdesign", run_name="__main__")
+    assert caught.value.code == 0
+
+
+def test_importing_the_package_loads_no_interface():
+    code = (
+        "import sys, optdesign; "
+        "print([m for m in ('typer', 'rich', 'matplotlib', 'cvxpy', 'pyarrow') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,298 @@
+import os
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from optdesign import files, tables
+from optdesign.examples import authors_features
+
+CSV = """site,arm,dose,heat,note
+north,a,1,0.5,first
+south,b,2,0.25,"with, comma"
+north,b,3,-1e3,
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def put(text, name="data.csv"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return put
+
+
+def error(path, **options):
+    with pytest.raises((ValueError, OSError)) as caught:
+        files.read(path, **options)
+    return str(caught.value)
+
+
+def test_csv_with_string_labels(write):
+    f = files.read(write(CSV), group="site", block="arm")
+    assert f.features == ("dose", "heat")
+    np.testing.assert_array_equal(f.candidates, [[1, 0.5], [2, 0.25], [3, -1000]])
+    assert f.groups.names.tolist() == ["north", "south"]
+    assert f.groups.numbers.tolist() == [0, 1, 0]
+    assert f.blocks.names.tolist() == ["a", "b"]
+    assert f.problem().n_groups == 2
+    assert f.weights is None
+
+
+def test_labels_default_to_columns_of_that_name_or_to_one(write):
+    f = files.read(write("group,x\n10,1\n9,2\n"))
+    assert f.groups.names.tolist() == [9, 10]
+    assert f.blocks.names.tolist() == [0]
+    assert f.features == ("x",)
+
+
+@pytest.mark.parametrize("labels", [["007", "7"], ["1.0", "1"], ["-3", "x"], ["12345678901234567890", "1"]])
+def test_labels_come_out_as_they_went_in(write, labels):
+    f = files.read(write("site,x\n" + "".join(f"{v},1\n" for v in labels)), group="site")
+    assert sorted(f.groups.names.tolist()) == sorted(labels)
+
+
+def test_negative_integers_are_labels(write):
+    assert files.read(write("g,x\n-1,1\n5,2\n"), group="g").groups.names.tolist() == [-1, 5]
+
+
+def test_features_are_chosen_in_order_and_other_columns_are_left_alone(write):
+    path = write("b,a,id\n1,2,007\n3,4,12345678901234567890\n")
+    f = files.read(path, features=["a", "b"])
+    np.testing.assert_array_equal(f.candidates, [[2, 1], [4, 3]])
+    assert f.columns["id"].tolist() == ["007", "12345678901234567890"]
+
+
+def test_csv_from_a_spreadsheet(write):
+    f = files.read(write(b"\xef\xbb\xbfx, y\r\n1, 2\r\n\r\n3, 4\r\n"))
+    assert f.features == ("x", "y")
+    np.testing.assert_array_equal(f.candidates, [[1, 2], [3, 4]])
+
+
+def test_a_column_that_turns_out_to_be_text_late(write, monkeypatch):
+    monkeypatch.setattr(tables, "CHUNK", 2)
+    path = write("x,n,g\n1,1,a\n2,2,b\n3,1,a\n4,oops,b\n5,5,a\n")
+    assert files.read(path, features=["x"], group="g").columns["n"].tolist() == ["1", "2", "1", "oops", "5"]
+    assert "data row 4, column 'n'" in error(path)
+    assert "data row 4, column 'n'" in error(path, features=["x", "n"])
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("", {}, ["it is empty"]),
+        ("x,y\n", {}, ["no rows"]),
+        ("x;y\n1;2\n", {}, ["commas", "'x;y'"]),
+        ("x,x\n1,2\n", {}, ["'x' occurs twice"]),
+        ("x,y\n1,2\n1,2,3\n", {}, ["2 fields", "data row 2 has 3"]),
+        ("x,y\n1,2\n", {"group": "site"}, ["--group", "no 'site'", "'x', 'y'"]),
+        ("x,y\n1,2\n", {"block": "arm"}, ["--block", "no 'arm'"]),
+        ("x,y\n1,2\n", {"features": ["z"]}, ["--features", "no 'z'"]),
+        ("x,y\n1,2\n", {"features": []}, ["there must be a feature"]),
+        ("x,y\na,b\n", {}, ["there must be a feature", "'x', 'y'"]),
+        ("x,y\n1,2\n1,two\n", {}, ["data row 2, column 'y'", "'two'", "--features"]),
+        ("x,y\n1,2\n1,\n", {"features": ["y"]}, ["data row 2, column 'y'", "''"]),
+        ("x,y\n1,2\n1,nan\n", {}, ["finite", "data row 2, column 'y'"]),
+        ("x,weight\n1,a\n", {}, ["weight must be numbers", "data row 1"]),
+        ("x,g\n1,a\n2,\n", {"group": "g"}, ["label", "data row 2, column 'g'"]),
+        (b"x,y\n1,\xff\n", {}, ["UTF-8"]),
+        ('x\n"' + "1" * 200_000 + '"\n', {}, ["must be a CSV file"]),
+        (",".join(f"c{k}" for k in range(12)) + "\n" + ",".join("1" * 12) + "\n", {"group": "q"}, ["2 more"]),
+    ],
+)
+def test_bad_csv(write, text, options, words):
+    message = error(write(text), **options)
+    for word in words:
+        assert word in message
+
+
+def test_other_bad_files(write, tmp_path):
+    assert ".csv or .parquet or .npz" in error(write("x\n1\n", "data.txt"))
+    assert "No such file" in error(tmp_path / "none.csv")
+    assert "NPZ archive" in error(write("x", "data.npz"))
+    assert "NPZ archive" in error(write("", "data.npz"))
+    assert "arquet" in error(write("x", "data.parquet"))
+
+
+@pytest.mark.parametrize("header", ["", "site,budget\n"])
+def test_budgets(write, header):
+    path = write(header + "south,2.5\nnorth,1\n", "budgets.csv")
+    f = files.read(write(CSV), group="site").with_budgets(path)
+    np.testing.assert_array_equal(f.problem().budgets, [1, 2.5])
+
+
+def test_budgets_in_parquet_with_numbers_for_labels(tmp_path):
+    path = tmp_path / "budgets.parquet"
+    pq.write_table(pa.table({"g": [2.0, 1.0, 0.5], "f": [20, 10, 5]}), path)
+    assert files.read_budgets(path, np.array([0.5, 1.0, 2.0])).tolist() == [5, 10, 20]
+    assert files.read_budgets(path, np.array(["0.5", "1", "2"], dtype=object)).tolist() == [5, 10, 20]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("north,1\n", ["cover every group", "'south'"]),
+        ("", ["cover every group", "'north', 'south'"]),
+        ("north,1\nsouth,1\nwest,2\n", ["'west'", "'north', 'south'"]),
+        ("north,1\nsouth,0\n", ["positive", "'south'", "'0'"]),
+        ("north,1\nsouth,much\n", ["positive", "'much'"]),
+        ("north,1\nnorth,2\nsouth,1\n", ["'north' twice"]),
+        ("north\n", ["two columns", "row 1"]),
+    ],
+)
+def test_bad_budgets(write, text, words):
+    f = files.read(write(CSV), group="site")
+    with pytest.raises(ValueError, match="--budget") as caught:
+        f.with_budgets(write(text, "budgets.csv"))
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("first", files.SUFFIXES)
+@pytest.mark.parametrize("second", files.SUFFIXES)
+def test_round_trip_through_all_formats(write, tmp_path, first, second):
+    f = files.read(write(CSV), group="site", block="arm")
+    w, g = np.array([0.25, 1.0, 0.75]), np.array([1 / 3, 2.0, 3.0])
+    budgets = np.array([1.0, 1.0])
+    files.write(tmp_path / f"one{first}", f, budgets, np.zeros(3), g)
+    names = {"group": None if first == ".npz" else "site", "block": None if first == ".npz" else "arm"}
+    middle = files.read(tmp_path / f"one{first}", **names)
+    files.write(tmp_path / f"two{second}", middle, budgets, w, g)
+    if second == ".npz":
+        names = {}
+    last = files.read(tmp_path / f"two{second}", **names)
+    assert last.features == f.features
+    np.testing.assert_array_equal(last.candidates, f.candidates)
+    np.testing.assert_array_equal(last.weights, w)
+    assert last.groups.names.tolist() == ["north", "south"]
+    assert last.groups.numbers.tolist() == [0, 1, 0]
+    assert last.blocks.numbers.tolist() == [0, 1, 1]
+    if second != ".npz":
+        np.testing.assert_array_equal(last.columns["variance"], g)
+        if first != ".npz":
+            assert last.columns["note"].tolist() == ["first", "with, comma", ""]
+
+
+def test_written_csv_keeps_whole_numbers_whole(write, tmp_path):
+    f = files.read(write(CSV), group="site", block="arm")
+    files.write(tmp_path / "out.csv", f, np.ones(2), np.ones(3), np.ones(3))
+    assert (tmp_path / "out.csv").read_text().splitlines() == [
+        "site,arm,dose,heat,note,weight,variance",
+        "north,a,1,0.5,first,1.0,1.0",
+        'south,b,2,0.25,"with, comma",1.0,1.0',
+        "north,b,3,-1000.0,,1.0,1.0",
+    ]
+
+
+def test_parquet_types(tmp_path):
+    from decimal import Decimal
+
+    table = {
+        "site": pa.array(["b", "a", "b"]).dictionary_encode(),
+        "day": pa.array(np.array(["2024-01-01", "2024-01-02", "2024-01-01"], dtype="datetime64[s]")),
+        "x": pa.array([Decimal("1.5"), Decimal("2.5"), Decimal("3.5")]),
+        "flag": [True, False, True],
+    }
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table(table), path)
+    f = files.read(path, group="site", block="day")
+    assert f.features == ("x", "flag")
+    np.testing.assert_array_equal(f.candidates, [[1.5, 1], [2.5, 0], [3.5, 1]])
+    assert f.blocks.numbers.tolist() == [0, 1, 0]
+    files.write(tmp_path / "b.csv", f, np.ones(2), np.ones(3), np.ones(3))
+    assert "2024-01-02" in (tmp_path / "b.csv").read_text()
+    pq.write_table(pa.table({"site": ["a", None], "x": [1, 2]}), path)
+    assert "data row 2, column 'site'" in error(path, group="site")
+    pq.write_table(pa.table({"x": [1, None]}), path)
+    assert "data row 2, column 'x'" in error(path)
+    assert "x must be numbers; data row 1" in error(_dates(path), features=["x"])
+
+
+def _dates(path):
+    pq.write_table(pa.table({"x": np.array(["2024-01-01"], dtype="datetime64[s]")}), path)
+    return path
+
+
+def test_npz_arrays(tmp_path):
+    x = np.arange(6).reshape(3, 2)
+    path = tmp_path / "a.npz"
+    np.savez(path, candidates=x, groups=["v", "u", "v"], budgets=[1.0, 3.0], clusters=[1, 1, 0])
+    f = files.read(path, block="clusters")
+    assert f.features == ("x0", "x1")
+    assert f.blocks.numbers.tolist() == [1, 1, 0]
+    assert f.problem().budgets.tolist() == [1, 3]
+    np.testing.assert_array_equal(files.read(path, features=["x1"]).candidates, x[:, 1:])
+    assert "no 'other'" in error(path, group="other")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"x": np.ones(3)}, ["'candidates'", "'x'"]),
+        ({"candidates": np.ones(3)}, ["(N, d)", "(3,)"]),
+        ({"candidates": np.ones((3, 2)), "groups": [0, 1]}, ["group", "(3,)", "(2,)"]),
+        ({"candidates": np.ones((3, 2)), "weights": np.ones((3, 1))}, ["weight", "(3,)"]),
+        ({"candidates": np.ones((3, 2)), "features": ["a"]}, ["2 columns", "'a'"]),
+        ({"candidates": np.ones((3, 2)), "budgets": [1.0, 2.0]}, ["budgets", "(1,)", "(2,)"]),
+        ({"candidates": np.array([["a", "b"]])}, ["must be numbers", "'a'"]),
+        ({"candidates": np.array([[None]])}, ["plain arrays"]),
+    ],
+)
+def test_bad_npz(tmp_path, arrays, words):
+    np.savez(tmp_path / "a.npz", **arrays)
+    message = error(tmp_path / "a.npz")
+    for word in words:
+        assert word in message
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "out.csv"
+    path.write_text("old")
+
+    def interrupted():
+        with tables.atomic(path) as temporary:
+            temporary.write_text("half of the n")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["out.csv"]
+    with tables.atomic(path) as temporary:
+        temporary.write_text("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert os.listdir(tmp_path) == ["out.csv"]
+
+
+def test_writing_through_a_link_keeps_the_link(tmp_path):
+    (tmp_path / "real.csv").write_text("old")
+    (tmp_path / "link.csv").symlink_to("real.csv")
+    with tables.atomic(tmp_path / "link.csv") as temporary:
+        temporary.write_text("new")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "real.csv").read_text() == "new"
+
+
+def test_missing_pyarrow_names_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"optdesign\[parquet\]"):
+        files.read(tmp_path / "a.parquet")
+
+
+def test_authors_features_lie_where_the_authors_drew_them():
+    x = authors_features(clients=200, arms=5, dim=3, seed=2)
+    best = x[..., 0] >= 0.7
+    assert np.all(best.sum(axis=1) == 1)
+    assert np.all((x[best][:, 0] <= 0.8) & (x[best][:, 1:] <= 0.3).all(axis=1))
+    others = x[~best]
+    assert np.all((others[:, 0] >= 0.5) & (others[:, 0] <= 0.6) & (others[:, 1:] <= 0.4).all(axis=1))
+    assert np.all(x >= 0)
+    np.testing.assert_array_equal(x, authors_features(200, 5, 3, np.random.default_rng(2)))
+    assert authors_features(3, 2, 1).shape == (3, 2, 1)
+    with pytest.raises(ValueError, match="arms must be at least 1; got 0"):
+        authors_features(arms=0)
