@@ -18,7 +18,7 @@ The pair is the candidate of largest variance and, among those with a share, the
 variances follow each exchange, and a visit ends when they are ten times closer than at its start.
 
 F never decreases. The inverses V follow by rank-one updates (Lemma "low_rank_update") and are computed
-afresh from the shares at the start of every sweep.
+afresh from the shares every few sweeps, and before a gap is believed.
 """
 
 from __future__ import annotations
@@ -48,6 +48,9 @@ EXCHANGES = 2
 """Most exchanges in a visit of a group, per candidate."""
 EXCHANGE_STOP = 0.1
 """A visit ends when the largest and the smallest variance are this much closer than at its start."""
+
+REFRESH = 4
+"""Sweeps between two inversions from scratch."""
 
 STALL_STEP = 1e-15
 """A sweep in which no share moves by more than this cannot make progress."""
@@ -113,15 +116,16 @@ def _sweeps(z, blocks, starts, separable, ranks, target, u, inverse, gaps):
     width = z.shape[1]
     g = np.empty(largest)
     s = np.empty(largest)
-    y = np.empty((max(2, largest), width))
+    y = np.empty((2, width))
     play = np.empty(largest, np.int64)
     rank = ranks.sum()
     information = np.empty((len(ranks), width, width))
     factor = np.zeros((len(ranks), width, width))
     step = 0.0
     for sweep in range(len(gaps)):
-        _refresh(z, blocks, ranks, u, information, factor)
-        invert(factor, ranks, inverse)
+        if sweep % REFRESH == 0:
+            _refresh(z, blocks, ranks, u, information, factor)
+            invert(factor, ranks, inverse)
         total = 0.0
         step = 0.0
         for i in range(len(starts) - 1):
@@ -162,25 +166,34 @@ def _gap(z, blocks, starts, ranks, factor):
 
 
 @kernel
-def _apply(inverse, row, rank, out):
-    """Overwrite out with V z; returns z' V z."""
+def _variance(inverse, b, z, n, rank):
+    """z_n' V_b z_n."""
     g = 0.0
     for i in range(rank):
         t = 0.0
-        for j in range(rank):
-            t += inverse[i, j] * row[j]
-        out[i] = t
-        g += t * row[i]
+        for j in range(i):
+            t += inverse[b, i, j] * z[n, j]
+        g += (2.0 * t + inverse[b, i, i] * z[n, i]) * z[n, i]
     return g
 
 
 @kernel
-def _add_outer(inverse, vector, rank, scale):
-    """Add scale v v' to the inverse. Overwrites inverse."""
+def _apply(inverse, b, z, n, rank, out):
+    """Overwrite out with V_b z_n."""
+    for i in range(rank):
+        t = 0.0
+        for j in range(rank):
+            t += inverse[b, i, j] * z[n, j]
+        out[i] = t
+
+
+@kernel
+def _add_outer(inverse, b, vector, rank, scale):
+    """Add scale v v' to V_b. Overwrites inverse."""
     for i in range(rank):
         t = scale * vector[i]
         for j in range(rank):
-            inverse[i, j] += t * vector[j]
+            inverse[b, i, j] += t * vector[j]
 
 
 @kernel
@@ -194,7 +207,7 @@ def _water_fill(z, blocks, ranks, lo, hi, u, inverse, g, s, y):
     for n in range(lo, hi):
         k = n - lo
         b = blocks[n]
-        g[k] = _apply(inverse[b], z[n], ranks[b], y[k])
+        g[k] = _variance(inverse, b, z, n, ranks[b])
         top = max(top, g[k])
         s[k] = np.inf
         if g[k] > 0.0:
@@ -227,7 +240,8 @@ def _water_fill(z, blocks, ranks, lo, hi, u, inverse, g, s, y):
         step = max(step, abs(change))
         if change != 0.0 and g[k] > 0.0:
             b = blocks[n]
-            _add_outer(inverse[b], y[k], ranks[b], -change / (1.0 + change * g[k]))
+            _apply(inverse, b, z, n, ranks[b], y[0])
+            _add_outer(inverse, b, y[0], ranks[b], -change / (1.0 + change * g[k]))
         u[n] = new
     return top, step
 
@@ -241,8 +255,7 @@ def _exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play):
     """
     top, mean = 0.0, 0.0
     for n in range(lo, hi):
-        b = blocks[n]
-        g[n - lo] = _apply(inverse[b], z[n], ranks[b], y[0])
+        g[n - lo] = _variance(inverse, blocks[n], z, n, ranks[blocks[n]])
         top = max(top, g[n - lo])
         mean += u[n] * g[n - lo]
     count = 0
@@ -273,11 +286,14 @@ def _exchange_pair(z, blocks, ranks, play, k, m, u, inverse, g, y):
     """Move the best share from play[m] to play[k]. Overwrites u, inverse, g, y[:2]; returns its size."""
     gain, lose = play[k], play[m]
     bk, bm = blocks[gain], blocks[lose]
-    a = _apply(inverse[bk], z[gain], ranks[bk], y[0])
-    b = _apply(inverse[bm], z[lose], ranks[bm], y[1])
-    c = 0.0
-    if bk == bm:
-        for j in range(ranks[bk]):
+    _apply(inverse, bk, z, gain, ranks[bk], y[0])
+    _apply(inverse, bm, z, lose, ranks[bm], y[1])
+    a, b, c = 0.0, 0.0, 0.0
+    for j in range(ranks[bk]):
+        a += y[0, j] * z[gain, j]
+    for j in range(ranks[bm]):
+        b += y[1, j] * z[lose, j]
+        if bk == bm:
             c += y[0, j] * z[lose, j]
     curvature = a * b - c * c
     delta = u[lose]
@@ -298,7 +314,7 @@ def _exchange_pair(z, blocks, ranks, play, k, m, u, inverse, g, y):
 def _change(z, blocks, ranks, play, block, vector, scale, inverse, g):
     """Add scale v v' to the inverse of a block, and follow with g. Overwrites inverse and g."""
     rank = ranks[block]
-    _add_outer(inverse[block], vector, rank, scale)
+    _add_outer(inverse, block, vector, rank, scale)
     for i in range(len(play)):
         if blocks[play[i]] == block:
             t = 0.0
