@@ -128,27 +128,23 @@ def _feasible(problem: DesignProblem, weights: ArrayLike) -> np.ndarray:
             f"weights must have one entry per candidate, shape ({problem.n_candidates},); got {w.shape}. "
             "Pass them in the order of the candidates."
         )
-    bad = np.flatnonzero(~np.isfinite(w))
-    if len(bad):
-        raise ValueError(f"weights must be finite; weights[{bad[0]}] = {w[bad[0]]}. Replace it by 0.")
-    slack = FEASIBILITY_RTOL * problem.budgets
-    low = np.flatnonzero(w < 0)
-    if len(low) and np.any(w[low] < -slack[problem.groups[low]]):
-        at = low[np.argmin(w[low] / problem.budgets[problem.groups[low]])]
+    w = np.array(w, order="C")
+    total = np.zeros(problem.n_groups)
+    bad, low = _clean(w, problem.groups, FEASIBILITY_RTOL * problem.budgets, total)
+    if bad >= 0:
+        raise ValueError(f"weights must be finite; weights[{bad}] = {w[bad]}. Replace it by 0.")
+    if low >= 0:
         raise ValueError(
-            f"weights must not be negative; weights[{at}] = {w[at]:g}. Clip it and rescale its group."
+            f"weights must not be negative; weights[{low}] = {w[low]:g}. Clip it and rescale its group."
         )
-    if len(low):
-        w = np.maximum(w, 0.0)
-    total = np.bincount(problem.groups, weights=w, minlength=problem.n_groups)
-    off = np.flatnonzero(np.abs(total - problem.budgets) > slack)
-    if len(off):
-        i = int(off[0])
+    off = np.abs(total - problem.budgets) > FEASIBILITY_RTOL * problem.budgets
+    if off.any():
+        i = int(np.argmax(off))
         raise ValueError(
             f"weights must sum to the budget of each group; group {i} sums to {total[i]:g}, its budget is "
             f"{problem.budgets[i]:g}. Rescale its weights, or build the problem with that budget."
         )
-    return np.ascontiguousarray(w)
+    return w
 
 
 def _singular_variances(
@@ -227,3 +223,19 @@ def _sort_by_block(blocks, start, stop, end, rows):
     for i in range(start, stop):
         rows[end[blocks[i] + 1]] = i
         end[blocks[i] + 1] += 1
+
+
+@kernel
+def _clean(w, groups, slack, total):
+    """Set negligible negatives to zero and sum up each group. Overwrites w and total.
+
+    Returns the first entry that is not finite and the first that is too negative, or -1.
+    """
+    for n in range(len(w)):
+        if not abs(w[n]) < np.inf:
+            return n, -1
+        if w[n] < -slack[groups[n]]:
+            return -1, n
+        w[n] = max(w[n], 0.0)
+        total[groups[n]] += w[n]
+    return -1, -1

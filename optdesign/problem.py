@@ -77,10 +77,13 @@ class DesignProblem:
     ) -> None:
         x = _matrix(candidates)
         n = len(x)
-        group = _labels(groups, n, "groups")
-        block = _labels(blocks, n, "blocks")
+        if _grid is None:
+            group, block = _labels(groups, n, "groups"), _labels(blocks, n, "blocks")
+        else:  # made here, and right
+            group, block = read_only(np.asarray(groups)), read_only(np.asarray(blocks))
         budget = _budgets(budgets, group)
-        _check_groups(group, budget)
+        if _grid is None or len(budget) != _grid[0]:
+            _check_groups(group, budget)
         n_blocks = max(_n_blocks, int(block.max()) + 1)
         peaks, bad = scan(x, block, n_blocks)
         if bad >= 0:
@@ -162,7 +165,7 @@ class DesignProblem:
             flat = np.flatnonzero(mask)
             group, arm = np.divmod(flat, k)
             x = x.reshape(m * k, d)[flat]
-        block = None if shared else arm
+        block = np.zeros_like(arm) if shared else arm
         return cls(x, group, block, budgets, _n_blocks=1 if shared else k, _grid=(m, k, flat))
 
     @property

@@ -33,6 +33,10 @@ COLUMN_FLOOR = 2.0**-17
 so that a column of rounding noise stays noise."""
 
 CHUNK = 1 << 15
+"""Candidates worked on at a time."""
+
+POOL = 8
+"""Candidates per dimension and block in the sample that is tried first."""
 
 
 class Span(NamedTuple):
@@ -65,35 +69,23 @@ def find_span(
     """
     n, d = x.shape
     n_blocks = len(peak.value)
-    tallest = np.max(peak.value, axis=1, keepdims=True)
-    column = np.exp2(
-        np.ceil(
-            np.log2(
-                np.maximum(peak.value, COLUMN_FLOOR * tallest),
-                where=tallest > 0,
-                out=np.zeros_like(peak.value),
-            )
-        )
-    )
+    column = _column_scales(peak.value)
     occupied = peak.row[:, 0] >= 0
 
     def eliminate(rows: np.ndarray) -> Span:
-        y = x[rows] * row_scale[groups[rows]][:, None] / column[blocks[rows]]
-        pivots, ranks, maps, margin = _eliminate(y, blocks[rows], n_blocks, RANK_RTOL)
-        pivots = np.where(pivots >= 0, rows[pivots], -1)
-        return Span(maps / column[:, :, None], ranks, pivots, margin)
+        pivots, ranks, maps, margin = _eliminate(x, rows, blocks, groups, row_scale, column, RANK_RTOL)
+        return Span(maps, ranks, pivots, margin)
 
     span: Span | None = None
-    if n > CHUNK:
-        stride = max(1, n // (8 * d * n_blocks))
-        pool = np.concatenate([np.arange(0, n, stride), peak.row[occupied].ravel()])
-        span = eliminate(np.unique(pool))
-        if np.any(span.ranks[occupied] < d) or len(span.close_blocks):
-            winners = [eliminate(np.arange(i, min(i + CHUNK, n))).pivots for i in range(0, n, CHUNK)]
-            pool = np.unique(np.concatenate([w.ravel() for w in winners]))
+    if n > 2 * POOL * d * n_blocks:
+        sample = np.arange(0, n, n // (POOL * d * n_blocks))
+        span = eliminate(np.concatenate([sample, peak.row[occupied].ravel()]))
+    if span is None or np.any(span.ranks[occupied] < d) or len(span.close_blocks):
+        winners = [eliminate(np.arange(i, min(i + CHUNK, n))) for i in range(0, n, CHUNK)]
+        span = winners[0]
+        if len(winners) > 1:
+            pool = np.unique(np.concatenate([w.pivots.ravel() for w in winners]))
             span = eliminate(pool[pool >= 0])
-    else:
-        span = eliminate(np.arange(n))
     width = max(1, int(span.ranks.max()))
     return span._replace(maps=np.ascontiguousarray(span.maps[:, :, :width]))
 
@@ -153,6 +145,18 @@ def _scan(x, blocks, peak, row):
 
 
 @kernel
+def _column_scales(peak):
+    """Powers of two near the peak of every block and column, not below COLUMN_FLOOR times the largest."""
+    out = np.ones_like(peak)
+    for b in range(len(peak)):
+        tallest = peak[b].max()
+        for j in range(peak.shape[1]):
+            if tallest > 0.0:
+                out[b, j] = 2.0 ** np.ceil(np.log2(max(peak[b, j], COLUMN_FLOOR * tallest)))
+    return out
+
+
+@kernel
 def coordinates(x, blocks, maps):
     """Coordinates ``x_n @ maps[block of n]`` of every row."""
     n, d = x.shape
@@ -166,26 +170,30 @@ def coordinates(x, blocks, maps):
 
 
 @kernel
-def _eliminate(y, blocks, n_blocks, rtol):
-    """Householder elimination with row pivoting, block by block. Overwrites y.
+def _eliminate(x, candidates, blocks, groups, row_scale, column, rtol):
+    """Householder elimination with row pivoting among some candidates, block by block.
 
-    Returns pivots (row indices, -1 beyond the rank), ranks, maps T and margins. With Q the product of
-    the reflections and R the (lower triangular) pivot rows after them, T = Q[:, :rank] R^-1.
+    Returns pivots (candidates, -1 beyond the rank), ranks, maps T and margins. With Q the product of the
+    reflections and R the (lower triangular) pivot rows after them, T = Q[:, :rank] R^-1, for rows that are
+    multiplied by their row scale and divided by the column scales.
     """
-    n, d = y.shape
+    n, d, n_blocks = len(candidates), x.shape[1], len(column)
     start = np.zeros(n_blocks + 1, np.int64)
-    for i in range(n):
-        start[blocks[i] + 1] += 1
+    for c in candidates:
+        start[blocks[c] + 1] += 1
     for b in range(n_blocks):
         start[b + 1] += start[b]
     fill = start[:-1].copy()
-    rows = np.empty(n, np.int64)
-    norm = np.empty(n)
-    for i in range(n):
-        rows[fill[blocks[i]]] = i
-        fill[blocks[i]] += 1
-        norm[i] = 0.0
+    y = np.empty((n, d))
+    norm = np.zeros(n)
+    origin = np.empty(n, np.int64)
+    for c in candidates:
+        b = blocks[c]
+        i = fill[b]
+        fill[b] += 1
+        origin[i] = c
         for j in range(d):
+            y[i, j] = x[c, j] * row_scale[groups[c]] / column[b, j]
             norm[i] += y[i, j] * y[i, j]
 
     pivots = np.full((n_blocks, d), -1)
@@ -193,13 +201,13 @@ def _eliminate(y, blocks, n_blocks, rtol):
     maps = np.zeros((n_blocks, d, d))
     margin = np.zeros((n_blocks, 2))
     v = np.empty(d)
+    at = np.empty(d, np.int64)
     for b in range(n_blocks):
         margin[b, 1] = np.inf
         q = np.eye(d)
         for k in range(d):
             best, best_value, best_relative = -1, 0.0, 0.0
-            for s in range(start[b], start[b + 1]):
-                i = rows[s]
+            for i in range(start[b], start[b + 1]):
                 value = 0.0
                 for j in range(k, d):
                     value += y[i, j] * y[i, j]
@@ -212,17 +220,18 @@ def _eliminate(y, blocks, n_blocks, rtol):
                 margin[b, 0] = best_relative
                 break
             margin[b, 1] = min(margin[b, 1], best_relative)
-            pivots[b, k] = best
+            pivots[b, k] = origin[best]
+            at[k] = best
             ranks[b] += 1
             diagonal = -np.sqrt(best_value) if y[best, k] > 0.0 else np.sqrt(best_value)
             for j in range(k, d):
                 v[j] = y[best, j]
             v[k] -= diagonal
             beta = 1.0 / (best_value - diagonal * y[best, k])
-            for s in range(start[b], start[b + 1]):
-                _reflect(y[rows[s]], v, beta, k)
-            for j in range(d):
-                _reflect(q[j], v, beta, k)
+            for i in range(start[b], start[b + 1]):
+                _reflect(y, i, v, beta, k)
+            for i in range(d):
+                _reflect(q, i, v, beta, k)
             y[best, k] = diagonal
             y[best, k + 1 :] = 0.0
         r = ranks[b]
@@ -230,17 +239,19 @@ def _eliminate(y, blocks, n_blocks, rtol):
             for j in range(r - 1, -1, -1):
                 t = q[i, j]
                 for k in range(j + 1, r):
-                    t -= maps[b, i, k] * y[pivots[b, k], j]
-                maps[b, i, j] = t / y[pivots[b, j], j]
+                    t -= maps[b, i, k] * y[at[k], j]
+                maps[b, i, j] = t / y[at[j], j]
+            for j in range(r):
+                maps[b, i, j] /= column[b, i]
     return pivots, ranks, maps, margin
 
 
 @kernel
-def _reflect(row, v, beta, k):
-    """Apply the Householder reflection I - beta v v' to row[k:]. Overwrites row."""
+def _reflect(a, i, v, beta, k):
+    """Apply the Householder reflection I - beta v v' to a[i, k:]. Overwrites a."""
     dot = 0.0
-    for j in range(k, len(row)):
-        dot += row[j] * v[j]
+    for j in range(k, a.shape[1]):
+        dot += a[i, j] * v[j]
     dot *= beta
-    for j in range(k, len(row)):
-        row[j] -= dot * v[j]
+    for j in range(k, a.shape[1]):
+        a[i, j] -= dot * v[j]

@@ -301,10 +301,12 @@ def _exchange_pair(z, blocks, ranks, play, k, m, u, inverse, g, y):
         delta = min(delta, max(0.0, 0.5 * (a - b) / curvature))
     # The gainer is added first, so that no matrix on the way is singular.
     _change(z, blocks, ranks, play, bk, y[0], -delta / (1.0 + delta * a), inverse, g)
-    shrink = delta * c / (1.0 + delta * a)
-    for j in range(ranks[bm]):
-        y[1, j] -= shrink * y[0, j]
-    _change(z, blocks, ranks, play, bm, y[1], delta / (1.0 - delta * (b - shrink * c)), inverse, g)
+    if bk == bm:
+        shrink = delta * c / (1.0 + delta * a)
+        b -= shrink * c
+        for j in range(ranks[bm]):
+            y[1, j] -= shrink * y[0, j]
+    _change(z, blocks, ranks, play, bm, y[1], delta / (1.0 - delta * b), inverse, g)
     u[gain] += delta
     u[lose] -= delta
     return delta
