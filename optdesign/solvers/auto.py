@@ -1,14 +1,14 @@
 """The combination of methods that suits a problem; the docs page "choosing a method" gives the reasons.
 
-1. A few sweeps of block coordinate ascent. Where the tolerance is loose or the problem easy, they solve it.
-   Groups of many candidates would make the first sweeps costly: there the start is thinned out instead, to
-   candidates of high leverage.
+1. Sweeps of block coordinate ascent, as long as they promise to get there soon. Groups of many candidates
+   would make the first sweeps costly: there the start is thinned out instead, to candidates of high leverage.
 2. Newton steps on the candidates that matter, until the gap over all of them is small enough.
 3. Whatever is left, by more sweeps: they need no linear system and cannot fail.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -18,36 +18,50 @@ from optdesign.solvers import Step, active, bca
 from optdesign.solvers.start import thinned, worth_thinning
 
 SWEEPS = 10
-"""Sweeps before Newton steps."""
+"""Sweeps between two looks at how fast the gap falls."""
+
+PATIENCE = 20
+SMALL_WORK = 2e6
+"""Sweeps that may still be ahead: PATIENCE, and as many as do SMALL_WORK multiplications in all. Newton
+steps would cost about as much."""
 
 
 def run(
     problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int | None = None
 ) -> Iterator[Step]:
     """Run the combination. Overwrites weights."""
-    done = 0
-
-    def left(most: int | None) -> int | None:
-        if max_iter is None:
-            return most
-        return max_iter - done if most is None else min(most, max_iter - done)
-
-    stages: list[tuple] = []
+    left = math.inf if max_iter is None else max_iter
     if worth_thinning(problem, weights):
         weights[:] = thinned(problem, weights)
     else:
-        stages.append((bca.run, SWEEPS))
-    stages += [(active.run, None), (bca.run, None)]
-    for method, most in stages:
-        gap = np.inf
-        if left(most) == 0:
+        patience = PATIENCE + SMALL_WORK / (3 * problem.n_candidates * problem.span.maps.shape[2] ** 2)
+        gaps = np.ones(1)
+        while left > 0 and _sweeps_ahead(gaps, target) <= patience:
+            gaps = np.empty(0)
+            for step in bca.run(problem, weights, target, int(min(SWEEPS, left))):
+                gaps = np.concatenate([gaps, step.gaps])
+                yield step
+            left -= len(gaps)
+            if gaps[-1] <= target:
+                return
+    for method in (active.run, bca.run):
+        if left <= 0:
             return
+        gap = np.inf
         try:
-            for step in method(problem, weights, target, left(most)):
-                done += len(step.gaps)
+            for step in method(problem, weights, target, None if max_iter is None else int(left)):
+                left -= len(step.gaps)
                 gap = step.gaps[-1] if len(step.gaps) else gap
                 yield step
-        except ValueError:
+        except ValueError:  # the linear system is too large
             continue
         if gap <= target:
             return
+
+
+def _sweeps_ahead(gaps: np.ndarray, target: float) -> float:
+    """Sweeps until the target at the pace of the last ones; 0 before there were any."""
+    if len(gaps) == 1:
+        return 0.0
+    pace = math.log(gaps[-1] / gaps[0]) / (len(gaps) - 1)
+    return math.log(target / gaps[-1]) / pace if pace < 0 else math.inf
