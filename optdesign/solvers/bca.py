@@ -252,9 +252,10 @@ def _exchange_pair(z, blocks, ranks, k, m, u, inverse, y):
         gain, lose, first, second, g_lose = m, k, 1, 0, a
         _add_outer(inverse[bm], y[1], ranks[bm], -delta / (1.0 + delta * b))
         shrink = delta * c / (1.0 + delta * b)
-    for j in range(ranks[bk]):
-        y[second, j] -= shrink * y[first, j]
-    g_lose -= shrink * c
+    if bk == bm:
+        for j in range(ranks[bk]):
+            y[second, j] -= shrink * y[first, j]
+        g_lose -= shrink * c
     lose_block = blocks[lose]
     _add_outer(inverse[lose_block], y[second], ranks[lose_block], delta / (1.0 - delta * g_lose))
     u[gain] += delta
