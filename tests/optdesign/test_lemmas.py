@@ -30,7 +30,7 @@ vectors = st.integers(0, 2**32 - 1).map(lambda seed: np.random.default_rng(seed)
 
 
 class TestLimitRelationsPseudo:
-    """Proposition "limit_relations_pseudo": each limit is approached at the rate eps / smallest eigenvalue^2."""
+    """Proposition "limit_relations_pseudo": the error falls like eps over the smallest eigenvalue squared."""
 
     EPSILON = 1e-6
     # (v + e)^-2 v differs from 1 / v by at most 2 e / v^2 <= 32 e, and solving with A + e I (condition
