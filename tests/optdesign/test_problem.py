@@ -294,7 +294,7 @@ def test_the_grid_is_a_copy() -> None:
 
 def test_problems_without_clients_and_arms_have_no_grid() -> None:
     with pytest.raises(
-        ValueError, match="only problems made by DesignProblem.disjoint or .shared .* Index by"
+        ValueError, match=r"only problems made by DesignProblem\.disjoint or \.shared .* Index by"
     ):
         od.solve(od.DesignProblem(X)).weights_matrix()
 
