@@ -162,7 +162,7 @@ def _water_fill(z, blocks, ranks, lo, hi, u, inverse, g, s, y):
     Returns the group's largest variance before the step and its largest change of a share. The level mu
     is found without sorting: candidates above the water are dropped until none is (Michelot's method).
     """
-    top, count, total = 0.0, 0, 0.0
+    top, low = 0.0, np.inf
     for n in range(lo, hi):
         k = n - lo
         b = blocks[n]
@@ -171,24 +171,23 @@ def _water_fill(z, blocks, ranks, lo, hi, u, inverse, g, s, y):
         s[k] = np.inf
         if g[k] > 0.0:
             s[k] = max(0.0, 1.0 / g[k] - u[n])
-            total += s[k]
-            count += 1
-    if count == 0:
+            low = min(low, s[k])
+    if low == np.inf:
         return top, 0.0
-    mu = (1.0 + total) / count
-    dropped = True
-    while dropped:
-        dropped = False
+    # Offsets may differ by more than the digits of a running sum, so they are measured from the lowest
+    # and summed afresh in every round.
+    mu, count, before = np.inf, 0, -1
+    while count != before:
+        before = count
+        count, total = 0, 1.0
         for k in range(hi - lo):
-            if s[k] >= mu and s[k] < np.inf:
-                total -= s[k]
-                count -= 1
-                s[k] = np.inf
-                dropped = True
-        mu = (1.0 + total) / count
+            if s[k] - low < mu:
+                total += s[k] - low
+                count += 1
+        mu = total / count
     total = 0.0
     for k in range(hi - lo):
-        s[k] = max(0.0, mu - s[k])
+        s[k] = max(0.0, mu - (s[k] - low))
         total += s[k]
     step = 0.0
     for n in range(lo, hi):
