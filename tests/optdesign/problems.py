@@ -46,7 +46,7 @@ def basis(x: np.ndarray) -> np.ndarray:
     unit = x[norm > 0] / norm[norm > 0, None]
     if len(unit) == 0:
         return np.zeros((x.shape[1], 0))
-    return np.linalg.svd(unit)[2][: np.linalg.matrix_rank(unit)].T
+    return np.linalg.svd(unit, full_matrices=False)[2][: np.linalg.matrix_rank(unit)].T
 
 
 def plain(problem: od.DesignProblem, weights: np.ndarray) -> Plain:
@@ -79,14 +79,14 @@ def exact_gap(problem: od.DesignProblem, weights: np.ndarray) -> float:
     """G - D in rational arithmetic on the very floats given: no rounding at all before the last step.
 
     A linear map of a block changes no variance, so a block may be restricted to columns that carry its
-    whole rank.
+    whole rank. The rank is the problem's: rounded data that are meant to be collinear never quite are.
     """
     total, rank = Fraction(0), 0
     g: dict[int, Fraction] = {}
     for b in range(problem.n_blocks):
         rows = [int(n) for n in np.flatnonzero(problem.blocks == b)]
         x = [[Fraction(float(v)) for v in problem.candidates[n]] for n in rows]
-        columns = _independent_columns(x)
+        columns = _independent_columns(x, int(problem.ranks[b]))
         rank += len(columns)
         y = [[row[j] for j in columns] for row in x]
         w = [Fraction(float(weights[n])) for n in rows]
@@ -104,19 +104,16 @@ def exact_gap(problem: od.DesignProblem, weights: np.ndarray) -> float:
     return float(total - rank)
 
 
-def _independent_columns(x: list[list[Fraction]]) -> list[int]:
-    rows = [list(r) for r in x]
-    columns, at = [], 0
-    for j in range(len(rows[0]) if rows else 0):
-        pivot = next((i for i in range(at, len(rows)) if rows[i][j]), None)
-        if pivot is None:
-            continue
-        rows[at], rows[pivot] = rows[pivot], rows[at]
-        for i in range(at + 1, len(rows)):
-            factor = rows[i][j] / rows[at][j]
-            rows[i] = [a - factor * b for a, b in zip(rows[i], rows[at], strict=True)]
+def _independent_columns(x: list[list[Fraction]], rank: int) -> list[int]:
+    """Columns that carry the given rank, by elimination with full pivoting on rows of unit peak."""
+    rows = [[v / max(map(abs, r)) for v in r] for r in x if any(r)]
+    columns: list[int] = []
+    for _ in range(rank):
+        size, i, j = max((abs(r[j]), i, j) for i, r in enumerate(rows) for j in range(len(r)))
+        assert size > 0
+        pivot = rows.pop(i)
+        rows = [[a - r[j] / pivot[j] * b for a, b in zip(r, pivot, strict=True)] for r in rows]
         columns.append(j)
-        at += 1
     return columns
 
 

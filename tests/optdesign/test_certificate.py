@@ -106,7 +106,7 @@ def test_bad_weights_are_named(weights, message: str) -> None:
 def test_slack_is_relative_to_the_budget_of_the_group() -> None:
     p = od.DesignProblem(X, groups=[0, 0, 1], budgets=[1e-6, 1e6])
     assert np.isfinite(od.certify(p, [5e-7, 5e-7, 1e6 + 0.5]).gap)
-    with pytest.raises(ValueError, match="group 0 sums to 1.1e-06"):
+    with pytest.raises(ValueError, match=r"group 0 sums to 1.1e-06"):
         od.certify(p, [5e-7, 6e-7, 1e6])
     with pytest.raises(ValueError, match=r"weights\[0\] = -1e-07"):
         od.certify(p, [-1e-7, 1.1e-6, 1e6])

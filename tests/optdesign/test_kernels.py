@@ -441,3 +441,19 @@ def test_sweeps_go_on_where_the_running_gap_is_below_the_target_and_the_true_one
         assert gaps[0] == pytest.approx(true, abs=RTOL)
         seen += true > target
     assert seen > 0
+
+
+@pytest.mark.parametrize("tiny", [1e-12, 1e-18, 1e-30])
+def test_water_fill_with_offsets_beyond_sixteen_digits(tiny: float) -> None:
+    """1 / g beside which 1 vanishes: alone it keeps the group's share, beside others it gets none."""
+    ones = np.ones(2, np.int64)
+    for scales, expected in [([tiny], [1.0]), ([1.0, tiny], [1.0, 0.0]), ([tiny, 1.0], [0.0, 1.0])]:
+        z = np.array(scales)[:, None] * [[1.0, 0.0, 0.0]]
+        n = len(scales)
+        u, inverse = np.full(n, 1 / n), np.zeros((2, 3, 3))
+        inverse[:, 0, 0] = 0.5  # as from other groups: g = z^2 / 2, so the offset of scale 1 is 2 - 1/n
+        got = bca._water_fill(
+            z, np.arange(n), ones, 0, n, u, inverse, np.empty(n), np.empty(n), np.empty((n, 3))
+        )
+        np.testing.assert_array_equal(u, expected)
+        assert got[1] == pytest.approx(1 - 1 / n)
