@@ -137,7 +137,7 @@ def eigenvalue_interval(gap: float) -> tuple[float, float]:
     def excess(s: float) -> float:
         return np.expm1(s) - s - gap
 
-    return float(np.exp(brentq(excess, -2 - gap, 0))), float(np.exp(brentq(excess, 0, 2 + gap)))
+    return float(np.exp(brentq(excess, -1 - gap, 0))), float(np.exp(brentq(excess, 0, np.log(2 * (1 + gap)))))
 
 
 def relative_eigenvalues(a: Plain, b: Plain) -> np.ndarray:
