@@ -21,9 +21,10 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import brentq
 
 import optdesign as od
+from optdesign.reduced import Reduced
 
 EPS = np.finfo(float).eps
-METHODS = ["auto", *sorted(od.METHODS)]
+METHODS = sorted({"auto", *od.METHODS})
 
 
 class Plain(NamedTuple):
@@ -147,6 +148,15 @@ def relative_eigenvalues(a: Plain, b: Plain) -> np.ndarray:
         for u, v in zip(a.information, b.information, strict=True)
     ]
     return np.concatenate(parts)
+
+
+def weights_of(reduced: Reduced, u: np.ndarray, problem: od.DesignProblem) -> np.ndarray:
+    """Weights of the candidates from the shares of the rows of a reduced problem, one row at a time."""
+    w = np.zeros(problem.n_candidates)
+    for row, share in enumerate(u):
+        n = row if reduced.order is None else reduced.order[row]
+        w[n] = share * problem.budgets[problem.groups[n]]
+    return w
 
 
 def assert_feasible(problem: od.DesignProblem, weights: np.ndarray) -> None:

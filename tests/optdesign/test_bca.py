@@ -13,6 +13,7 @@ from problems import (
     problems,
     random_problem,
     same_family,
+    weights_of,
 )
 
 import optdesign as od
@@ -72,7 +73,7 @@ def test_every_sweep_is_feasible_and_ascends(kind: str) -> None:
     for _ in range(30):
         inverse = np.zeros((len(r.ranks), width, width))
         bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, 0.0, u, inverse, np.empty(1))
-        w = r.extend(u, problem)
+        w = weights_of(r, u, problem)
         assert_feasible(problem, w)
         now = plain(problem, w)
         assert now.log_det >= before.log_det - 2 * now.error
@@ -96,7 +97,7 @@ def test_every_group_update_is_feasible_and_ascends(kind: str) -> None:
     for _ in range(4):
         for i in range(r.n_groups):
             lo, hi = r.starts[i], r.starts[i + 1]
-            before = plain(problem, r.extend(u, problem))
+            before = plain(problem, weights_of(r, u, problem))
             information, factor, inverse = np.zeros(shape), np.zeros(shape), np.zeros(shape)
             bca._refresh(r.z, r.blocks, r.ranks, u, information, factor)
             bca.invert(factor, r.ranks, inverse)
@@ -105,7 +106,7 @@ def test_every_group_update_is_feasible_and_ascends(kind: str) -> None:
                 bca._water_fill(r.z, r.blocks, r.ranks, lo, hi, u, inverse, g, s, y)
             else:
                 bca._exchange(r.z, r.blocks, r.ranks, lo, hi, u, inverse, g, y)
-            w = r.extend(u, problem)
+            w = weights_of(r, u, problem)
             assert_feasible(problem, w)
             now = plain(problem, w)
             assert now.rank == problem.rank
@@ -114,7 +115,7 @@ def test_every_group_update_is_feasible_and_ascends(kind: str) -> None:
                 for _ in range(5):
                     v = u.copy()
                     v[lo:hi] = rng.dirichlet(np.ones(hi - lo))
-                    other = plain(problem, r.extend(v, problem))
+                    other = plain(problem, weights_of(r, v, problem))
                     assert other.log_det <= now.log_det + 2 * (now.error + other.error)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from problems import EPS, plain, problems, weighted
+from problems import EPS, plain, problems, weighted, weights_of
 
 import optdesign as od
 from optdesign.reduced import reduce
@@ -23,7 +23,7 @@ def test_reduction_keeps_information_and_turns_variances_into_budget_times_varia
     np.testing.assert_array_equal(r.blocks, problem.blocks[order])
     u = r.restrict(w, problem)
     np.testing.assert_allclose(np.add.reduceat(u, r.starts[:-1]), 1, rtol=4 * EPS * len(w))
-    np.testing.assert_allclose(r.extend(u, problem), w, rtol=4 * EPS)
+    np.testing.assert_allclose(weights_of(r, u, problem), w, rtol=4 * EPS)
     expected = plain(problem, w)
     for b in range(problem.n_blocks):
         k = problem.ranks[b]
@@ -46,7 +46,7 @@ def test_reduction_of_some_candidates(problem: od.DesignProblem) -> None:
         for n, z in zip(r.order, r.z, strict=True):
             np.testing.assert_array_equal(z, full[int(n)])
         u = np.concatenate([np.full(k, 1 / k) for k in np.diff(r.starts)])
-        w = r.extend(u, problem)
+        w = weights_of(r, u, problem)
         assert not np.delete(w, rows).any()
         np.testing.assert_allclose(np.bincount(problem.groups, weights=w), problem.budgets, rtol=1e-14)
         np.testing.assert_allclose(r.restrict(w, problem), u, rtol=4 * EPS)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import EPS, KINDS, matrices, random_problem
+from problems import EPS, KINDS, matrices, random_problem, weights_of
 from scipy.optimize import brentq, minimize_scalar
 
 import optdesign as od
@@ -405,12 +405,12 @@ def test_sweeps(seed: int, kind: str) -> None:
     separable = bca._separable(r.blocks, r.starts, len(r.ranks))
     width = r.z.shape[1]
     inverse = np.zeros((len(r.ranks), width, width))
-    f = [od.certify(problem, r.extend(u, problem)).log_det]
+    f = [od.certify(problem, weights_of(r, u, problem)).log_det]
     for _ in range(3):
         n, step = bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, 0.0, u, inverse, np.empty(1))
         assert n == 1
         assert 0 <= step <= 1
-        f.append(od.certify(problem, r.extend(u, problem)).log_det)
+        f.append(od.certify(problem, weights_of(r, u, problem)).log_det)
         assert f[-1] >= f[-2] - RTOL
     gaps = np.full(300, np.nan)
     target = 1e-2 * r.rank
@@ -418,7 +418,7 @@ def test_sweeps(seed: int, kind: str) -> None:
     assert np.isnan(gaps[n:]).all()
     assert np.all(gaps[: n - 1] > target)
     assert gaps[n - 1] <= target
-    assert gaps[n - 1] == pytest.approx(od.certify(problem, r.extend(u, problem)).gap, abs=RTOL)
+    assert gaps[n - 1] == pytest.approx(od.certify(problem, weights_of(r, u, problem)).gap, abs=RTOL)
 
 
 def test_sweeps_go_on_where_the_running_gap_is_below_the_target_and_the_true_one_is_not() -> None:
@@ -436,7 +436,7 @@ def test_sweeps_go_on_where_the_running_gap_is_below_the_target_and_the_true_one
         target = float(one[0])
         gaps = np.empty(1)
         n, _ = bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, target, u, inverse, gaps)
-        true = od.certify(problem, r.extend(u, problem)).gap
+        true = od.certify(problem, weights_of(r, u, problem)).gap
         assert n == 1
         assert gaps[0] == pytest.approx(true, abs=RTOL)
         seen += true > target

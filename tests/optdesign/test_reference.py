@@ -80,13 +80,17 @@ def test_the_status_is_that_of_our_certificate() -> None:
 
 @pytest.mark.parametrize("form", ["primal", "dual"])
 def test_a_solver_that_is_stopped_at_once_is_not_believed(form: str) -> None:
-    """One iteration of SCS: whatever it says, the weights are feasible and their gap is their own."""
-    problem = random_problem(1, "disjoint")
-    r = reference.solve(problem, "SCS", form=form, max_iters=1)
-    assert_feasible(problem, r.weights)
-    assert r.gap == od.certify(problem, r.weights).gap
-    assert np.isfinite(r.gap)
-    assert r.converged == (r.relative_gap <= 1e-3)
+    """One iteration of SCS: whatever it says, the weights are feasible and their gap is their own.
+
+    Its weights often are a corner without full rank; they are moved inside, so the gap is finite.
+    """
+    for seed in range(5):
+        problem = random_problem(seed, "disjoint")
+        r = reference.solve(problem, "SCS", form=form, max_iters=1)
+        assert_feasible(problem, r.weights)
+        assert r.gap == od.certify(problem, r.weights).gap
+        assert np.isfinite(r.gap)
+        assert r.converged == (r.relative_gap <= 1e-3)
 
 
 def test_options_reach_the_solver() -> None:
@@ -116,14 +120,3 @@ def test_repair_clips_rescales_and_fills_in() -> None:
     raw = np.array([3.0, -1.0, 0.0, 0.0, np.nan, 2.0])
     got = reference._repair(raw, reduce(problem))
     np.testing.assert_array_equal(got, [1.0, 0.0, 0.5, 0.5, 0.0, 1.0])
-
-
-def test_weights_without_full_rank_get_a_floor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A convex solver may return a corner; it is moved inside rather than certified as worthless."""
-    problem = od.DesignProblem(np.eye(3))
-    corner = np.array([1.0, 0.0, 0.0])
-    monkeypatch.setattr(reference, "_primal", lambda *_: (corner, 1))
-    r = reference.solve(problem, form="primal")
-    assert np.isfinite(r.gap)
-    assert r.weights.min() > 0
-    assert not r.converged
