@@ -336,6 +336,20 @@ def same_family(clients: int = 100, arms: int = 10, dim: int = 3, seed: int = 0)
     return od.DesignProblem.disjoint(x)
 
 
+def ugly(seed: int, kind: str) -> od.DesignProblem:
+    """Row norms and budgets from 1e-6 to 1e6, near-collinear candidates, duplicates and zero vectors."""
+    rng = np.random.default_rng(seed)
+    m, k, d = int(rng.integers(2, 6)), int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    x = rng.normal(size=(m, k, d))
+    x[m // 2] = x[0] + 1e-5 * rng.normal(size=(k, d))
+    x[m - 1, 0] = x[0, 0]
+    x *= 10.0 ** rng.uniform(-6, 6, size=(m, k, 1))
+    if seed % 3 == 0:
+        x[0, -1] = 0.0
+    budgets = 10.0 ** rng.uniform(-6, 6, size=m)
+    return getattr(od.DesignProblem, kind)(x, budgets=budgets)
+
+
 # Multiples of 1/4 up to 2: sums and products are exact, and zeros, duplicates and collinear rows common.
 lattice = st.integers(-8, 8).map(lambda v: v / 4)
 budget_values = st.floats(-1, 1).map(lambda e: 10.0**e)

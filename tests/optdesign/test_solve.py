@@ -14,10 +14,12 @@ from problems import (
     METHODS,
     assert_certified,
     assert_feasible,
+    exact_gap,
     plain,
     problems,
     random_problem,
     same_family,
+    ugly,
     weighted,
 )
 
@@ -47,6 +49,19 @@ def test_methods_agree(method: str) -> None:
         problem = random_problem(7, kind)
         a, b = od.solve(problem, tol=1e-6, method=method), od.solve(problem, tol=1e-6, method="bca")
         assert abs(a.log_det - b.log_det) <= max(a.gap, b.gap) + 2 * plain(problem, b.weights).error
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", ["disjoint", "shared"])
+@pytest.mark.parametrize("seed", range(25))
+def test_certified_in_rational_arithmetic_on_ugly_data(method: str, seed: int, kind: str) -> None:
+    """Drift must not show in the certificate: the exact gap of the very weights keeps the promise, to 1 %."""
+    problem = ugly(seed, kind)
+    tol = 1e-6
+    r = od.solve(problem, tol=tol, method=method)
+    assert r.converged, str(r)
+    assert_feasible(problem, r.weights)
+    assert exact_gap(problem, r.weights) <= 1.01 * tol * problem.rank
 
 
 # ----------------------------------------------------------------------------------- limits and statuses
