@@ -12,6 +12,7 @@ import optdesign as od
 X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 
 
+@pytest.mark.kernels
 @given(weighted())
 def test_certificate_is_that_of_plain_numpy(case: tuple[od.DesignProblem, np.ndarray]) -> None:
     problem, w = case
@@ -26,6 +27,25 @@ def test_certificate_is_that_of_plain_numpy(case: tuple[od.DesignProblem, np.nda
 def test_certificate_is_that_of_rational_arithmetic(case: tuple[od.DesignProblem, np.ndarray]) -> None:
     problem, w = case
     assert abs(od.certify(problem, w).gap - max(0.0, exact_gap(problem, w))) <= 2 * plain(problem, w).error
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_near_collinear_candidates_cost_the_digits_they_lack(seed: int) -> None:
+    """Candidates that differ by a fraction e of their norm: coordinates lose eps / margin, no more.
+
+    The margin is the smallest accepted relative residual; each variance inherits the loss once per entry of
+    the vector and of the factor, hence 10 d, and the gap is a sum of budgets times variances, G in all.
+    """
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(2, 5))
+    n, e = int(rng.integers(d, 9)), 10.0 ** rng.uniform(-7, -2)
+    x = rng.normal(size=(1, d)) + e * rng.normal(size=(n, d))
+    if seed % 2:
+        x *= 10.0 ** rng.uniform(-6, 6, size=(n, 1))
+    problem = od.DesignProblem(x)
+    c = od.certify(problem, problem.uniform())
+    margin = problem.span.margin[0, 1]
+    assert abs(c.gap - exact_gap(problem, problem.uniform())) <= 10 * d * EPS / margin * c.g_value
 
 
 @given(weighted())

@@ -20,6 +20,7 @@ def test_the_optimum_is_certified(known: Known) -> None:
     assert c.efficiency >= 1 - 2 * p.error
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("known", KNOWN, ids=ids)
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_finds_it(known: Known, method: str) -> None:
