@@ -152,3 +152,20 @@ def test_certificates_are_frozen() -> None:
     c = od.certify(od.DesignProblem(X), [0.5, 0.5, 0.0])
     with pytest.raises(dataclasses.FrozenInstanceError):
         c.gap = 0.0
+
+
+@pytest.mark.parametrize("share", [0.5, 1e-6, 1e-10])
+def test_variances_of_a_design_that_loses_rank(share: float) -> None:
+    """Directions that carry little are still informed: 1 / w along the axes, infinite where w is zero."""
+    p = od.DesignProblem(np.eye(3))
+    c = od.certify(p, [1 - share, share, 0.0])
+    np.testing.assert_allclose(c.variances, [1 / (1 - share), 1 / share, np.inf], rtol=100 * EPS)
+
+
+def test_feasibility_ends_at_a_millionth_of_the_budget() -> None:
+    p = od.DesignProblem(np.eye(2), budgets=8.0)
+    assert np.isfinite(od.certify(p, [4.0, 4.0 + 8 * 0.9e-6]).gap)
+    with pytest.raises(ValueError, match="must sum to the budget"):
+        od.certify(p, [4.0, 4.0 + 8 * 1.1e-6])
+    with pytest.raises(ValueError, match="must not be negative"):
+        od.certify(p, [8 + 8 * 1.1e-6, -8 * 1.1e-6])
