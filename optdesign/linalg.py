@@ -14,6 +14,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+RANGE_RTOL = 1e-12
+"""A rank-one update that leaves less than this fraction of the determinant loses the range."""
+
 
 def eigen_range(a: ArrayLike, rtol: float | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Non-zero eigenvalues of a symmetric matrix, and orthonormal eigenvectors as columns.
@@ -46,6 +49,10 @@ def range_basis(a: ArrayLike, rtol: float | None = None) -> np.ndarray:
     (2, 1)
     """
     matrix = np.asarray(a, dtype=np.float64)
+    if matrix.ndim != 2:
+        raise ValueError(f"a must be a matrix; got shape {matrix.shape}. Put one vector a column.")
+    if not np.all(np.isfinite(matrix)):
+        raise ValueError("a must be finite; it has NaN or infinite entries. Clean the data first.")
     u, s, _ = np.linalg.svd(matrix, full_matrices=False)
     tolerance = max(matrix.shape) * np.finfo(float).eps if rtol is None else rtol
     return u[:, s > tolerance * s.max(initial=0.0)]
@@ -95,16 +102,18 @@ def pseudo_inverse(a: ArrayLike, *, rtol: float | None = None) -> np.ndarray:
 def rank_one_update(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> np.ndarray:
     """Pseudo-inverse of A + scale u u' from that of A, for u in the range of A (Lemma "low_rank_update").
 
-    The range must stay the same, so ``det_ratio(a_pinv, u, scale)`` must be positive.
+    The range must stay the same, so ``det_ratio(a_pinv, u, scale)`` must be positive (above
+    ``RANGE_RTOL``, since it is a difference of numbers near one where a direction is taken away).
 
     >>> rank_one_update(np.eye(2), [1.0, 0.0], 1.0).tolist()
     [[0.5, 0.0], [0.0, 1.0]]
     """
     inverse = np.asarray(a_pinv, dtype=np.float64)
     ratio = det_ratio(inverse, u, scale)
-    if not ratio > 0:
+    if not ratio > RANGE_RTOL:
         raise ValueError(
-            f"the update must preserve the range; 1 + scale u' A^+ u = {ratio:g} is not positive. "
+            f"the update must preserve the range; 1 + scale u' A^+ u = {ratio:g} is not positive, or too "
+            "small to tell from rounding. "
             "Take less weight away from u."
         )
     v = inverse @ np.asarray(u, dtype=np.float64)

@@ -138,7 +138,7 @@ class DesignProblem:
         *,
         shared: bool,
     ) -> DesignProblem:
-        x = np.asarray(features)
+        x = _as_array(features, "features")
         if x.ndim != 3 or 0 in x.shape:
             raise ValueError(
                 f"features must have shape (clients, arms, dim), none of them 0; got {x.shape}. "
@@ -150,7 +150,7 @@ class DesignProblem:
             x = x.reshape(m * k, d)
             group, arm = np.repeat(np.arange(m), k), np.tile(np.arange(k), m)
         else:
-            mask = np.asarray(active)
+            mask = _as_array(active, "active")
             if mask.shape != (m, k) or mask.dtype != bool:
                 raise ValueError(
                     f"active must be a boolean array of shape {(m, k)}; got {mask.dtype} of shape "
@@ -303,17 +303,18 @@ def _labels(labels: ArrayLike | None, n: int, name: str) -> np.ndarray:
             f"{name} must be integers; got dtype {array.dtype}. "
             "Number your labels: numpy.unique(labels, return_inverse=True)[1]."
         )
-    out = array.astype(np.int64, copy=False) if array.dtype.kind != "f" else _integral(array, name)
-    if out.min() < 0:
-        at = int(np.argmin(out))
-        raise ValueError(f"{name} must not be negative; {name}[{at}] = {out[at]}. Number them from 0.")
-    if out.max() >= max(LABEL_SLACK, 10 * n):
-        at = int(np.argmax(out))
+    if array.dtype.kind == "f":
+        array = _integral(array, name)
+    if array.min() < 0:
+        at = int(np.argmin(array))
+        raise ValueError(f"{name} must not be negative; {name}[{at}] = {array[at]}. Number them from 0.")
+    if array.max() >= max(LABEL_SLACK, 10 * n):
+        at = int(np.argmax(array))
         raise ValueError(
-            f"{name} must be numbered 0, 1, 2, ...; {name}[{at}] = {out[at]} with {n} candidates. "
+            f"{name} must be numbered 0, 1, 2, ...; {name}[{at}] = {array[at]} with {n} candidates. "
             "Renumber: numpy.unique(labels, return_inverse=True)[1]."
         )
-    return _frozen(out, labels)
+    return _frozen(array.astype(np.int64, copy=False), labels)
 
 
 def _integral(array: np.ndarray, name: str) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -149,12 +150,14 @@ class _Run:
 def _check(tol: float, method: str, max_iter: int | None, time_limit: float | None) -> None:
     if not (np.isfinite(tol) and tol > 0):
         raise ValueError(f"tol must be positive and finite; got {tol}. The default is 1e-6.")
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise ValueError(
             f"method must be one of {', '.join(METHODS)}; got {method!r}. Leave it out for 'auto'."
         )
-    if max_iter is not None and max_iter < 1:
-        raise ValueError(f"max_iter must be at least 1; got {max_iter}. Leave it out for no limit.")
+    if max_iter is not None and not (isinstance(max_iter, Integral) and max_iter >= 1):
+        raise ValueError(
+            f"max_iter must be an integer, at least 1; got {max_iter}. Leave it out for no limit."
+        )
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be positive seconds; got {time_limit}. Leave it out for none.")
 
@@ -170,6 +173,10 @@ def _start(problem: DesignProblem, start: ArrayLike | None) -> np.ndarray:
             f"start must have {problem.n_candidates} finite, non-negative entries, one per candidate. "
             "Leave it out to start from the uniform design."
         )
+    # Largest entry of a group first: a sum of huge or subnormal entries would over- or underflow.
+    peak = np.zeros(problem.n_groups)
+    np.maximum.at(peak, problem.groups, w)
+    w /= np.where(peak > 0, peak, 1.0)[problem.groups]
     total = np.bincount(problem.groups, weights=w, minlength=problem.n_groups)
     scale = np.divide(problem.budgets, total, out=np.zeros_like(total), where=total > 0)
     w = np.where(total[problem.groups] > 0, w * scale[problem.groups], uniform)

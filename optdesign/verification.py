@@ -14,14 +14,15 @@ roots of t - 1 - log t = gap. Eigenvalues of U1 relative to U2 then lie between 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.special import lambertw
+from scipy.optimize import brentq
 
 from optdesign import reference
-from optdesign.certificate import information_matrices
+from optdesign.certificate import certify, information_matrices
 from optdesign.result import DesignResult
 
 ROUNDING = 1e-9
@@ -97,7 +98,11 @@ def verify(result: DesignResult, solver: str = "CLARABEL", *, form: str = "auto"
 
 def compare(ours: DesignResult, theirs: DesignResult) -> Verification:
     """Compare two designs of one problem at the tolerances that follow from their gaps."""
-    if not np.isfinite(ours.gap):
+    try:
+        certificate = certify(ours.problem, ours.weights)
+    except ValueError as error:
+        return Verification("differs", f"our weights are no design: {error}", reference=theirs)
+    if not np.isfinite(max(ours.gap, certificate.gap)):
         return Verification("differs", "our design loses rank", reference=theirs)
     allowed = max(ours.gap, theirs.gap)
     comparisons = [
@@ -108,9 +113,9 @@ def compare(ours: DesignResult, theirs: DesignResult) -> Verification:
         ]
     ]
     low, high = _relative_eigenvalues(ours, theirs)
-    (low_a, high_a), (low_b, high_b) = _eigenvalue_range(ours.gap), _eigenvalue_range(theirs.gap)
+    (low_a, high_a), (low_b, high_b) = _log_eigenvalue_range(ours.gap), _log_eigenvalue_range(theirs.gap)
     difference = max(np.log(high), -np.log(low))
-    tolerance = max(np.log(high_a / low_b), np.log(high_b / low_a)) + np.sqrt(ROUNDING)
+    tolerance = max(high_a - low_b, high_b - low_a) + np.sqrt(ROUNDING)
     comparisons.append(
         Comparison("information (log eigenvalues)", low, high, float(difference), float(tolerance))
     )
@@ -121,10 +126,15 @@ def compare(ours: DesignResult, theirs: DesignResult) -> Verification:
     return Verification("agrees", f"with {who}", tuple(comparisons), theirs)
 
 
-def _eigenvalue_range(gap: float) -> tuple[float, float]:
-    """The two roots of t - 1 - log t = gap."""
-    at = -np.exp(-1.0 - gap)
-    return float(-lambertw(at, 0).real), float(-lambertw(at, -1).real)
+def _log_eigenvalue_range(gap: float) -> tuple[float, float]:
+    """The logarithms of the two roots of t - 1 - log t = gap, bracketed: they meet where gap is zero."""
+    if gap <= 0:
+        return 0.0, 0.0
+
+    def excess(s: float) -> float:
+        return math.expm1(s) - s - gap
+
+    return brentq(excess, -1 - gap, 0.0), brentq(excess, 0.0, math.log(2 * (1 + gap)))
 
 
 def _relative_eigenvalues(ours: DesignResult, theirs: DesignResult) -> tuple[float, float]:

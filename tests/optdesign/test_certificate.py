@@ -1,0 +1,171 @@
+"""Certificates of weights of any origin, against plain NumPy and against rational arithmetic."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from problems import EPS, exact_gap, plain, problems, weighted
+
+import optdesign as od
+
+X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+
+
+@pytest.mark.kernels
+@given(weighted())
+def test_certificate_is_that_of_plain_numpy(case: tuple[od.DesignProblem, np.ndarray]) -> None:
+    problem, w = case
+    c, p = od.certify(problem, w), plain(problem, w)
+    assert c.rank == p.rank
+    np.testing.assert_allclose(c.variances, p.variances, rtol=0, atol=2 * p.error / problem.budgets.min())
+    assert abs(c.log_det - p.log_det) <= 2 * p.error + 10 * EPS * abs(p.log_det)
+    assert abs(c.g_value - p.g_value) <= 2 * p.error
+
+
+@given(weighted(max_candidates=8))
+def test_certificate_is_that_of_rational_arithmetic(case: tuple[od.DesignProblem, np.ndarray]) -> None:
+    problem, w = case
+    assert abs(od.certify(problem, w).gap - max(0.0, exact_gap(problem, w))) <= 2 * plain(problem, w).error
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_near_collinear_candidates_cost_the_digits_they_lack(seed: int) -> None:
+    """Candidates that differ by a fraction e of their norm: coordinates lose eps / margin, no more.
+
+    The margin is the smallest accepted relative residual; each variance inherits the loss once per entry of
+    the vector and of the factor, hence 10 d, and the gap is a sum of budgets times variances, G in all.
+    """
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(2, 5))
+    n, e = int(rng.integers(d, 9)), 10.0 ** rng.uniform(-7, -2)
+    x = rng.normal(size=(1, d)) + e * rng.normal(size=(n, d))
+    if seed % 2:
+        x *= 10.0 ** rng.uniform(-6, 6, size=(n, 1))
+    problem = od.DesignProblem(x)
+    c = od.certify(problem, problem.uniform())
+    margin = problem.span.margin[0, 1]
+    assert abs(c.gap - exact_gap(problem, problem.uniform())) <= 10 * d * EPS / margin * c.g_value
+
+
+@given(weighted())
+def test_the_gap_bounds_the_distance_to_any_other_design(case: tuple[od.DesignProblem, np.ndarray]) -> None:
+    problem, w = case
+    c, other = od.certify(problem, w), od.certify(problem, problem.uniform())
+    rounding = plain(problem, w).error + plain(problem, problem.uniform()).error
+    assert other.log_det - c.log_det <= c.gap + rounding
+    assert c.log_det - other.log_det <= other.gap + rounding
+
+
+@given(weighted(max_candidates=8))
+def test_weights_that_lose_rank_prove_nothing(case: tuple[od.DesignProblem, np.ndarray]) -> None:
+    """All of a group's budget on one candidate; where that loses a dimension the gap is infinite."""
+    problem, w = case
+    first = np.unique(problem.groups, return_index=True)[1]
+    corner = np.zeros_like(w)
+    corner[first] = problem.budgets
+    kept = [
+        np.linalg.matrix_rank(problem.candidates[(problem.blocks == b) & (corner > 0)])
+        if np.any((problem.blocks == b) & (corner > 0))
+        else 0
+        for b in range(problem.n_blocks)
+    ]
+    c = od.certify(problem, corner)
+    assert c.rank == problem.rank
+    if sum(kept) < problem.rank:
+        assert c.gap == c.relative_gap == c.g_value == np.inf
+        assert c.efficiency == 0.0
+        assert c.log_det == -np.inf
+    else:
+        p = plain(problem, corner)
+        assert abs(c.gap - max(0.0, p.gap)) <= 2 * p.error
+    # Candidates in the range of the information have a finite variance, the others an infinite one.
+    for b in range(problem.n_blocks):
+        rows = np.flatnonzero(problem.blocks == b)
+        used = rows[corner[rows] > 0]
+        for n in rows:
+            outside = np.linalg.matrix_rank(problem.candidates[[*used, n]]) > kept[b]
+            assert np.isinf(c.variances[n]) == outside
+
+
+@given(problems())
+def test_small_infeasibility_is_forgiven(problem: od.DesignProblem) -> None:
+    w = problem.uniform()
+    near = w * (1 + 5e-7)
+    # Scaling the weights by 1 + e scales the variances by 1 - e, and G with them.
+    c = od.certify(problem, near)
+    assert c.g_value == pytest.approx(od.certify(problem, w).g_value / (1 + 5e-7), rel=1e-12)
+
+
+def test_negligible_negative_weights_are_set_to_zero() -> None:
+    p = od.DesignProblem(X)
+    assert od.certify(p, [0.5, 0.5, -1e-9]).variances[2] == pytest.approx(4.0, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([0.5, 0.5], r"weights must have one entry per candidate, shape \(3,\); got \(2,\). Pass"),
+        ([[0.5, 0.5, 0.0]], r"weights must have one entry per candidate, .* got \(1, 3\)"),
+        (1.0, r"weights must have one entry per candidate, .* got \(\)"),
+        ([0.5, np.nan, 0.5], r"weights must be finite; weights\[1\] = nan. Replace"),
+        ([0.5, 0.5, np.inf], r"weights must be finite; weights\[2\] = inf. Replace"),
+        ([1.1, -0.1, 0.0], r"weights must not be negative; weights\[1\] = -0.1. Clip"),
+        (
+            [0.5, 0.6, 0.0],
+            "weights must sum to the budget of each group; group 0 sums to 1.1, its budget is 1. R",
+        ),
+        ([0.0, 0.0, 0.0], "weights must sum to the budget of each group; group 0 sums to 0"),
+    ],
+)
+def test_bad_weights_are_named(weights, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        od.certify(od.DesignProblem(X), weights)
+
+
+def test_slack_is_relative_to_the_budget_of_the_group() -> None:
+    p = od.DesignProblem(X, groups=[0, 0, 1], budgets=[1e-6, 1e6])
+    assert np.isfinite(od.certify(p, [5e-7, 5e-7, 1e6 + 0.5]).gap)
+    with pytest.raises(ValueError, match=r"group 0 sums to 1.1e-06"):
+        od.certify(p, [5e-7, 6e-7, 1e6])
+    with pytest.raises(ValueError, match=r"weights\[0\] = -1e-07"):
+        od.certify(p, [-1e-7, 1.1e-6, 1e6])
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.float32, "read-only", "strided"])
+def test_weights_of_any_kind_and_never_modified(kind) -> None:
+    p = od.DesignProblem(X)
+    w = np.array([0.5, 0.25, 0.25])
+    if kind == "read-only":
+        w.flags.writeable = False
+        given_w = w
+    elif kind == "strided":
+        given_w = np.repeat(w, 2)[::2]
+    else:
+        given_w = w.astype(kind) if kind is np.float32 else kind(w)
+    before = np.array(given_w).tobytes()
+    assert od.certify(p, given_w).gap == od.certify(p, w.copy()).gap
+    assert np.array(given_w).tobytes() == before
+
+
+def test_certificates_are_frozen() -> None:
+    c = od.certify(od.DesignProblem(X), [0.5, 0.5, 0.0])
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        c.gap = 0.0
+
+
+@pytest.mark.parametrize("share", [0.5, 1e-6, 1e-10])
+def test_variances_of_a_design_that_loses_rank(share: float) -> None:
+    """Directions that carry little are still informed: 1 / w along the axes, infinite where w is zero."""
+    p = od.DesignProblem(np.eye(3))
+    c = od.certify(p, [1 - share, share, 0.0])
+    np.testing.assert_allclose(c.variances, [1 / (1 - share), 1 / share, np.inf], rtol=100 * EPS)
+
+
+def test_feasibility_ends_at_a_millionth_of_the_budget() -> None:
+    p = od.DesignProblem(np.eye(2), budgets=8.0)
+    assert np.isfinite(od.certify(p, [4.0, 4.0 + 8 * 0.9e-6]).gap)
+    with pytest.raises(ValueError, match="must sum to the budget"):
+        od.certify(p, [4.0, 4.0 + 8 * 1.1e-6])
+    with pytest.raises(ValueError, match="must not be negative"):
+        od.certify(p, [8 + 8 * 1.1e-6, -8 * 1.1e-6])

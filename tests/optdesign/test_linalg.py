@@ -1,0 +1,121 @@
+"""Pseudo-determinants and pseudo-inverses against NumPy, SciPy and their definitions."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import EPS, matrices, semidefinite
+
+from optdesign import linalg
+
+# Eigenvalues of the strategy lie in {0} or [1/4, 4]: condition at most 16, so 1e3 eps covers the rounding
+# of an eigendecomposition of a 4 x 4 matrix and of products of its factors with room for cond^2 = 256.
+RTOL = 1e3 * EPS
+
+
+@given(semidefinite())
+def test_pseudo_inverse_is_numpys(a: np.ndarray) -> None:
+    expected = np.linalg.pinv(a, hermitian=True, rcond=1e-8)
+    np.testing.assert_allclose(linalg.pseudo_inverse(a), expected, rtol=0, atol=RTOL * 4)
+
+
+@given(semidefinite())
+def test_pseudo_inverse_by_definition(a: np.ndarray) -> None:
+    v = linalg.pseudo_inverse(a)
+    for got, expected in [(a @ v @ a, a), (v @ a @ v, v), ((a @ v).T, a @ v), ((v @ a).T, v @ a)]:
+        np.testing.assert_allclose(got, expected, rtol=0, atol=RTOL * 16)
+
+
+@given(semidefinite())
+def test_pseudo_det_is_the_product_of_non_zero_eigenvalues(a: np.ndarray) -> None:
+    values = np.linalg.eigvalsh(a)
+    values = values[values > 0.1]
+    assert linalg.pseudo_det(a) == pytest.approx(np.prod(values), rel=RTOL)
+    assert linalg.log_pseudo_det(a) == pytest.approx(np.sum(np.log(values)), abs=RTOL * 4)
+
+
+@given(semidefinite(), st.integers(0, 4))
+def test_degree_is_zero_above_the_rank_and_infinite_below(a: np.ndarray, degree: int) -> None:
+    rank = int(np.sum(np.linalg.eigvalsh(a) > 0.1))
+    if degree > len(a):
+        with pytest.raises(ValueError, match=rf"degree must lie between 0 and {len(a)}; got {degree}"):
+            linalg.pseudo_det(a, degree)
+    elif degree == rank:
+        assert linalg.pseudo_det(a, degree) == linalg.pseudo_det(a)
+    else:
+        assert linalg.pseudo_det(a, degree) == (0.0 if degree > rank else np.inf)
+
+
+@given(semidefinite(), st.integers(0, 4))
+def test_degree_by_its_limit(a: np.ndarray, degree: int) -> None:
+    """det(A + eps I) / eps^(n - s) grows like eps^(s - rank): compare two values of eps."""
+    n, rank = len(a), int(np.sum(np.linalg.eigvalsh(a) > 0.1))
+    if degree > n:
+        return
+    one, two = (np.linalg.det(a + e * np.eye(n)) / e ** (n - degree) for e in (1e-3, 5e-4))
+    # Each non-zero eigenvalue, at least 1/4, changes by the factor (v + 1e-3) / (v + 5e-4) <= 1.002.
+    growth = np.log2(one / two)
+    assert growth == pytest.approx(degree - rank, abs=n * np.log2(1.002) + 1e-6)
+    expected = linalg.pseudo_det(a, degree)
+    assert (growth > 0.5) == (expected == 0.0)
+    assert (growth < -0.5) == (expected == np.inf)
+
+
+@given(matrices())
+def test_range_basis_is_orthonormal_and_spans(x: np.ndarray) -> None:
+    q = linalg.range_basis(x.T)
+    assert q.shape == (x.shape[1], np.linalg.matrix_rank(x))
+    np.testing.assert_allclose(q.T @ q, np.eye(q.shape[1]), atol=RTOL)
+    np.testing.assert_allclose(q @ (q.T @ x.T), x.T, atol=RTOL * np.abs(x).max())
+    assert scipy.linalg.orth(x.T).shape == q.shape
+
+
+@given(semidefinite())
+def test_eigen_range_reconstructs(a: np.ndarray) -> None:
+    values, vectors = linalg.eigen_range(a)
+    np.testing.assert_allclose((vectors * values) @ vectors.T, a, atol=RTOL * 4)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(len(values)), atol=RTOL)
+
+
+def test_a_larger_rtol_drops_small_eigenvalues() -> None:
+    a = np.diag([1.0, 1e-5])
+    assert linalg.pseudo_det(a) == pytest.approx(1e-5, rel=RTOL)
+    assert linalg.pseudo_det(a, rtol=1e-4) == pytest.approx(1.0, rel=RTOL)
+    assert linalg.log_pseudo_det(a, rtol=1e-4) == pytest.approx(0.0, abs=RTOL)
+    assert linalg.pseudo_inverse(a, rtol=1e-4)[1, 1] == 0.0
+    assert linalg.range_basis(a, rtol=1e-4).shape == (2, 1)
+
+
+def test_zero_and_empty_matrices() -> None:
+    assert linalg.pseudo_det(np.zeros((2, 2))) == 1.0
+    assert linalg.pseudo_det(np.zeros((2, 2)), 1) == 0.0
+    assert linalg.log_pseudo_det(np.zeros((2, 2))) == 0.0
+    assert not linalg.pseudo_inverse(np.zeros((2, 2))).any()
+    assert linalg.range_basis(np.zeros((3, 2))).shape == (3, 0)
+    assert linalg.pseudo_det(np.zeros((0, 0))) == 1.0
+
+
+def test_the_logarithm_does_not_overflow() -> None:
+    assert linalg.log_pseudo_det(np.eye(3) * 1e300) == pytest.approx(900 * np.log(10), rel=RTOL)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: linalg.pseudo_det([1.0, 2.0]), r"a must be a square matrix; got shape \(2,\)"),
+        (lambda: linalg.pseudo_det(np.ones((2, 3))), r"a must be a square matrix; got shape \(2, 3\)"),
+        (lambda: linalg.pseudo_inverse([[np.nan]]), "a must be finite; .* Clean"),
+        (lambda: linalg.pseudo_inverse([[np.inf]]), "a must be finite"),
+        (lambda: linalg.pseudo_inverse([[1.0, 2.0], [0.0, 1.0]]), "a must be symmetric; .* Pass"),
+        (lambda: linalg.log_pseudo_det(np.diag([1.0, -2.0])), "a must be positive semi-definite; .* -2. If"),
+        (lambda: linalg.pseudo_det(np.eye(2), -1), "degree must lie between 0 and 2; got -1. Leave"),
+        (lambda: linalg.range_basis([1.0, 2.0]), r"a must be a matrix; got shape \(2,\)"),
+        (lambda: linalg.range_basis([[np.nan, 1.0]]), "a must be finite"),
+        (lambda: linalg.rank_one_update(np.eye(2), [1.0, 0.0], -1.0), "the update must preserve the range"),
+        (lambda: linalg.rank_one_update(np.eye(2), [1.0, 0.0], -2.0), "the update must preserve the range"),
+    ],
+)
+def test_errors_say_what_to_do(call, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,41 @@
+"""The package as a whole: what importing it loads, and the examples in its docstrings."""
+
+import doctest
+import importlib
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import optdesign
+
+MODULES = ["optdesign", *(m.name for m in pkgutil.walk_packages(optdesign.__path__, "optdesign."))]
+
+
+def test_import_stays_light() -> None:
+    heavy = "cvxpy", "matplotlib", "typer", "bandits", "rich", "pyarrow"
+    code = f"import sys, optdesign; print([m for m in {heavy!r} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+    assert done.stderr == ""
+
+
+def test_everything_public_exists() -> None:
+    assert sorted(set(optdesign.__all__)) == sorted(optdesign.__all__)
+    for name in optdesign.__all__:
+        assert getattr(optdesign, name) is not None
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstring_examples(name: str) -> None:
+    module = importlib.import_module(name)
+    outcome = doctest.testmod(module)
+    assert outcome.failed == 0
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_module_says_what_it_is_for(name: str) -> None:
+    assert importlib.import_module(name).__doc__

@@ -1,0 +1,279 @@
+"""The front door: limits and statuses, starts, history, interrupts, and every method on every kind."""
+
+import dataclasses
+import signal
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import (
+    EPS,
+    KINDS,
+    METHODS,
+    assert_certified,
+    assert_feasible,
+    exact_gap,
+    plain,
+    problems,
+    random_problem,
+    same_family,
+    ugly,
+    weighted,
+)
+
+import optdesign as od
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("deficient", [False, True])
+def test_every_method_is_certified(method: str, kind: str, deficient: bool) -> None:
+    for seed in range(100, 105):
+        problem = random_problem(seed, kind, deficient=deficient)
+        r = od.solve(problem, tol=1e-6, method=method)
+        assert_certified(r, 1e-6)
+        assert r.method == method or method == "auto"
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(problem=problems(max_candidates=20, max_dim=4, max_groups=6, max_blocks=4))
+def test_every_method_on_degenerate_data(method: str, problem: od.DesignProblem) -> None:
+    assert_certified(od.solve(problem, tol=1e-3, method=method), 1e-3)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_methods_agree(method: str) -> None:
+    for kind in KINDS:
+        problem = random_problem(7, kind)
+        a, b = od.solve(problem, tol=1e-6, method=method), od.solve(problem, tol=1e-6, method="bca")
+        assert abs(a.log_det - b.log_det) <= max(a.gap, b.gap) + 2 * plain(problem, b.weights).error
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", ["disjoint", "shared"])
+@pytest.mark.parametrize("seed", range(25))
+def test_certified_in_rational_arithmetic_on_ugly_data(method: str, seed: int, kind: str) -> None:
+    """Drift must not show in the certificate: the exact gap of the very weights keeps the promise, to 1 %."""
+    problem = ugly(seed, kind)
+    tol = 1e-6
+    r = od.solve(problem, tol=tol, method=method)
+    assert r.converged, str(r)
+    assert_feasible(problem, r.weights)
+    assert exact_gap(problem, r.weights) <= 1.01 * tol * problem.rank
+
+
+# ----------------------------------------------------------------------------------- limits and statuses
+
+
+def test_tol_stops_it() -> None:
+    problem = same_family(10, 3, 2)
+    loose, tight = (od.solve(problem, tol=tol, method="bca") for tol in (1e-1, 1e-8))
+    assert loose.status is tight.status is od.Status.CONVERGED
+    assert loose.iterations < tight.iterations
+    assert tight.gap <= 1e-8 * tight.rank
+    assert loose.converged
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_max_iter_stops_it(method: str, limit: int) -> None:
+    r = od.solve(same_family(10, 3, 2), tol=1e-14, method=method, max_iter=limit)
+    assert r.status is od.Status.MAX_ITER
+    assert r.iterations == limit == len(r.history.gaps)
+    assert_feasible(r.problem, r.weights)
+    assert np.isfinite(r.gap)
+    assert not r.converged
+
+
+def test_time_limit_stops_it() -> None:
+    r = od.solve(same_family(), tol=1e-12, method="bca", time_limit=1e-3)
+    assert r.status is od.Status.TIME_LIMIT
+    assert r.iterations >= 1
+    assert_feasible(r.problem, r.weights)
+    assert abs(plain(r.problem, r.weights).gap - r.gap) <= 2 * plain(r.problem, r.weights).error
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_tolerance_beyond_double_precision_ends(method: str) -> None:
+    for seed in range(4):
+        r = od.solve(random_problem(seed, "clusters"), tol=1e-300, method=method)
+        assert r.status in (od.Status.STALLED, od.Status.CONVERGED)
+        assert r.relative_gap <= 1e-6
+        assert (r.gap <= 1e-300 * r.rank) == r.converged
+
+
+@pytest.mark.parametrize("tol", [1e-14, 3e-15, 1e-15])
+def test_the_status_is_that_of_the_certificate(tol: float) -> None:
+    """Near rounding the solver's own gap and the certificate's differ; the certificate's counts."""
+    for seed in range(30):
+        r = od.solve(random_problem(seed, "disjoint"), tol=tol, method="bca", max_iter=2000)
+        assert r.converged == (r.gap <= tol * r.rank)
+        assert r.gap == od.certify(r.problem, r.weights).gap
+
+
+@pytest.mark.parametrize("delay", [0.02, 0.2])
+def test_an_interrupt_ends_it_cleanly(delay: float) -> None:
+    problem = same_family()
+    od.solve(problem, tol=1.0, method="bca")  # compiled before the clock starts
+    timer = threading.Timer(delay, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    try:
+        r = od.solve(problem, tol=1e-12, method="bca")
+    finally:
+        timer.cancel()
+    assert r.status is od.Status.INTERRUPTED
+    assert_feasible(problem, r.weights)
+    p = plain(problem, r.weights)
+    assert abs(p.gap - r.gap) <= 2 * p.error
+    assert len(r.history.gaps) == r.iterations
+
+
+def test_statuses_are_their_messages() -> None:
+    r = od.solve(od.DesignProblem(np.eye(2)), method="bca")
+    text = str(r)
+    assert text.startswith(od.Status.CONVERGED.value)
+    assert "method      bca" in text
+    assert "support 2 of 2" in text
+    assert len({s.value for s in od.Status}) == len(od.Status)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tol": 0.0}, "tol must be positive and finite; got 0.0. The default"),
+        ({"tol": -1.0}, "tol must be positive and finite; got -1.0"),
+        ({"tol": np.nan}, "tol must be positive and finite; got nan"),
+        ({"tol": np.inf}, "tol must be positive and finite; got inf"),
+        ({"method": "simplex"}, "method must be one of auto, .*bca.*; got 'simplex'. Leave"),
+        ({"max_iter": 0}, "max_iter must be .* got 0. Leave"),
+        ({"max_iter": 1.5}, "max_iter must be .* got 1.5. Leave"),
+        ({"time_limit": 0.0}, "time_limit must be positive seconds; got 0.0. Leave"),
+        ({"time_limit": np.nan}, "time_limit must be positive seconds; got nan"),
+        ({"start": [1.0]}, "start must have 2 finite, non-negative entries"),
+        ({"start": [1.0, np.nan]}, "start must have 2 finite, non-negative entries"),
+        ({"start": [1.0, -1.0]}, "start must have 2 finite, non-negative entries"),
+        ({"start": [1.0, np.inf]}, "start must have 2 finite, non-negative entries"),
+    ],
+)
+def test_bad_options_are_named(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        od.solve(od.DesignProblem(np.eye(2)), **options)
+
+
+def test_options_are_keyword_only() -> None:
+    with pytest.raises(TypeError):
+        od.solve(od.DesignProblem(np.eye(2)), 1e-3)
+
+
+# ------------------------------------------------------------------------------------------------ starts
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(case=weighted())
+@settings(max_examples=25)
+def test_any_positive_start_leads_to_the_optimum(
+    method: str, case: tuple[od.DesignProblem, np.ndarray]
+) -> None:
+    problem, w = case
+    r, cold = od.solve(problem, tol=1e-3, method=method, start=w), od.solve(problem, tol=1e-3, method=method)
+    assert_certified(r, 1e-3)
+    assert abs(r.log_det - cold.log_det) <= max(r.gap, cold.gap) + 2 * plain(problem, w).error + 1e3 * EPS
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(problem=problems(), seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=25)
+def test_starts_that_lose_rank_or_leave_groups_empty(
+    method: str, problem: od.DesignProblem, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    start = rng.exponential(size=problem.n_candidates) * rng.integers(0, 2, size=problem.n_candidates)
+    assert_certified(od.solve(problem, tol=1e-3, method=method, start=start), 1e-3)
+    one = np.zeros(problem.n_candidates)
+    one[seed % len(one)] = 1.0
+    assert_certified(od.solve(problem, tol=1e-3, method=method, start=one), 1e-3)
+
+
+def test_a_solution_is_a_start_that_needs_one_sweep() -> None:
+    problem = random_problem(2, "shared")
+    r = od.solve(problem, tol=1e-8, method="bca")
+    again = od.solve(problem, tol=1e-7, method="bca", start=r.weights)
+    assert again.iterations == 1
+    assert again.log_det >= r.log_det - 1e3 * EPS
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-200, 1e200, 1e308])
+def test_starts_are_scaled_to_the_budgets(size: float) -> None:
+    problem = od.DesignProblem(np.eye(3), groups=[0, 0, 1], budgets=[2.0, 3.0])
+    r = od.solve(problem, tol=1e-3, method="bca", start=[size, size, size])
+    assert_certified(r, 1e-3)
+
+
+def test_starts_of_any_kind_and_never_modified() -> None:
+    problem = od.DesignProblem(np.eye(3))
+    start = np.array([1, 2, 3])
+    start.flags.writeable = False
+    assert od.solve(problem, start=start, method="bca").converged
+    assert od.solve(problem, start=[1, 2, 3], method="bca").converged
+    assert start.tolist() == [1, 2, 3]
+
+
+# ----------------------------------------------------------------------------------- results and history
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_history_and_result_are_consistent(method: str, kind: str) -> None:
+    problem = random_problem(5, kind)
+    r = od.solve(problem, tol=1e-6, method=method)
+    h = r.history
+    assert len(h.iterations) == len(h.seconds) == len(h.gaps) == r.iterations
+    np.testing.assert_array_equal(h.iterations, np.arange(1, r.iterations + 1))
+    assert np.all(np.diff(h.seconds) >= 0)
+    assert 0 <= h.seconds[0] <= h.seconds[-1] <= r.seconds
+    c = od.certify(problem, r.weights)
+    for name in ("gap", "relative_gap", "efficiency", "g_value", "log_det", "rank"):
+        assert getattr(r, name) == getattr(r.certificate, name) == getattr(c, name)
+    np.testing.assert_array_equal(r.variances, c.variances)
+    np.testing.assert_array_equal(r.support, np.flatnonzero(r.weights > 0))
+    assert r.problem is problem
+
+
+def test_history_of_block_coordinate_ascent_ends_at_the_target() -> None:
+    r = od.solve(random_problem(6, "disjoint"), tol=1e-6, method="bca")
+    assert np.all(r.history.gaps[:-1] > 1e-6 * r.rank)
+    assert r.history.gaps[-1] <= 1e-6 * r.rank
+
+
+def test_results_are_frozen_and_repr_is_short() -> None:
+    r = od.solve(od.DesignProblem(np.eye(2)), method="bca")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        r.weights = np.zeros(2)
+    assert len(repr(r)) < 300
+
+
+def test_runs_are_reproducible_and_independent_of_one_another() -> None:
+    problem = random_problem(8, "clusters")
+    a = od.solve(problem, tol=1e-6)
+    od.solve(random_problem(9, "shared"), tol=1e-3)
+    b = od.solve(problem, tol=1e-6)
+    np.testing.assert_array_equal(a.weights, b.weights)
+    assert a.iterations == b.iterations
+
+
+def test_progress_changes_nothing() -> None:
+    problem = random_problem(8, "clusters")
+    a, b = (od.solve(problem, tol=1e-6, progress=flag) for flag in (False, True))
+    np.testing.assert_array_equal(a.weights, b.weights)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_many_candidates(method: str) -> None:
+    """More than a chunk, sorted and unsorted groups, so that every pass goes over several chunks."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40_000, 3))
+    for groups in (np.repeat([0, 1], 20_000), np.arange(40_000) % 2):
+        r = od.solve(od.DesignProblem(x, groups, budgets=[1.0, 3.0]), tol=1e-2, method=method)
+        assert_certified(r, 1e-2)
