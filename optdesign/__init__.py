@@ -9,9 +9,10 @@
 
 from optdesign import linalg, reference
 from optdesign.certificate import Certificate, certify
+from optdesign.classical import Ellipsoid, d_optimal, g_optimal, min_volume_ellipsoid
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult, History, Status
-from optdesign.solve import METHODS, solve
+from optdesign.solve import METHODS, solve, solve_many
 from optdesign.verification import Verification, verify
 
 __all__ = [
@@ -19,13 +20,18 @@ __all__ = [
     "Certificate",
     "DesignProblem",
     "DesignResult",
+    "Ellipsoid",
     "History",
     "Status",
     "Verification",
     "certify",
+    "d_optimal",
+    "g_optimal",
     "linalg",
+    "min_volume_ellipsoid",
     "reference",
     "solve",
+    "solve_many",
     "verify",
 ]
 

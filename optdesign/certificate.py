@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from optdesign._kernel import kernel
 from optdesign.information import SINGULAR_RTOL, accumulate, factorise
-from optdesign.problem import DesignProblem, read_only
+from optdesign.problem import DesignProblem, floats, read_only
 from optdesign.span import CHUNK
 
 TILE = 64
@@ -27,10 +27,12 @@ VARIANCE_CHUNK = 4096
 """Candidates worked on side by side, and candidates sorted by block at a time: they fit the caches."""
 
 FEASIBILITY_RTOL = 1e-6
-"""Weights may miss a group's budget, or be negative, by this fraction of the budget (and no more)."""
+ROUNDING_RTOL = 1e-12
+"""Weights may miss a group's budget, or be negative, by the first fraction of the budget and no more; above
+the second they are rescaled before they are certified."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Certificate:
     """What the weights prove; see the module's docstring."""
 
@@ -53,7 +55,8 @@ class Certificate:
 def certify(problem: DesignProblem, weights: ArrayLike) -> Certificate:
     """Certify any weights of a problem, wherever they come from.
 
-    Weights must be finite, non-negative and sum to each group's budget, up to ``FEASIBILITY_RTOL``.
+    Weights must be finite, non-negative and sum to each group's budget; where they miss that by a millionth
+    or less, as those of convex solvers do, the certificate is that of the weights clipped and rescaled.
     If their support does not span every block the gap is infinite and the efficiency zero.
 
     >>> import optdesign as od
@@ -121,8 +124,8 @@ def all_variances(
 
 
 def _feasible(problem: DesignProblem, weights: ArrayLike) -> np.ndarray:
-    """Check weights; return them as float64 with negligible negatives set to zero."""
-    w = np.asarray(weights, dtype=np.float64)
+    """Check weights; return a copy without negligible negatives, rescaled where a budget is missed."""
+    w = floats(weights, "weights")
     if w.shape != (problem.n_candidates,):
         raise ValueError(
             f"weights must have one entry per candidate, shape ({problem.n_candidates},); got {w.shape}. "
@@ -137,13 +140,15 @@ def _feasible(problem: DesignProblem, weights: ArrayLike) -> np.ndarray:
         raise ValueError(
             f"weights must not be negative; weights[{low}] = {w[low]:g}. Clip it and rescale its group."
         )
-    off = np.abs(total - problem.budgets) > FEASIBILITY_RTOL * problem.budgets
-    if off.any():
-        i = int(np.argmax(off))
+    excess = np.abs(total - problem.budgets) / problem.budgets
+    if excess.max() > FEASIBILITY_RTOL:
+        i = int(np.argmax(excess))
         raise ValueError(
             f"weights must sum to the budget of each group; group {i} sums to {total[i]:g}, its budget is "
             f"{problem.budgets[i]:g}. Rescale its weights, or build the problem with that budget."
         )
+    if excess.max() > ROUNDING_RTOL:
+        w *= (problem.budgets / total)[problem.groups]
     return w
 
 

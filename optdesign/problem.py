@@ -29,6 +29,9 @@ from optdesign.span import Span, coordinates, find_span, log_volumes, scan
 COPY_LIMIT = 1 << 26
 """Input arrays up to this many bytes are copied; larger ones are kept by reference if their type fits."""
 
+LARGEST = 1e60
+"""Entries and budgets may be as large as this, and their largest as small as its inverse."""
+
 LABEL_SLACK = 1000
 """Labels may leave gaps up to here, or up to ten times the number of candidates."""
 
@@ -87,10 +90,15 @@ class DesignProblem:
         n_blocks = max(_n_blocks, int(block.max()) + 1)
         peaks, bad = scan(x, block, n_blocks)
         if bad >= 0:
+            where = f"candidates[{bad}]"
+            if _grid is not None:
+                at = bad if _grid[2] is None else int(_grid[2][bad])
+                where = f"features[{at // _grid[1]}, {at % _grid[1]}]"
             raise ValueError(
-                f"candidates must be finite; candidates[{bad}] = {x[bad].tolist()}. "
+                f"{where.split('[')[0]} must be finite; {where} = {x[bad].tolist()}. "
                 "Drop the row or fill in its missing entries."
             )
+        _check_range("candidates", peaks.value)
         if not peaks.value.any():
             raise ValueError(
                 f"candidates must have at least one non-zero row; all {n} rows are zero. "
@@ -266,6 +274,10 @@ def read_only(array: np.ndarray) -> np.ndarray:
 
 def _matrix(candidates: ArrayLike) -> np.ndarray:
     source = candidates if isinstance(candidates, np.ndarray) else _as_array(candidates, "candidates")
+    if isinstance(source, np.ma.MaskedArray):
+        raise ValueError(
+            "candidates must not be masked; NumPy would drop the mask. Drop the masked rows, or fill them in."
+        )
     if source.ndim != 2 or 0 in source.shape:
         raise ValueError(
             f"candidates must have shape (N, d), neither of them 0; got {source.shape}. "
@@ -346,7 +358,27 @@ def _budgets(budgets: ArrayLike | None, groups: np.ndarray) -> np.ndarray:
             f"budgets must be positive and finite; budgets[{bad[0]}] = {array[bad[0]]:g}. "
             "Drop the group or give it a budget."
         )
+    _check_range("budgets", array.max(keepdims=True))
+    _check_range("budgets", array.min(keepdims=True))
     return _frozen(array, budgets)
+
+
+def _check_range(name: str, values: np.ndarray) -> None:
+    """Refuse magnitudes whose powers leave the range of floating point."""
+    size = float(np.abs(values).max())
+    if size > LARGEST or 0 < size < 1 / LARGEST:
+        raise ValueError(
+            f"{name} must be between {1 / LARGEST:g} and {LARGEST:g} in size; got {size:g}. "
+            "Change the units: the optimal design does not depend on them."
+        )
+
+
+def floats(values: ArrayLike, name: str) -> np.ndarray:
+    """Values as float64, with an error that names them."""
+    array = _as_array(values, name)
+    if array.dtype.kind not in "buif":
+        raise ValueError(f"{name} must be real numbers; got dtype {array.dtype}. Convert them first.")
+    return np.asarray(array, dtype=np.float64)
 
 
 def _check_groups(groups: np.ndarray, budgets: np.ndarray) -> None:

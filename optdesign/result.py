@@ -30,7 +30,7 @@ class History(NamedTuple):
     gaps: np.ndarray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DesignResult:
     """A design with its certificate. All numbers are recomputed from the final weights."""
 

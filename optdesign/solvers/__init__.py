@@ -27,4 +27,4 @@ class Step(NamedTuple):
     """What is being done, in the words of ``DesignResult.method``."""
 
 
-Method = Callable[["DesignProblem", np.ndarray, float, "int | None"], Iterator[Step]]
+Method = Callable[["DesignProblem", np.ndarray, float, int], Iterator[Step]]

@@ -19,9 +19,6 @@ from optdesign.reduced import reduce
 from optdesign.solvers import Step, bca, newton
 from optdesign.solvers.start import ROOM, enough, exceeding, priced
 
-DEFAULT_MAX_ITER = 60
-"""Rounds."""
-
 INNER = 0.1
 """A round solves its part to this fraction of the last gap over all candidates."""
 LAST = 0.3
@@ -29,6 +26,9 @@ LAST = 0.3
 
 SWEEPS = 10
 """Sweeps of block coordinate ascent that a round tries before Newton steps, if its weights are sparse."""
+
+NEWTON_STEPS = 100
+"""Most Newton steps in a round; they rarely need twenty."""
 
 GROW = 0.5
 """Candidates enter that exceed the active bound by this fraction of the group's largest excess."""
@@ -47,9 +47,7 @@ STALL_ROUNDS = 4
 """Stop after this many rounds without a smaller gap."""
 
 
-def run(
-    problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int | None = None
-) -> Iterator[Step]:
+def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
     """Rounds of solving and pricing, starting from the support of the weights. Overwrites weights.
 
     An iteration is a round; its gap is the one over all candidates.
@@ -58,7 +56,7 @@ def run(
     active = np.flatnonzero(weights)
     w = weights[active]
     best, since_best = np.inf, 0
-    for _ in range(DEFAULT_MAX_ITER if max_iter is None else max_iter):
+    for _ in range(max_iter):
         g, top = priced(problem, active, w)
         gap = float(problem.budgets @ top) - problem.rank
         since_best += 1
@@ -81,7 +79,7 @@ def run(
             for gaps in bca.ascend(reduced, u, inner, SWEEPS):
                 inner_gap = gaps[-1]
         if inner_gap > inner:
-            for _ in newton.iterate(reduced, u, inner):
+            for _ in newton.iterate(reduced, u, inner, NEWTON_STEPS):
                 yield Step(np.empty(0), STAGE)
         w = u * budgets
 

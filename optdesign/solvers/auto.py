@@ -26,11 +26,9 @@ SMALL_WORK = 2e6
 steps would cost about as much."""
 
 
-def run(
-    problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int | None = None
-) -> Iterator[Step]:
+def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
     """Run the combination. Overwrites weights."""
-    left = math.inf if max_iter is None else max_iter
+    left = max_iter
     if worth_thinning(problem, weights):
         weights[:] = thinned(problem, weights)
     else:
@@ -38,7 +36,7 @@ def run(
         gaps = np.ones(1)
         while left > 0 and _sweeps_ahead(gaps, target) <= patience:
             gaps = np.empty(0)
-            for step in bca.run(problem, weights, target, int(min(SWEEPS, left))):
+            for step in bca.run(problem, weights, target, min(SWEEPS, left)):
                 gaps = np.concatenate([gaps, step.gaps])
                 yield step
             left -= len(gaps)
@@ -49,7 +47,7 @@ def run(
             return
         gap = np.inf
         try:
-            for step in method(problem, weights, target, None if max_iter is None else int(left)):
+            for step in method(problem, weights, target, left):
                 left -= len(step.gaps)
                 gap = step.gaps[-1] if len(step.gaps) else gap
                 yield step

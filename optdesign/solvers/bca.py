@@ -34,8 +34,6 @@ from optdesign.reduced import Reduced, reduce
 from optdesign.solvers import Step
 from optdesign.solvers.start import thinned, worth_thinning
 
-DEFAULT_MAX_ITER = 100_000
-
 WORK_PER_CALL = 2e7
 """Multiplications between two returns to Python, where limits and interrupts are looked at."""
 
@@ -56,9 +54,7 @@ STALL_STEP = 1e-15
 """A sweep in which no share moves by more than this cannot make progress."""
 
 
-def run(
-    problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int | None = None
-) -> Iterator[Step]:
+def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
     """Block coordinate ascent on a whole problem, in the form of :mod:`optdesign.solvers`."""
     if worth_thinning(problem, weights):
         weights[:] = thinned(problem, weights)
@@ -69,19 +65,16 @@ def run(
         yield Step(gaps, "bca")
 
 
-def ascend(
-    reduced: Reduced, u: np.ndarray, target: float, max_iter: int | None = None
-) -> Iterator[np.ndarray]:
+def ascend(reduced: Reduced, u: np.ndarray, target: float, max_iter: int) -> Iterator[np.ndarray]:
     """Sweep until the gap is at most ``target``. Overwrites u; yields the gaps of the sweeps done."""
     z, blocks, starts, ranks, _ = reduced
-    limit = DEFAULT_MAX_ITER if max_iter is None else max_iter
     width = z.shape[1]
     batch = int(np.clip(WORK_PER_CALL / (3.0 * z.size * width), 1, 1000))
     separable = _separable(blocks, starts, len(ranks))
     inverse = np.zeros((len(ranks), width, width))
     done = 0
-    while done < limit:
-        gaps = np.empty(min(batch, limit - done))
+    while done < max_iter:
+        gaps = np.empty(min(batch, max_iter - done))
         n, largest_step = _sweeps(z, blocks, starts, separable, ranks, target, u, inverse, gaps)
         done += n
         yield gaps[:n]

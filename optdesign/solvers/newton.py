@@ -44,8 +44,6 @@ from optdesign.problem import DesignProblem
 from optdesign.reduced import Reduced, reduce
 from optdesign.solvers import Step
 
-DEFAULT_MAX_ITER = 100
-
 STEP_TO_BOUNDARY = 0.995
 CAUTIOUS_STEP = 0.9
 """Fraction of the way to the boundary; the cautious one in the first steps, where curvature is high."""
@@ -73,9 +71,7 @@ SYSTEM_LIMIT = 4000
 """Largest dense system that is worth factorising; above it the method says so and gives up."""
 
 
-def run(
-    problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int | None = None
-) -> Iterator[Step]:
+def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
     """The interior point method on a whole problem, in the form of :mod:`optdesign.solvers`."""
     reduced = reduce(problem)
     u = reduced.restrict(weights, problem)
@@ -84,9 +80,7 @@ def run(
         yield Step(gaps, "newton")
 
 
-def iterate(
-    reduced: Reduced, u: np.ndarray, target: float, max_iter: int | None = None
-) -> Iterator[np.ndarray]:
+def iterate(reduced: Reduced, u: np.ndarray, target: float, max_iter: int) -> Iterator[np.ndarray]:
     """Newton steps until the gap is at most ``target``. Overwrites u; yields the gap of every step."""
     free = _free(reduced, u)
     if len(free.rows) == 0:
@@ -96,7 +90,7 @@ def iterate(
     system = _cheaper_system(free)
     gap = best = np.inf
     since_best = 0
-    for step in range(DEFAULT_MAX_ITER if max_iter is None else max_iter):
+    for step in range(max_iter):
         gap = system.step(x, gap, CAUTIOUS_STEP if step < CAUTIOUS_STEPS else STEP_TO_BOUNDARY)
         since_best += 1
         if gap < best:
