@@ -7,12 +7,13 @@
 (True, 1024)
 """
 
-from bandits import confidence, environments, noise, schedules
+from bandits import confidence, environments, noise, protocol, schedules, theory
 from bandits.collinearity import collinear_classes
 from bandits.environments import LinearEnvironment
 from bandits.policies.collaborative import CollaborativeFedPE
 from bandits.policies.enhanced import EnhancedFedPE
 from bandits.policies.fedpe import FedPE
+from bandits.policies.local_ucb import LocalUCB
 from bandits.policies.phased import ceiling
 from bandits.run import Run, concatenate, load
 from bandits.simulate import simulate
@@ -22,6 +23,7 @@ __all__ = [
     "EnhancedFedPE",
     "FedPE",
     "LinearEnvironment",
+    "LocalUCB",
     "Run",
     "ceiling",
     "collinear_classes",
@@ -30,6 +32,8 @@ __all__ = [
     "environments",
     "load",
     "noise",
+    "protocol",
     "schedules",
     "simulate",
+    "theory",
 ]

@@ -98,11 +98,9 @@ class Bounded:
         return counts * means + noise.reshape(counts.shape)
 
 
-KINDS: dict[str, type[Gaussian] | type[Bounded] | type[TwoPoint]] = {
-    "gaussian": Gaussian,
-    "bounded": Bounded,
-    "two-point": TwoPoint,
-}
+Scaled = type[Gaussian] | type[Bounded] | type[TwoPoint]
+
+KINDS: dict[str, Scaled] = {"gaussian": Gaussian, "bounded": Bounded, "two-point": TwoPoint}
 """Noises with a scale, by name; "bernoulli" has none."""
 
 

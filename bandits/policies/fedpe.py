@@ -235,7 +235,7 @@ class Server:
             make = DesignProblem.shared if self.setting.shared else DesignProblem.disjoint
             if not some.any() or np.any(make(self.direction[rows][some], kept[some]).ranks < self.ranks[c]):
                 raise ValueError(
-                    f"rounding must keep the rank of the design; in phase {self.phase} it dropped a direction. "
+                    f"rounding must keep the rank of the design; phase {self.phase} lost a direction. "
                     "Give every positive weight a pull."
                 )
         return pulls

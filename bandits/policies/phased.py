@@ -25,13 +25,19 @@ if TYPE_CHECKING:
 PARAMETERS = ("disjoint", "shared")
 EXPONENTIAL = Exponential()
 
+ROUNDING_ERROR = 1e-12
+"""Relative error of a design weight that comes from double precision alone, with room to spare."""
+
 Rounding = Callable[[np.ndarray, int], np.ndarray]
 """From weights (M, K) and f^p to pulls: at most f^p + K a client, and no direction lost."""
 
 
 def ceiling(weights: np.ndarray, f: int) -> np.ndarray:
-    """f_{i,a} = ceil(pi_{i,a} f^p), the paper's way from weights to pulls."""
-    return np.ceil(weights * f).astype(np.int64)
+    """f_{i,a} = ceil(pi_{i,a} f^p), the paper's way from weights to pulls; a positive weight gets a pull.
+
+    A product that exceeds an integer by rounding only is that integer: half of 128 is 64 pulls, not 65.
+    """
+    return np.ceil(weights * f * (1.0 - ROUNDING_ERROR)).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
