@@ -121,7 +121,9 @@ def parse(data: Mapping[str, Any], folder: Path = Path()) -> Experiment:
 
 def _environment(options: dict[str, Any], folder: Path, horizon: int) -> LinearEnvironment:
     kind = _kind(options, [*GENERATORS, "file"], "environment")
-    noise = {key: options.pop(key) for key in ("noise", "scale", "ell", "L", "s") if key in options}
+    noise: dict[str, Any] = {
+        key: options.pop(key) for key in ("noise", "scale", "ell", "L", "s") if key in options
+    }
     if kind == "file":
         _check_keys(options, ["path"], "environment")
         with np.load(folder / options.get("path", "")) as data:
