@@ -121,9 +121,8 @@ def parse(data: Mapping[str, Any], folder: Path = Path()) -> Experiment:
 
 def _environment(options: dict[str, Any], folder: Path, horizon: int) -> LinearEnvironment:
     kind = _kind(options, [*GENERATORS, "file"], "environment")
-    noise: dict[str, Any] = {
-        key: options.pop(key) for key in ("noise", "scale", "ell", "L", "s") if key in options
-    }
+    told = ("noise", "scale", "ell", "L", "s")
+    noise: dict[str, Any] = {key: options.pop(key) for key in told if key in options}
     if kind == "file":
         _check_keys(options, ["path"], "environment")
         with np.load(folder / options.get("path", "")) as data:
@@ -138,9 +137,8 @@ def _environment(options: dict[str, Any], folder: Path, horizon: int) -> LinearE
     env = make(**options)
     # A scale alone rescales the Gaussian noise that the generators have.
     law = "gaussian" if "scale" in noise else env.noise
-    told: dict[str, Any] = {"noise": law, "ell": env.ell, "L": env.L, "s": env.s}
-    told.update(noise)
-    return LinearEnvironment(env.features, env.parameters, **told)
+    known: dict[str, Any] = {"noise": law, "ell": env.ell, "L": env.L, "s": env.s}
+    return LinearEnvironment(env.features, env.parameters, **(known | noise))
 
 
 def _policy(options: dict[str, Any]) -> Policy:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +18,18 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 
 STYLES = ("-", "--", "-.", ":")
 
+BOUND_POINTS = 64
+"""Horizons at which a bound is computed for a plot."""
 
-def plot_regret(runs: Mapping[str, Run], title: str = "") -> Figure:
-    """Per-client cumulative regret over time, one curve per run."""
+
+def plot_regret(
+    runs: Mapping[str, Run], title: str = "", bounds: Mapping[str, Callable[[int], float]] | None = None
+) -> Figure:
+    """Per-client cumulative regret over time, one curve per run.
+
+    ``bounds`` maps labels to functions of the horizon, say of :mod:`bandits.theory` divided by the number of
+    clients; they are drawn thin and grey, and the axis becomes logarithmic, since bounds lie far above.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.0, 4.0), layout="constrained")
@@ -31,8 +40,16 @@ def plot_regret(runs: Mapping[str, Run], title: str = "") -> Figure:
         colour = COLOURS[n % len(COLOURS)]
         axes.plot(t, mean, STYLES[n % len(STYLES)], color=colour, linewidth=1.8, label=label)
         axes.fill_between(t, mean - std, mean + std, color=colour, alpha=0.2, linewidth=0)
-    axes.set_xlim(0, max(run.horizon for run in runs.values()))
-    axes.set_ylim(bottom=0)
+    horizon = max(run.horizon for run in runs.values())
+    axes.set_xlim(0, horizon)
+    if bounds:
+        t = np.unique(np.linspace(1, horizon, BOUND_POINTS).astype(int))
+        for n, (label, bound) in enumerate(bounds.items()):
+            values = [bound(int(at)) for at in t]
+            axes.plot(t, values, STYLES[n % len(STYLES)], color="0.45", linewidth=1.0, label=label)
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
     axes.set_xlabel("pulls of each client")
     axes.set_ylabel("cumulative pseudo-regret per client")
     axes.grid(alpha=0.25)

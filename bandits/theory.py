@@ -82,7 +82,7 @@ def regret_bound(policy: Phased, env: LinearEnvironment, horizon: int) -> float:
             f"policy must be FedPE or EnhancedFedPE with equal budgets; got {policy}. "
             "The paper bounds no other."
         )
-    lengths = policy.schedule.lengths(horizon, env.arms)
+    lengths = policy.lengths(horizon, env.arms)
     ratio = env.L / (env.ell if policy.ell is None else policy.ell)
     sigma = env.sigma if policy.sigma is None else policy.sigma
     m, k, d, delta, shared = env.clients, env.arms, env.dim, policy.delta, policy.shared

@@ -10,6 +10,9 @@ import numpy as np
 
 from optdesign._kernel import kernel
 
+CUTOFF = 1e-12
+"""Relative size below which an eigenvalue of an information matrix counts as zero."""
+
 
 def dot(u: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Inner products along the last axis, summed from the first coordinate to the last."""
@@ -20,10 +23,15 @@ def dot(u: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def pseudo_inverses(matrices: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    """Moore-Penrose inverses of symmetric matrices (..., d, d) whose ranks (...) are known."""
+    """Moore-Penrose inverses of positive semi-definite matrices (..., d, d) of at most the ranks (...).
+
+    Eigenvalues below ``CUTOFF`` times the largest are rounding, or belong to directions so nearly parallel
+    that they are better taken as one. A design never causes such small eigenvalues by its weights: a client
+    that explores a direction alone gives it at least the share 1 / (D + gap) of its pulls.
+    """
     values, vectors = np.linalg.eigh(matrices)
     d = matrices.shape[-1]
-    keep = np.arange(d) >= d - ranks[..., None]
+    keep = (np.arange(d) >= d - ranks[..., None]) & (values > CUTOFF * values[..., -1:])
     inverse = np.divide(1.0, values, out=np.zeros_like(values), where=keep)
     return (vectors * inverse[..., None, :]) @ np.swapaxes(vectors, -1, -2)
 

@@ -42,7 +42,7 @@ from bandits.protocol import (
     Projections,
     PullPlan,
 )
-from optdesign import DesignProblem, solve
+from optdesign import DesignProblem, Status, solve
 
 TINY = 1e-100
 """A first estimate whose largest entry is below this does not tell its direction."""
@@ -171,6 +171,8 @@ class Server:
                 start = self.weights[rows][self.active[rows]]
             tol = self.design_gap / len(self.rows) / problem.rank
             result = solve(problem, tol=tol, method=self.design_method, start=start)
+            if result.status is Status.INTERRUPTED:
+                raise KeyboardInterrupt
             weights[rows] = result.weights_matrix()
             self.ranks[c] = problem.ranks
             reports.append((result.iterations, result.gap))

@@ -6,7 +6,7 @@ through a ledger that counts them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,7 +16,7 @@ from bandits.confidence import alpha
 from bandits.environments import LinearEnvironment
 from bandits.protocol import PROTOCOLS, VECTORS, Ledger
 from bandits.regret import RegretClock
-from bandits.schedules import Exponential, Schedule
+from bandits.schedules import Exponential, Lengths, Schedule
 from bandits.trial import PHASE, Trial
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Phased:
         Whether every arm has a parameter vector of its own, or all have the same.
     delta : float
         Probability with which confidence intervals may fail.
-    schedule : Schedule
+    schedule : Schedule or sequence of integers
         Phase lengths f^p; see :mod:`bandits.schedules`.
     protocol : "vectors" or "scalars"
         The paper's messages, or the cheap ones of its remark. Decisions are the same.
@@ -92,7 +92,7 @@ class Phased:
 
     parameters: str = "disjoint"
     delta: float = 0.1
-    schedule: Schedule = EXPONENTIAL
+    schedule: Schedule | Sequence[int] = EXPONENTIAL
     protocol: str = VECTORS
     design_gap: float = 0.1
     design_method: str = "auto"
@@ -110,6 +110,8 @@ class Phased:
             raise ValueError(f"parameters must be one of {', '.join(PARAMETERS)}; got {self.parameters!r}.")
         if self.protocol not in PROTOCOLS:
             raise ValueError(f"protocol must be one of {', '.join(PROTOCOLS)}; got {self.protocol!r}.")
+        if isinstance(self.schedule, Sequence):
+            object.__setattr__(self, "schedule", Lengths(self.schedule))
         if not 0.0 < self.delta < 1.0:
             raise ValueError(f"delta must lie strictly in (0, 1); got {self.delta}. The paper takes 0.1.")
         if not self.design_gap > 0.0:
@@ -134,13 +136,18 @@ class Phased:
         """Whether all arms are taken to have the same parameter vector."""
         return self.parameters == "shared"
 
+    def lengths(self, horizon: int, arms: int) -> np.ndarray:
+        """f^1 .. f^H."""
+        assert not isinstance(self.schedule, Sequence)
+        return self.schedule.lengths(horizon, arms)
+
     def setting(self, clients: int, arms: int, dim: int, horizon: int, ell: float, sigma: float) -> Setting:
         """What all parties must know: sizes, phase lengths, confidence level, bounds."""
         if horizon < 1:
             raise ValueError(f"horizon must be at least 1; got {horizon}.")
         if self.budgets is not None and len(self.budgets) != clients:
             raise ValueError(f"budgets must have one entry per client, {clients}; got {len(self.budgets)}.")
-        lengths = self.schedule.lengths(horizon, arms)
+        lengths = self.lengths(horizon, arms)
         level = alpha(clients, arms, dim, len(lengths), self.delta, shared=self.shared)
         return Setting(
             clients, arms, dim, horizon, lengths, self.delta, level,

@@ -150,3 +150,13 @@ def test_curves_show_mean_and_deviation():
     np.testing.assert_allclose(axes.lines[0].get_ydata(), np.append(0.0, run.mean))
     assert len(axes.collections) == 1
     assert axes.get_legend().get_texts()[0].get_text() == "one"
+
+
+def test_curves_can_carry_bounds():
+    def bound(t):
+        return bandits.theory.fedpe_regret(3, 2, 2, t) / 3
+
+    run = bandits.simulate(bandits.FedPE(), bandits.environments.authors(3, 2, 2), 100, trials=3)
+    bounded = plot_regret({"one": run}, bounds={"theory": bound})
+    assert bounded.axes[0].lines[-1].get_ydata()[-1] == bound(100)
+    assert bounded.axes[0].get_yscale() == "log"

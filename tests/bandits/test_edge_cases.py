@@ -8,6 +8,7 @@ from play import Rewards, converse
 
 import bandits
 from bandits.environments import LinearEnvironment
+from bandits.policies.fedpe import along
 
 POLICIES = [bandits.FedPE(), bandits.EnhancedFedPE(), bandits.CollaborativeFedPE()]
 SHARED = [type(p)(parameters="shared") for p in POLICIES]
@@ -41,7 +42,7 @@ def test_horizons_shorter_than_the_first_phase(policy, horizon):
     """K = 4: up to T = 4 only the initial pulls happen, and phase 1 would end at 10."""
     env = environment(3, 4, 2, policy.shared)
     run = played(policy, env, horizon)
-    assert len(run.phases) == 2 * len(policy.schedule.lengths(horizon, 4))
+    assert len(run.phases) == 2 * len(policy.lengths(horizon, 4))
     if horizon <= 4:
         first = np.cumsum(env.gaps.mean(axis=0))[:horizon]
         np.testing.assert_allclose(run.regret, np.tile(first, (2, 1)), rtol=1e-12)
@@ -95,6 +96,29 @@ def test_identical_and_collinear_clients(policy):
         env = LinearEnvironment(x, theta, scale=0.5)
         run = played(policy, env, 3000)
         assert run.phases["gap"].max() <= 0.1
+
+
+@pytest.mark.parametrize("angle", [1e-4, 1e-6, 1e-9, 1e-12])
+def test_nearly_parallel_features_do_not_break_the_widths(angle):
+    """Whether two directions count as one or two, nobody becomes sure of what they do not know."""
+    x = np.zeros((2, 2, 2))
+    x[0] = [1.0, 0.0]
+    x[1] = [np.cos(angle), np.sin(angle)]
+    env = LinearEnvironment(x, [[0.5, 0.3], [0.2, 0.1]], scale=0.2)
+    messages, clients, _ = converse(bandits.FedPE(), env, 2000, Rewards(env))
+    assert clients[0].active[:, 0].all()
+    pulls, active = np.ones((2, 2)), np.ones((2, 2), dtype=bool)
+    for kind, message in messages:
+        if kind == "plan":
+            pulls, active = message.pulls, message.active
+        if kind == "global":
+            square = along(clients[0].direction, active, message).deviation ** 2
+            # A variance lies between that of pooling all pulls of the arm and that of one's own alone; at
+            # small angles double precision leaves three digits of it.
+            pooled = 1 / np.broadcast_to(np.maximum(pulls.sum(axis=0), 1), (2, 2))
+            own = np.divide(1.0, pulls, out=np.full((2, 2), np.inf), where=pulls > 0)
+            assert np.all((square >= 0.99 * pooled)[active])
+            assert np.all((square <= 1.01 * own)[active])
 
 
 def test_opposite_features_are_collinear():

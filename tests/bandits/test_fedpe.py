@@ -255,6 +255,12 @@ def test_a_rounding_rule_of_ones_own_is_checked():
     assert bandits.simulate(nearest, env, 500, trials=1).regret[0, -1] > 0
 
 
+def test_phase_lengths_can_be_a_plain_list():
+    env = bandits.environments.authors(4, 3, 2)
+    run = bandits.simulate(bandits.FedPE(schedule=[5, 50, 500]), env, 300, trials=1)
+    assert run.phases["length"].tolist() == [8, 53, 236]
+
+
 def test_options_are_checked():
     for options, word in [
         ({"parameters": "both"}, "parameters"),

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -136,13 +141,33 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
         bandits.simulate(bandits.FedPE(), ENV, 700, trials=5, checkpoint=path)
 
 
+def test_ctrl_c_ends_the_run_and_keeps_its_trials(tmp_path):
+    """Also when it arrives within the design solver, which would go on with what it has."""
+    path = tmp_path / "run.npz"
+    code = (
+        "import bandits; bandits.simulate(bandits.FedPE(), bandits.environments.authors(20, 5, 3), 2000, "
+        f"trials=10**6, checkpoint={str(path)!r})"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "KeyboardInterrupt" in said
+    kept = bandits.load(path)
+    assert kept.trials.tolist() == list(range(len(kept.trials)))
+    assert len(kept.trials) > 0
+    env = bandits.environments.authors(20, 5, 3)
+    np.testing.assert_array_equal(kept.regret[0], bandits.simulate(bandits.FedPE(), env, 2000, 1).regret[0])
+
+
 def test_the_progress_bar_tells_trials_and_time_left(capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
 
     class Slow(bandits.FedPE):
         def play(self, *arguments):
-            import time
-
             time.sleep(0.6)
             return super().play(*arguments)
 
