@@ -28,27 +28,29 @@ def plot_regret(
     """Per-client cumulative regret over time, one curve per run.
 
     ``bounds`` maps labels to functions of the horizon, say of :mod:`bandits.theory` divided by the number of
-    clients; they are drawn thin and grey, and the axis becomes logarithmic, since bounds lie far above.
+    clients; they are drawn thin and grey, and both axes become logarithmic, since bounds lie far above.
     """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.0, 4.0), layout="constrained")
     axes = figure.add_subplot()
+    start = [] if bounds else [0]
     for n, (label, run) in enumerate(runs.items()):
-        t = np.append(0, run.times)
-        mean, std = np.append(0.0, run.mean), np.append(0.0, run.std)
+        t, mean, std = (np.append(start, values) for values in (run.times, run.mean, run.std))
         colour = COLOURS[n % len(COLOURS)]
         axes.plot(t, mean, STYLES[n % len(STYLES)], color=colour, linewidth=1.8, label=label)
         axes.fill_between(t, mean - std, mean + std, color=colour, alpha=0.2, linewidth=0)
     horizon = max(run.horizon for run in runs.values())
-    axes.set_xlim(0, horizon)
     if bounds:
-        t = np.unique(np.linspace(1, horizon, BOUND_POINTS).astype(int))
+        first = min(int(run.times[0]) for run in runs.values())
+        t = np.unique(np.geomspace(first, horizon, BOUND_POINTS).round())
         for n, (label, bound) in enumerate(bounds.items()):
             values = [bound(int(at)) for at in t]
             axes.plot(t, values, STYLES[n % len(STYLES)], color="0.45", linewidth=1.0, label=label)
+        axes.set_xscale("log")
         axes.set_yscale("log")
     else:
+        axes.set_xlim(0, horizon)
         axes.set_ylim(bottom=0)
     axes.set_xlabel("pulls of each client")
     axes.set_ylabel("cumulative pseudo-regret per client")

@@ -7,6 +7,9 @@ the means of their rewards after every exploration, so that
   width ||x||_V carries no loss from unknown norms (ell = 1),
 - the design balances the variances of rewards rather than of unit directions,
 - the server pools the explorations of all phases, and not the last one's alone.
+
+The paper states no bound for this benchmark. The confidence level is that of Fed-PE; as pooled pulls
+depend on earlier rewards through the active sets, its guarantee is not proved here.
 """
 
 from __future__ import annotations

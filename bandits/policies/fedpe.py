@@ -67,14 +67,14 @@ class Client:
         """Line 1: from one reward of each arm to theta-hat^0 = y x / ||x||^2."""
         x = self.features
         vectors = (rewards / dot(x, x))[:, :, None] * x
-        lost = np.abs(vectors).max(axis=2, keepdims=True) < TINY
-        first = FirstEstimates(vectors, np.where(lost, x / np.sqrt(dot(x, x))[:, :, None], 0.0))
+        silent = np.abs(vectors).max(axis=2, keepdims=True) < TINY
+        first = FirstEstimates(vectors, np.where(silent, unsigned(x), 0.0))
         self.direction = directions(first)
         self.norm = dot(x, self.direction)
         return first
 
     def eliminate(self, message: Message) -> ActiveArms:
-        """Lines 3-6: estimate rewards, find the best arm, drop arms that are surely worse."""
+        """Lines 3-7: estimate rewards, find the best arm, drop arms that are surely worse."""
         self.phase += 1
         estimate, deviation = self._projections(message)
         r = self.norm * estimate  # x' theta-hat
@@ -90,12 +90,12 @@ class Client:
         return r, self.setting.alpha * width
 
     def explore(self, plan: PullPlan) -> np.ndarray:
-        """Lines 7-8: how often to pull each arm; then ``best`` until the phase is f^p + K long."""
+        """Lines 8-10: how often to pull each arm; then ``best`` until the phase is f^p + K long."""
         self.pulls = plan.pulls
         return plan.pulls
 
     def estimate(self, sums: np.ndarray) -> LocalEstimates:
-        """Lines 9-10: from the sums of rewards to theta-hat_{i,a} = mean x / ||x||^2 of the pulled arms."""
+        """Lines 10-12: from the sums of rewards to theta-hat_{i,a} = mean x / ||x||^2 of the pulled arms."""
         pulled = self.pulls > 0
         means = np.divide(sums, self.pulls, out=np.zeros(sums.shape), where=pulled)
         scalars = means / self.norm
@@ -161,7 +161,26 @@ class Server:
     def design(self, message: ActiveArms) -> PullPlan:
         """Lines 3-5: the multi-client G-optimal design over the active arms, rounded up to pulls."""
         self.phase += 1
+        f = self.setting.f(self.phase)
         self.active = message.active
+        self.weights = self._solve()
+        self.pulls = self._checked(self.weights, self.rounding(self.weights, f))
+        return PullPlan(self.pulls, self.active)
+
+    def aggregate(self, message: LocalEstimates) -> Message:
+        """Lines 6-9: V_a^{p+1} and theta-hat_a^{p+1} from the local estimates of phase p."""
+        values = message.values
+        vectors = values if values.ndim == 3 else values[:, :, None] * self.direction
+        return self._broadcast(vectors)
+
+    def _meet(self, first: Message) -> np.ndarray:
+        """Keep the directions that the clients' first messages tell; return theta-hat^0."""
+        assert isinstance(first, FirstEstimates)
+        self.direction = directions(first)
+        return first.vectors
+
+    def _solve(self) -> np.ndarray:
+        """pi^p, class by class: each is a problem of its own, and their gaps add up to at most design_gap."""
         weights = np.zeros(self.active.shape)
         reports = []
         for c, rows in enumerate(self.rows):
@@ -176,23 +195,9 @@ class Server:
             weights[rows] = result.weights_matrix()
             self.ranks[c] = problem.ranks
             reports.append((result.iterations, result.gap))
-        self.weights = weights
         iterations, gaps = zip(*reports, strict=True)
         self.report = DesignReport(max(iterations), sum(gaps), int((weights > 0).sum()))
-        self.pulls = self._checked(weights, self.rounding(weights, self.setting.f(self.phase)))
-        return PullPlan(self.pulls, self.active)
-
-    def aggregate(self, message: LocalEstimates) -> Message:
-        """Lines 6-8: V_a^{p+1} and theta-hat_a^{p+1} from the local estimates of phase p."""
-        values = message.values
-        vectors = values if values.ndim == 3 else values[:, :, None] * self.direction
-        return self._broadcast(vectors)
-
-    def _meet(self, first: Message) -> np.ndarray:
-        """Keep the directions that the clients' first messages tell; return theta-hat^0."""
-        assert isinstance(first, FirstEstimates)
-        self.direction = directions(first)
-        return first.vectors
+        return weights
 
     def _problem(self, rows: np.ndarray) -> DesignProblem:
         """The design problem of one class: candidates are its active arms, budgets 1 or as given."""
@@ -261,6 +266,12 @@ def directions(first: FirstEstimates) -> np.ndarray:
     v = np.where(first.directions.any(axis=2, keepdims=True), first.directions, first.vectors)
     v = v / np.abs(v).max(axis=2, keepdims=True)
     return v / np.sqrt(dot(v, v))[:, :, None]
+
+
+def unsigned(x: np.ndarray) -> np.ndarray:
+    """x / ||x|| up to its sign: the largest coordinate is made positive, so that no sign is revealed."""
+    largest = np.take_along_axis(x, np.abs(x).argmax(axis=2)[:, :, None], axis=2)
+    return np.sign(largest) * x / np.sqrt(dot(x, x))[:, :, None]
 
 
 def along(direction: np.ndarray, active: np.ndarray, estimates: GlobalEstimates) -> Projections:

@@ -36,10 +36,11 @@ class Rewards:
         return out
 
 
-def converse(policy, env, horizon, rewards, batches=None):
+def converse(policy, env, horizon, rewards, batches=None, plays=None):
     """Let clients (one batch, or several) and a server talk; returns the messages and the machines.
 
-    ``batches`` lists the client ids of every client object; by default there is a single one for all.
+    ``batches`` lists the client ids of every client object; by default there is a single one for all. The
+    pulls and the best arms of every phase are appended to ``plays``.
     """
     batches = [np.arange(env.clients)] if batches is None else [np.asarray(b) for b in batches]
     setting = policy.setting(env.clients, env.arms, env.dim, horizon, env.ell, env.sigma)
@@ -65,6 +66,8 @@ def converse(policy, env, horizon, rewards, batches=None):
         active = up("active", [c.eliminate(m) for c, m in zip(clients, parts, strict=True)])
         parts = down("plan", server.design(active))
         pulls = [c.explore(m) for c, m in zip(clients, parts, strict=True)]
+        if plays is not None:
+            plays.append((np.concatenate(pulls), np.concatenate([c.best for c in clients]), setting.f(p)))
         if p < last:
             local = [c.estimate(rewards.sums(n, b)) for c, n, b in zip(clients, pulls, batches, strict=True)]
             estimates = server.aggregate(up("local", local))

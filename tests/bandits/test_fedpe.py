@@ -10,6 +10,7 @@ from play import Rewards, converse
 import bandits
 from bandits.policies.fedpe import along, directions
 from bandits.protocol import FirstEstimates
+from bandits.regret import RegretClock
 from optdesign import DesignProblem, solve
 
 GAP = 0.1
@@ -98,13 +99,21 @@ CASES = [
 @pytest.mark.parametrize(("policy", "env", "horizon"), CASES)
 def test_messages_are_those_of_algorithms_1_and_2(policy, env, horizon):
     env = quiet(env)
-    ours, clients, _ = converse(policy, env, horizon, Rewards(env))
+    plays = []
+    ours, clients, _ = converse(policy, env, horizon, Rewards(env), plays=plays)
     theirs, pulled = transcription(policy, env, horizon, Rewards(env))
     assert [kind for kind, _ in ours] == [kind for kind, _ in theirs]
     assert not clients[0].active.all(), "the instance should see eliminations"
     for (kind, a), (_, b) in zip(ours, theirs, strict=True):
         assert_same_message(kind, a, b)
     assert {len(p) for p in pulled} == {horizon}
+    clock = RegretClock(env.gaps, np.arange(1, horizon + 1))
+    clock.advance(np.ones((env.clients, env.arms), dtype=int), clients[0].best, env.arms)
+    for pulls, best, f in plays:
+        clock.advance(pulls, best, f + env.arms)
+    played = np.mean([np.cumsum(env.gaps[i][np.array(p)]) for i, p in enumerate(pulled)], axis=0)
+    # Sums of at most 2000 terms below 2, in two orders.
+    np.testing.assert_allclose(clock.regret, played, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("protocol", ["vectors", "scalars"])
@@ -204,11 +213,12 @@ def test_the_simulators_ledger_is_that_of_the_conversation():
 def test_a_zero_reward_sends_its_direction_apart():
     x = np.array([[[3.0, 4.0], [1.0, 0.0]]])
     setting = bandits.FedPE().setting(1, 2, 2, 100, 1.0, 1.0)
-    client = bandits.FedPE().client(x, setting)
-    first = client.initialise(np.array([[0.0, -2.0]]))
-    assert first.scalars == 2 * 2 + 2
-    np.testing.assert_allclose(directions(first), [[[0.6, 0.8], [-1.0, 0.0]]], rtol=1e-15)
-    np.testing.assert_allclose(client.norm, [[5.0, -1.0]], rtol=1e-15)
+    for sign in (1.0, -1.0):
+        client = bandits.FedPE().client(sign * x, setting)
+        first = client.initialise(np.array([[0.0, -2.0]]))
+        assert first.scalars == 2 * 2 + 2
+        np.testing.assert_allclose(directions(first), [[[0.6, 0.8], [-sign, 0.0]]], rtol=1e-15)
+        np.testing.assert_allclose(client.norm, [[sign * 5.0, -1.0]], rtol=1e-15)
 
 
 def test_directions_survive_rewards_of_any_size():
@@ -216,7 +226,8 @@ def test_directions_survive_rewards_of_any_size():
         setting = bandits.FedPE().setting(1, 1, 2, 100, 1.0, 1.0)
         client = bandits.FedPE().client(np.array([[[3.0, -4.0]]]), setting)
         client.initialise(np.array([[size]]))
-        np.testing.assert_allclose(client.direction[0, 0], [0.6, -0.8], rtol=1e-14)
+        sign = -1.0 if size < 1e-100 else 1.0
+        np.testing.assert_allclose(client.direction[0, 0], [sign * 0.6, sign * -0.8], rtol=1e-14)
 
 
 def test_warm_start_reaches_the_same_gap():
