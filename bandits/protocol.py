@@ -21,6 +21,7 @@ know, along a direction that may be the feature's or its opposite.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
@@ -35,13 +36,13 @@ M = TypeVar("M", bound="Message")
 
 
 @dataclass(frozen=True)
-class Message:
+class Message(ABC):
     """Base of all messages: arrays with a leading client axis."""
 
     @property
+    @abstractmethod
     def scalars(self) -> int:
         """What sending this message costs."""
-        raise NotImplementedError
 
     def part(self: M, rows: slice | np.ndarray) -> M:
         """What concerns some of the clients only."""

@@ -149,6 +149,8 @@ class Server:
         """The clients of each class."""
         self.ranks: np.ndarray
         """Rank of the explored directions, (classes, blocks)."""
+        self.solved: list[tuple[int, float]]
+        """Iterations and gap of the design of each class."""
 
     def initialise(self, first: Message) -> Message:
         """Line 1: keep the directions; V_a^1 and theta-hat_a^1 from one pull of each arm."""
@@ -156,14 +158,15 @@ class Server:
         self.member = collinear_classes(self.direction, shared=self.setting.shared)
         self.rows = [np.flatnonzero(self.member == c) for c in range(int(self.member.max()) + 1)]
         self.ranks = np.array([self._problem(rows).ranks for rows in self.rows])
+        self.solved = [(0, 0.0)] * len(self.rows)
         return self._broadcast(vectors)
 
     def design(self, message: ActiveArms) -> PullPlan:
         """Lines 3-5: the multi-client G-optimal design over the active arms, rounded up to pulls."""
         self.phase += 1
         f = self.setting.f(self.phase)
-        self.active = message.active
-        self.weights = self._solve()
+        before, self.active = self.active, message.active
+        self.weights = self._solve(before)
         self.pulls = self._checked(self.weights, self.rounding(self.weights, f))
         return PullPlan(self.pulls, self.active)
 
@@ -179,23 +182,29 @@ class Server:
         self.direction = directions(first)
         return first.vectors
 
-    def _solve(self) -> np.ndarray:
-        """pi^p, class by class: each is a problem of its own, and their gaps add up to at most design_gap."""
+    def _solve(self, before: np.ndarray) -> np.ndarray:
+        """pi^p, class by class: each is a problem of its own, and their gaps add up to at most design_gap.
+
+        A class in which no arm was eliminated since ``before`` keeps its design, which is the same problem's.
+        """
         weights = np.zeros(self.active.shape)
-        reports = []
         for c, rows in enumerate(self.rows):
+            active = self.active[rows]
+            if self.weights is not None and np.array_equal(active, before[rows]):
+                weights[rows] = self.weights[rows]
+                continue
             problem = self._problem(rows)
             start = None
             if self.warm_start and self.weights is not None:
-                start = self.weights[rows][self.active[rows]]
+                start = self.weights[rows][active]
             tol = self.design_gap / len(self.rows) / problem.rank
             result = solve(problem, tol=tol, method=self.design_method, start=start)
             if result.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt
             weights[rows] = result.weights_matrix()
             self.ranks[c] = problem.ranks
-            reports.append((result.iterations, result.gap))
-        iterations, gaps = zip(*reports, strict=True)
+            self.solved[c] = result.iterations, result.gap
+        iterations, gaps = zip(*self.solved, strict=True)
         self.report = DesignReport(max(iterations), sum(gaps), int((weights > 0).sum()))
         return weights
 

@@ -147,13 +147,16 @@ class Phased:
             raise ValueError(f"horizon must be at least 1; got {horizon}.")
         if self.budgets is not None and len(self.budgets) != clients:
             raise ValueError(f"budgets must have one entry per client, {clients}; got {len(self.budgets)}.")
+        ell, sigma = (ell if self.ell is None else self.ell), (sigma if self.sigma is None else self.sigma)
+        if not sigma > 0.0:
+            raise ValueError(
+                f"sigma must be positive; got {sigma}. Without noise there are no widths: pass a small sigma."
+            )
         lengths = self.lengths(horizon, arms)
         level = alpha(clients, arms, dim, len(lengths), self.delta, shared=self.shared)
         return Setting(
-            clients, arms, dim, horizon, lengths, self.delta, level,
-            ell if self.ell is None else self.ell, sigma if self.sigma is None else self.sigma,
-            self.shared, self.protocol,
-        )  # fmt: skip
+            clients, arms, dim, horizon, lengths, self.delta, level, ell, sigma, self.shared, self.protocol
+        )
 
     def client(self, features: np.ndarray, setting: Setting) -> Client:
         """One client, or a batch of them, with features (m, K, d)."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 
 from bandits.protocol import gather
@@ -36,11 +38,12 @@ class Rewards:
         return out
 
 
-def converse(policy, env, horizon, rewards, batches=None, plays=None):
+def converse(policy, env, horizon, rewards, batches=None, plays=None, sleep=False):
     """Let clients (one batch, or several) and a server talk; returns the messages and the machines.
 
     ``batches`` lists the client ids of every client object; by default there is a single one for all. The
-    pulls and the best arms of every phase are appended to ``plays``.
+    pulls and the best arms of every phase are appended to ``plays``. With ``sleep``, machines and messages
+    are pickled and restored at every step.
     """
     batches = [np.arange(env.clients)] if batches is None else [np.asarray(b) for b in batches]
     setting = policy.setting(env.clients, env.arms, env.dim, horizon, env.ell, env.sigma)
@@ -48,27 +51,41 @@ def converse(policy, env, horizon, rewards, batches=None, plays=None):
     server = policy.server(setting)
     messages = []
 
-    def up(kind, parts):
+    def each(do):
+        """Let every client do something."""
+        out = []
+        for n, batch in enumerate(batches):
+            if sleep:
+                clients[n] = pickle.loads(pickle.dumps(clients[n]))
+            out.append(do(n, clients[n], batch))
+        return out
+
+    def ask(method, kind, parts):
+        """Join the clients' messages, and let the server answer."""
+        nonlocal server
         message = gather(parts)
         messages.append((kind, message))
-        return message
+        if sleep:
+            server, message = pickle.loads(pickle.dumps((server, message)))
+        return getattr(server, method)(message)
 
-    def down(kind, message):
+    def tell(kind, message):
+        """What each client receives."""
         messages.append((kind, message))
         return [message.part(b) for b in batches]
 
     last = len(setting.lengths)
     if last:
-        first = [c.initialise(rewards.sums(c.pulls, b)) for c, b in zip(clients, batches, strict=True)]
-        estimates = server.initialise(up("first", first))
+        first = each(lambda _, c, b: c.initialise(rewards.sums(c.pulls, b)))
+        estimates = ask("initialise", "first", first)
     for p in range(1, last + 1):
-        parts = down("global", estimates)
-        active = up("active", [c.eliminate(m) for c, m in zip(clients, parts, strict=True)])
-        parts = down("plan", server.design(active))
-        pulls = [c.explore(m) for c, m in zip(clients, parts, strict=True)]
+        heard = tell("global", estimates)
+        active = each(lambda n, c, _, heard=heard: c.eliminate(heard[n]))
+        heard = tell("plan", ask("design", "active", active))
+        pulls = each(lambda n, c, _, heard=heard: c.explore(heard[n]))
         if plays is not None:
             plays.append((np.concatenate(pulls), np.concatenate([c.best for c in clients]), setting.f(p)))
         if p < last:
-            local = [c.estimate(rewards.sums(n, b)) for c, n, b in zip(clients, pulls, batches, strict=True)]
-            estimates = server.aggregate(up("local", local))
+            local = each(lambda n, c, b, pulls=pulls: c.estimate(rewards.sums(pulls[n], b)))
+            estimates = ask("aggregate", "local", local)
     return messages, clients, server

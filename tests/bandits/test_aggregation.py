@@ -38,9 +38,8 @@ def test_projections(blocks):
     project(e, active, member, theta, v, estimate, deviation)
     wide = np.broadcast_to(v[member], (4, 3, 2, 2)), np.broadcast_to(theta[member], (4, 3, 2))
     square = np.einsum("iaj,iajk,iak->ia", e, wide[0], e)
-    np.testing.assert_allclose(
-        estimate, np.einsum("iaj,iaj->ia", e, wide[1]) * active, rtol=1e-12, atol=1e-13
-    )
+    mean = np.einsum("iaj,iaj->ia", e, wide[1])
+    np.testing.assert_allclose(estimate, mean * active, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(deviation**2, square * active, rtol=1e-12, atol=1e-13)
 
 

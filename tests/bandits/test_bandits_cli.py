@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import subprocess
 import sys
 
 import numpy as np
@@ -130,16 +129,17 @@ def test_mistakes_in_a_file_are_named():
         config.parse({"horizon": 10, "environment": {}})
 
 
-def test_errors_are_one_line_and_exit_with_2(tmp_path):
+def test_errors_are_one_line_and_exit_with_2(tmp_path, monkeypatch, capsys):
     broken = tmp_path / "broken.toml"
     broken.write_text("horizon = ")
     for words in (["reproduce", "fig9"], ["run", str(broken)], ["run", str(tmp_path / "none.toml")]):
-        done = subprocess.run(
-            [sys.executable, "-m", "bandits.cli", *words], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 2
-        assert done.stderr.startswith("error: ")
-        assert "Traceback" not in done.stderr
+        monkeypatch.setattr(sys, "argv", ["bandits", *words])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        assert stopped.value.code == 2
+        said = capsys.readouterr().err
+        assert said.startswith("error: ")
+        assert len(said.splitlines()) == 1
 
 
 def test_curves_show_mean_and_deviation():

@@ -130,6 +130,18 @@ def test_one_batch_and_single_clients_agree_to_the_last_bit(protocol, kind):
             np.testing.assert_array_equal(value, getattr(c, name))
 
 
+@pytest.mark.parametrize("kind", [bandits.FedPE, bandits.EnhancedFedPE, bandits.CollaborativeFedPE])
+def test_machines_can_be_put_to_sleep_between_messages(kind):
+    """A process per message, as some networks have it: everything a machine knows survives pickling."""
+    env = bandits.environments.random(5, 4, 3, seed=0)
+    batches = [[0, 1], [2], [3, 4]]
+    awake, _, _ = converse(kind(), env, 2000, Rewards(env), batches)
+    asleep, _, _ = converse(kind(), env, 2000, Rewards(env), batches, sleep=True)
+    for (_, a), (_, b) in zip(awake, asleep, strict=True):
+        for name, value in vars(a).items():
+            np.testing.assert_array_equal(value, getattr(b, name))
+
+
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("kind", [bandits.FedPE, bandits.EnhancedFedPE])
 @pytest.mark.parametrize("noise", ["gaussian", "bernoulli"])
@@ -289,6 +301,10 @@ def test_options_are_checked():
         bandits.simulate(bandits.FedPE(budgets=(1.0,)), env, 100)
     with pytest.raises(ValueError, match="shared"):
         bandits.simulate(bandits.FedPE(parameters="shared"), env, 100)
+    silent = bandits.LinearEnvironment(env.features, env.parameters, scale=0.0)
+    with pytest.raises(ValueError, match="sigma must be positive"):
+        bandits.simulate(bandits.FedPE(), silent, 100)
+    assert bandits.simulate(bandits.EnhancedFedPE(sigma=0.01), silent, 100, trials=1).regret[0, -1] > 0
 
 
 def test_along_reads_estimates_in_the_clients_directions():
