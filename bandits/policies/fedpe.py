@@ -129,7 +129,7 @@ class Server:
         *,
         budgets: np.ndarray | None = None,
         design_gap: float = 0.1,
-        design_method: str = "auto",
+        design_method: str = "bca",
         warm_start: bool = False,
         rounding: Rounding = ceiling,
     ) -> None:

@@ -79,7 +79,8 @@ class Phased:
         The paper's messages, or the cheap ones of its remark. Decisions are the same.
     design_gap, design_method, warm_start
         The design of each phase is solved to this gap G - D, by this method of ``optdesign.solve``, from the
-        uniform design or from that of the phase before.
+        uniform design or from that of the phase before. The default is the paper's block coordinate ascent,
+        whose weights are exactly zero for most arms; every positive weight costs at least one pull.
     rounding : function
         From weights and f^p to pulls.
     budgets : (M,) numbers in (0, 1], optional
@@ -95,7 +96,7 @@ class Phased:
     schedule: Schedule | Sequence[int] = EXPONENTIAL
     protocol: str = VECTORS
     design_gap: float = 0.1
-    design_method: str = "auto"
+    design_method: str = "bca"
     warm_start: bool = False
     rounding: Rounding = ceiling
     budgets: tuple[float, ...] | None = None
