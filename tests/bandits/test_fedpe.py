@@ -24,7 +24,7 @@ def same_design(shared, gap=GAP):
         e = np.array([[direction[i, a] for a in range(k)] for i in range(m)])
         mask = np.array([[a in active[i] for a in range(k)] for i in range(m)])
         problem = (DesignProblem.shared if shared else DesignProblem.disjoint)(e, mask)
-        weights = solve(problem, tol=gap / problem.rank).weights_matrix()
+        weights = solve(problem, tol=gap / problem.rank, method="bca").weights_matrix()
         return {(i, a): weights[i, a] for i in range(m) for a in active[i]}
 
     return design
