@@ -31,13 +31,9 @@ def collinear_classes(features: np.ndarray, *, shared: bool = False) -> np.ndarr
     """
     m = len(features)
     problem = (DesignProblem.shared if shared else DesignProblem.disjoint)(features)
-    rows, columns = [], []
-    for chunk in problem.chunks():
-        t = np.abs(problem.coordinates(chunk))
-        n, j = np.nonzero(t > ZERO * t.max(axis=1, keepdims=True))
-        rows.append(problem.groups[chunk][n])
-        columns.append(problem.groups[problem.span.pivots[problem.blocks[chunk][n], j]])
-    i, j = np.concatenate(rows), np.concatenate(columns)
+    t = np.abs(problem.coordinates(slice(0, problem.n_candidates)))
+    n, column = np.nonzero(t > ZERO * t.max(axis=1, keepdims=True))
+    i, j = problem.groups[n], problem.groups[problem.span.pivots[problem.blocks[n], column]]
     graph = coo_matrix((np.ones(len(i), dtype=bool), (i, j)), shape=(m, m))
     labels = connected_components(graph, directed=False)[1]
     first = np.unique(labels, return_index=True)[1]
