@@ -35,7 +35,7 @@ PROTOCOLS = (VECTORS, SCALARS)
 M = TypeVar("M", bound="Message")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Message(ABC):
     """Base of all messages: arrays with a leading client axis."""
 
@@ -60,7 +60,7 @@ def gather(messages: Sequence[M]) -> M:
     return kind(**joined)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FirstEstimates(Message):
     """theta-hat^0: one vector per arm; where it is zero, ``directions`` says what it cannot."""
 
@@ -73,7 +73,7 @@ class FirstEstimates(Message):
         return self.vectors.size + self.directions.shape[2] * int(self.directions.any(axis=2).sum())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ActiveArms(Message):
     """A_i^p, as booleans (m, K)."""
 
@@ -85,7 +85,7 @@ class ActiveArms(Message):
         return int(self.active.sum())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PullPlan(Message):
     """f_{i,a}^p for the active arms, as integers (m, K)."""
 
@@ -98,7 +98,7 @@ class PullPlan(Message):
         return int(self.active.sum())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LocalEstimates(Message):
     """theta-hat_{i,a}^p of the pulled arms: vectors (m, K, d), or scalars along the directions, (m, K)."""
 
@@ -112,7 +112,7 @@ class LocalEstimates(Message):
         return width * int(self.pulled.sum())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GlobalEstimates(Message):
     """theta-hat_a^{p+1} and V_a^{p+1}: (C, B, d) and (C, B, d, d), one set per class of collinear clients.
 
@@ -138,7 +138,7 @@ class GlobalEstimates(Message):
         return GlobalEstimates(self.theta[classes], self.potential[classes], self.alive[classes], member)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Projections(Message):
     """e' theta-hat_a and sqrt(e' V_a e) along each client's direction e, (m, K) each, zero where inactive."""
 

@@ -14,7 +14,7 @@ from bandits.environments import LinearEnvironment
 from bandits.trial import PHASE, Policy, Trial
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
     """What ``simulate`` returns.
 

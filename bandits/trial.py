@@ -27,7 +27,7 @@ PHASE = np.dtype(
 """One row per trial and phase."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trial:
     """Regret at the chosen times, scalars up and down, and a row of ``PHASE`` per phase."""
 

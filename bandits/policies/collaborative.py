@@ -23,7 +23,7 @@ from bandits.policies.phased import Phased, Setting
 from bandits.protocol import SCALARS, Message
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FullInformation(Message):
     """Features (m, K, d) and first rewards (m, K): everything a client knows at the start."""
 
