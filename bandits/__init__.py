@@ -1,0 +1,39 @@
+"""Fed-PE and its variants: federated linear contextual bandits, simulated or between machines.
+
+>>> import bandits
+>>> env = bandits.environments.authors(clients=10, arms=4, dim=2, seed=0)
+>>> run = bandits.simulate(bandits.FedPE(), env, horizon=2**10, trials=2, seed=0)
+>>> run.regret.shape == (2, len(run.times)), int(run.times[-1])
+(True, 1024)
+"""
+
+from bandits import confidence, environments, noise, protocol, schedules, theory
+from bandits.collinearity import collinear_classes
+from bandits.environments import LinearEnvironment
+from bandits.policies.collaborative import CollaborativeFedPE
+from bandits.policies.enhanced import EnhancedFedPE
+from bandits.policies.fedpe import FedPE
+from bandits.policies.local_ucb import LocalUCB
+from bandits.policies.phased import ceiling
+from bandits.run import Run, concatenate, load
+from bandits.simulate import simulate
+
+__all__ = [
+    "CollaborativeFedPE",
+    "EnhancedFedPE",
+    "FedPE",
+    "LinearEnvironment",
+    "LocalUCB",
+    "Run",
+    "ceiling",
+    "collinear_classes",
+    "concatenate",
+    "confidence",
+    "environments",
+    "load",
+    "noise",
+    "protocol",
+    "schedules",
+    "simulate",
+    "theory",
+]

@@ -1,0 +1,1 @@
+"""The algorithms, one file each. A variant states only its difference."""

@@ -1,0 +1,75 @@
+"""The arithmetic of Fed-PE over many clients at once, each client's part the same in any batch.
+
+Sums run in a fixed order, term by term, so a client computes the same bits alone as in a batch, and clients
+of one class never touch the bits of another.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optdesign._kernel import kernel
+
+CUTOFF = 1e-12
+"""Relative size below which an eigenvalue of an information matrix counts as zero."""
+
+
+def dot(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Inner products along the last axis, summed from the first coordinate to the last."""
+    total = u[..., 0] * v[..., 0]
+    for j in range(1, u.shape[-1]):
+        total = total + u[..., j] * v[..., j]
+    return total
+
+
+def pseudo_inverses(matrices: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+    """Moore-Penrose inverses of positive semi-definite matrices (..., d, d) of at most the ranks (...).
+
+    Eigenvalues below ``CUTOFF`` times the largest are rounding, or belong to directions so nearly parallel
+    that they are better taken as one. A design never causes such small eigenvalues by its weights: a client
+    that explores a direction alone gives it at least the share 1 / (D + gap) of its pulls.
+    """
+    values, vectors = np.linalg.eigh(matrices)
+    d = matrices.shape[-1]
+    keep = (np.arange(d) >= d - ranks[..., None]) & (values > CUTOFF * values[..., -1:])
+    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=keep)
+    return (vectors * inverse[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+
+
+@kernel
+def accumulate(direction, member, pulls, vectors, information, moment):
+    """Add f e e' and f theta-hat_i of every client to its class. Overwrites information and moment."""
+    m, arms, d = direction.shape
+    blocks = information.shape[1]
+    for i in range(m):
+        c = member[i]
+        for a in range(arms):
+            f = pulls[i, a]
+            if f > 0:
+                b = a if blocks > 1 else 0
+                for j in range(d):
+                    moment[c, b, j] += f * vectors[i, a, j]
+                    for k in range(d):
+                        information[c, b, j, k] += f * direction[i, a, j] * direction[i, a, k]
+
+
+@kernel
+def project(direction, active, member, theta, potential, estimate, deviation):
+    """Compute e' theta and sqrt(e' V e) of the active arms. Overwrites estimate and deviation."""
+    m, arms, d = direction.shape
+    blocks = theta.shape[1]
+    for i in range(m):
+        c = member[i]
+        for a in range(arms):
+            if active[i, a]:
+                b = a if blocks > 1 else 0
+                mean = 0.0
+                square = 0.0
+                for j in range(d):
+                    mean += direction[i, a, j] * theta[c, b, j]
+                    row = 0.0
+                    for k in range(d):
+                        row += potential[c, b, j, k] * direction[i, a, k]
+                    square += direction[i, a, j] * row
+                estimate[i, a] = mean
+                deviation[i, a] = np.sqrt(max(square, 0.0))

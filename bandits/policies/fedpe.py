@@ -1,0 +1,290 @@
+"""Fed-PE: federated phased elimination, as in Algorithms 1 and 2 of the paper.
+
+M clients pull the same K arms; arm a pays client i  x_{i,a}' theta_a  plus noise. Features and rewards stay
+with the clients. In each phase the server tells every client how often to explore each arm that is still
+active for it, by an optimal design over all clients; the clients report what they saw along the directions
+of their features; the server pools it into estimates; the clients drop arms that cannot be best.
+
+``Client`` is Algorithm 1 and ``Server`` is Algorithm 2. Both are state machines without input or output:
+they are handed messages and sums of rewards, and return messages and numbers of pulls, so the same two
+classes run in the simulator and over a network. A ``Client`` object is one client or a batch of them, with
+a leading axis; M objects of one client and one object of M make the same decisions, bit for bit.
+
+    client                              server
+    initialise(rewards)   ------------> initialise(estimates)
+    eliminate(estimates)  <------------
+                          ------------> design(active arms)
+    explore(plan)         <------------
+    estimate(sums)        ------------> aggregate(estimates), and so on with eliminate
+
+Where this differs from the letter of the paper: V_a^1 uses the squared norm, as the proof does; directions
+are those of the first estimates in all phases (theta / ||theta|| is undefined for a later zero reward, and
+is the same line otherwise); a first reward of exactly zero makes the client send the direction apart; arms
+with f_{i,a} = 0 are not estimated; and nothing is sent once no decision depends on it any more.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bandits.collinearity import collinear_classes
+from bandits.policies.aggregation import accumulate, dot, project, pseudo_inverses
+from bandits.policies.phased import Phased, Rounding, Setting, ceiling
+from bandits.protocol import (
+    SCALARS,
+    ActiveArms,
+    FirstEstimates,
+    GlobalEstimates,
+    LocalEstimates,
+    Message,
+    Projections,
+    PullPlan,
+)
+from optdesign import DesignProblem, Status, solve
+
+TINY = 1e-100
+"""A first estimate whose largest entry is below this does not tell its direction."""
+
+
+class Client:
+    """Algorithm 1, for a batch of clients with features (m, K, d)."""
+
+    def __init__(self, features: np.ndarray, setting: Setting) -> None:
+        self.setting = setting
+        self.features = features
+        self.phase = 0
+        self.active = np.ones(features.shape[:2], dtype=bool)
+        self.pulls = np.ones(features.shape[:2], dtype=np.int64)
+        self.best = np.zeros(len(features), dtype=np.int64)
+        self.direction: np.ndarray
+        """e-bar: the server's idea of the directions, e or -e."""
+        self.norm: np.ndarray
+        """x' e-bar, so ||x|| or -||x||: with it, scalars along e-bar become rewards."""
+
+    def initialise(self, rewards: np.ndarray) -> Message:
+        """Line 1: from one reward of each arm to theta-hat^0 = y x / ||x||^2."""
+        x = self.features
+        vectors = (rewards / dot(x, x))[:, :, None] * x
+        silent = np.abs(vectors).max(axis=2, keepdims=True) < TINY
+        first = FirstEstimates(vectors, np.where(silent, unsigned(x), 0.0))
+        self.direction = directions(first)
+        self.norm = dot(x, self.direction)
+        return first
+
+    def eliminate(self, message: Message) -> ActiveArms:
+        """Lines 3-7: estimate rewards, find the best arm, drop arms that are surely worse."""
+        self.phase += 1
+        estimate, deviation = self._projections(message)
+        r = self.norm * estimate  # x' theta-hat
+        width = self.setting.sigma * np.abs(self.norm) * deviation / self.setting.ell  # ||x||_V / ell
+        r, u = self.intervals(r, width)
+        self.best = np.argmax(np.where(self.active, r, -np.inf), axis=1)
+        floor = np.take_along_axis(r - u, self.best[:, None], axis=1)
+        self.active = self.active & (r + u >= floor)
+        return ActiveArms(self.active)
+
+    def intervals(self, r: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """r-hat and u = alpha ||x||_V / ell of this phase."""
+        return r, self.setting.alpha * width
+
+    def explore(self, plan: PullPlan) -> np.ndarray:
+        """Lines 8-10: how often to pull each arm; then ``best`` until the phase is f^p + K long."""
+        self.pulls = plan.pulls
+        return plan.pulls
+
+    def estimate(self, sums: np.ndarray) -> LocalEstimates:
+        """Lines 10-12: from the sums of rewards to theta-hat_{i,a} = mean x / ||x||^2 of the pulled arms."""
+        pulled = self.pulls > 0
+        means = np.divide(sums, self.pulls, out=np.zeros(sums.shape), where=pulled)
+        scalars = means / self.norm
+        if self.setting.protocol == SCALARS:
+            return LocalEstimates(scalars, pulled)
+        return LocalEstimates(scalars[:, :, None] * self.direction, pulled)
+
+    def _projections(self, message: Message) -> tuple[np.ndarray, np.ndarray]:
+        """e-bar' theta-hat and ||e-bar||_V, received or computed."""
+        if isinstance(message, GlobalEstimates):
+            message = along(self.direction, self.active, message)
+        assert isinstance(message, Projections)
+        return message.estimate, message.deviation
+
+
+class DesignReport(NamedTuple):
+    """How the design of a phase was found."""
+
+    iterations: int
+    gap: float
+    support: int
+    """Number of positive weights."""
+
+
+class Server:
+    """Algorithm 2."""
+
+    def __init__(
+        self,
+        setting: Setting,
+        *,
+        budgets: np.ndarray | None = None,
+        design_gap: float = 0.1,
+        design_method: str = "bca",
+        warm_start: bool = False,
+        rounding: Rounding = ceiling,
+    ) -> None:
+        self.setting = setting
+        self.budgets = budgets
+        self.design_gap, self.design_method, self.warm_start = design_gap, design_method, warm_start
+        self.rounding = rounding
+        self.phase = 0
+        self.active = np.ones((setting.clients, setting.arms), dtype=bool)
+        self.pulls = np.ones((setting.clients, setting.arms), dtype=np.int64)
+        self.weights: np.ndarray | None = None
+        self.report = DesignReport(0, 0.0, 0)
+        self.direction: np.ndarray
+        self.member: np.ndarray
+        """Class of collinear clients that each client belongs to."""
+        self.rows: list[np.ndarray]
+        """The clients of each class."""
+        self.ranks: np.ndarray
+        """Rank of the explored directions, (classes, blocks)."""
+        self.solved: list[tuple[int, float]]
+        """Iterations and gap of the design of each class."""
+
+    def initialise(self, first: Message) -> Message:
+        """Line 1: keep the directions; V_a^1 and theta-hat_a^1 from one pull of each arm."""
+        vectors = self._meet(first)
+        self.member = collinear_classes(self.direction, shared=self.setting.shared)
+        self.rows = [np.flatnonzero(self.member == c) for c in range(int(self.member.max()) + 1)]
+        self.ranks = np.array([self._problem(rows).ranks for rows in self.rows])
+        self.solved = [(0, 0.0)] * len(self.rows)
+        return self._broadcast(vectors)
+
+    def design(self, message: ActiveArms) -> PullPlan:
+        """Lines 3-5: the multi-client G-optimal design over the active arms, rounded up to pulls."""
+        self.phase += 1
+        f = self.setting.f(self.phase)
+        before, self.active = self.active, message.active
+        self.weights = self._solve(before)
+        self.pulls = self._checked(self.weights, self.rounding(self.weights, f))
+        return PullPlan(self.pulls, self.active)
+
+    def aggregate(self, message: LocalEstimates) -> Message:
+        """Lines 6-9: V_a^{p+1} and theta-hat_a^{p+1} from the local estimates of phase p."""
+        values = message.values
+        vectors = values if values.ndim == 3 else values[:, :, None] * self.direction
+        return self._broadcast(vectors)
+
+    def _meet(self, first: Message) -> np.ndarray:
+        """Keep the directions that the clients' first messages tell; return theta-hat^0."""
+        assert isinstance(first, FirstEstimates)
+        self.direction = directions(first)
+        return first.vectors
+
+    def _solve(self, before: np.ndarray) -> np.ndarray:
+        """pi^p, class by class: each is a problem of its own, and their gaps add up to at most design_gap.
+
+        A class in which no arm was eliminated since ``before`` keeps its design, which is the same problem's.
+        """
+        weights = np.zeros(self.active.shape)
+        for c, rows in enumerate(self.rows):
+            active = self.active[rows]
+            if self.weights is not None and np.array_equal(active, before[rows]):
+                weights[rows] = self.weights[rows]
+                continue
+            problem = self._problem(rows)
+            start = None
+            if self.warm_start and self.weights is not None:
+                start = self.weights[rows][active]
+            tol = self.design_gap / len(self.rows) / problem.rank
+            result = solve(problem, tol=tol, method=self.design_method, start=start)
+            if result.status is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            weights[rows] = result.weights_matrix()
+            self.ranks[c] = problem.ranks
+            self.solved[c] = result.iterations, result.gap
+        iterations, gaps = zip(*self.solved, strict=True)
+        self.report = DesignReport(max(iterations), sum(gaps), int((weights > 0).sum()))
+        return weights
+
+    def _problem(self, rows: np.ndarray) -> DesignProblem:
+        """The design problem of one class: candidates are its active arms, budgets 1 or as given."""
+        make = DesignProblem.shared if self.setting.shared else DesignProblem.disjoint
+        budgets = None if self.budgets is None else self.budgets[rows]
+        return make(self.direction[rows], self.active[rows], budgets)
+
+    def _broadcast(self, vectors: np.ndarray) -> Message:
+        """V = (sum f e e')^+ and theta-hat = V sum f theta-hat_i, for every class and block."""
+        information, moment, ranks = self._information(vectors)
+        potential = pseudo_inverses(information, ranks)
+        theta = (potential @ moment[..., None])[..., 0]
+        alive = np.array([self.active[rows].any(axis=0) for rows in self.rows])
+        if self.setting.shared:
+            alive = np.ones((len(self.rows), 1), dtype=bool)
+        estimates = GlobalEstimates(theta, potential, alive, self.member)
+        if self.setting.protocol == SCALARS:
+            return along(self.direction, self.active, estimates)
+        return estimates
+
+    def _information(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Sums of f e e' and of f theta-hat_i over the clients of each class; ranks of the former."""
+        d, blocks = self.setting.dim, 1 if self.setting.shared else self.setting.arms
+        information = np.zeros((len(self.rows), blocks, d, d))
+        moment = np.zeros((len(self.rows), blocks, d))
+        accumulate(self.direction, self.member, self.pulls, vectors, information, moment)
+        return information, moment, self.ranks
+
+    def _checked(self, weights: np.ndarray, pulls: np.ndarray) -> np.ndarray:
+        """Pulls that fit into the phase, with every direction that the design explores."""
+        limit = self.setting.f(self.phase) + self.setting.arms
+        if pulls.min() < 0 or pulls[~self.active].any() or pulls.sum(axis=1).max() > limit:
+            raise ValueError(
+                f"rounding must give no pulls to inactive arms and a client at most f + K = {limit}; it "
+                f"gave up to {pulls.sum(axis=1).max()}. Use bandits.ceiling."
+            )
+        lost = np.flatnonzero(((pulls == 0) & (weights > 0)).any(axis=1))
+        for c in np.unique(self.member[lost]):
+            rows = self.rows[c]
+            kept = pulls[rows] > 0
+            some = kept.any(axis=1)
+            make = DesignProblem.shared if self.setting.shared else DesignProblem.disjoint
+            if not some.any() or np.any(make(self.direction[rows][some], kept[some]).ranks < self.ranks[c]):
+                raise ValueError(
+                    f"rounding must keep the rank of the design; phase {self.phase} lost a direction. "
+                    "Give every positive weight a pull."
+                )
+        return pulls
+
+
+class FedPE(Phased):
+    """Fed-PE as in the paper; see :class:`bandits.policies.phased.Phased` for the options.
+
+    >>> import bandits
+    >>> env = bandits.environments.authors(clients=6, arms=3, dim=2)
+    >>> bandits.simulate(bandits.FedPE(), env, horizon=1000, trials=2).regret.shape[0]
+    2
+    """
+
+    client_type = Client
+    server_type = Server
+
+
+def directions(first: FirstEstimates) -> np.ndarray:
+    """e-bar = theta-hat^0 / ||theta-hat^0||, or the direction sent apart. Client and server both use this."""
+    v = np.where(first.directions.any(axis=2, keepdims=True), first.directions, first.vectors)
+    v = v / np.abs(v).max(axis=2, keepdims=True)
+    return v / np.sqrt(dot(v, v))[:, :, None]
+
+
+def unsigned(x: np.ndarray) -> np.ndarray:
+    """x / ||x|| up to its sign: the largest coordinate is made positive, so that no sign is revealed."""
+    largest = np.take_along_axis(x, np.abs(x).argmax(axis=2)[:, :, None], axis=2)
+    return np.sign(largest) * x / np.sqrt(dot(x, x))[:, :, None]
+
+
+def along(direction: np.ndarray, active: np.ndarray, estimates: GlobalEstimates) -> Projections:
+    """e' theta-hat_a and sqrt(e' V_a e) for the active arms. Client or server does this, by the protocol."""
+    estimate, deviation = np.zeros(active.shape), np.zeros(active.shape)
+    project(direction, active, estimates.member, estimates.theta, estimates.potential, estimate, deviation)
+    return Projections(estimate, deviation, active)

@@ -1,0 +1,212 @@
+"""What Fed-PE and its variants have in common: their options, and how a trial is played.
+
+A trial needs no network: one client object stands for all M clients, and messages are handed over directly
+through a ledger that counts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from bandits.confidence import alpha
+from bandits.environments import LinearEnvironment
+from bandits.protocol import PROTOCOLS, VECTORS, Ledger
+from bandits.regret import RegretClock
+from bandits.schedules import Exponential, Lengths, Schedule
+from bandits.trial import PHASE, Trial
+
+if TYPE_CHECKING:
+    from bandits.policies.fedpe import Client, Server
+
+PARAMETERS = ("disjoint", "shared")
+EXPONENTIAL = Exponential()
+
+ROUNDING_ERROR = 1e-12
+"""Relative error of a design weight that comes from double precision alone, with room to spare."""
+
+Rounding = Callable[[np.ndarray, int], np.ndarray]
+"""From weights (M, K) and f^p to pulls: at most f^p + K a client, and no direction lost."""
+
+
+def ceiling(weights: np.ndarray, f: int) -> np.ndarray:
+    """f_{i,a} = ceil(pi_{i,a} f^p), the paper's way from weights to pulls; a positive weight gets a pull.
+
+    A product that exceeds an integer by rounding only is that integer: half of 128 is 64 pulls, not 65.
+    """
+    return np.ceil(weights * f * (1.0 - ROUNDING_ERROR)).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What all parties know before they start."""
+
+    clients: int
+    arms: int
+    dim: int
+    horizon: int
+    lengths: np.ndarray
+    """f^1 .. f^H."""
+    delta: float
+    alpha: float
+    ell: float
+    sigma: float
+    """Sub-Gaussian parameter of the rewards; 1 in the paper."""
+    shared: bool
+    protocol: str
+
+    def f(self, phase: int) -> int:
+        """f^p, with f^0 = 1."""
+        return 1 if phase == 0 else int(self.lengths[phase - 1])
+
+
+@dataclass(frozen=True)
+class Phased:
+    """Options of Fed-PE and its variants; the defaults are the paper's.
+
+    Parameters
+    ----------
+    parameters : "disjoint" or "shared"
+        Whether every arm has a parameter vector of its own, or all have the same.
+    delta : float
+        Probability with which confidence intervals may fail.
+    schedule : Schedule or sequence of integers
+        Phase lengths f^p; see :mod:`bandits.schedules`.
+    protocol : "vectors" or "scalars"
+        The paper's messages, or the cheap ones of its remark. Decisions are the same.
+    design_gap, design_method, warm_start
+        The design of each phase is solved to this gap G - D, by this method of ``optdesign.solve``, from the
+        uniform design or from that of the phase before. The default is the paper's block coordinate ascent,
+        whose weights are exactly zero for most arms; every positive weight costs at least one pull.
+    rounding : function
+        From weights and f^p to pulls.
+    budgets : (M,) numbers in (0, 1], optional
+        Client i explores with a budget of budgets[i] f^p in each phase (the paper's lemma for clients that
+        work asynchronously) and spends the rest of the phase on its estimated best arm. Default: all 1.
+    ell, sigma : float, optional
+        Lower bound on the norms of the features and sub-Gaussian parameter of the rewards. Default: the
+        environment's.
+    """
+
+    parameters: str = "disjoint"
+    delta: float = 0.1
+    schedule: Schedule | Sequence[int] = EXPONENTIAL
+    protocol: str = VECTORS
+    design_gap: float = 0.1
+    design_method: str = "bca"
+    warm_start: bool = False
+    rounding: Rounding = ceiling
+    budgets: tuple[float, ...] | None = None
+    ell: float | None = None
+    sigma: float | None = None
+
+    client_type: ClassVar[type[Client]]
+    server_type: ClassVar[type[Server]]
+
+    def __post_init__(self) -> None:
+        if self.parameters not in PARAMETERS:
+            raise ValueError(f"parameters must be one of {', '.join(PARAMETERS)}; got {self.parameters!r}.")
+        if self.protocol not in PROTOCOLS:
+            raise ValueError(f"protocol must be one of {', '.join(PROTOCOLS)}; got {self.protocol!r}.")
+        if isinstance(self.schedule, Sequence):
+            object.__setattr__(self, "schedule", Lengths(self.schedule))
+        if not 0.0 < self.delta < 1.0:
+            raise ValueError(f"delta must lie strictly in (0, 1); got {self.delta}. The paper takes 0.1.")
+        if not self.design_gap > 0.0:
+            raise ValueError(f"design_gap must be positive; got {self.design_gap}. The paper takes 0.1.")
+        for name in ("ell", "sigma"):
+            value = getattr(self, name)
+            if value is not None and not value > 0.0:
+                raise ValueError(f"{name} must be positive; got {value}. Leave it out for the environment's.")
+        if self.budgets is not None:
+            budgets = tuple(float(b) for b in self.budgets)
+            if not all(0.0 < b <= 1.0 for b in budgets):
+                raise ValueError(f"budgets must lie in (0, 1]; got {budgets}. They are fractions of f^p.")
+            object.__setattr__(self, "budgets", budgets)
+
+    @property
+    def name(self) -> str:
+        """Class name, and what is not the default about the parameters."""
+        return type(self).__name__ + (" (shared)" if self.parameters == "shared" else "")
+
+    @property
+    def shared(self) -> bool:
+        """Whether all arms are taken to have the same parameter vector."""
+        return self.parameters == "shared"
+
+    def lengths(self, horizon: int, arms: int) -> np.ndarray:
+        """f^1 .. f^H."""
+        assert not isinstance(self.schedule, Sequence)
+        return self.schedule.lengths(horizon, arms)
+
+    def setting(self, clients: int, arms: int, dim: int, horizon: int, ell: float, sigma: float) -> Setting:
+        """What all parties must know: sizes, phase lengths, confidence level, bounds."""
+        if horizon < 1:
+            raise ValueError(f"horizon must be at least 1; got {horizon}.")
+        if self.budgets is not None and len(self.budgets) != clients:
+            raise ValueError(f"budgets must have one entry per client, {clients}; got {len(self.budgets)}.")
+        ell, sigma = (ell if self.ell is None else self.ell), (sigma if self.sigma is None else self.sigma)
+        if not sigma > 0.0:
+            raise ValueError(
+                f"sigma must be positive; got {sigma}. Without noise there are no widths: pass a small sigma."
+            )
+        lengths = self.lengths(horizon, arms)
+        level = alpha(clients, arms, dim, len(lengths), self.delta, shared=self.shared)
+        return Setting(
+            clients, arms, dim, horizon, lengths, self.delta, level, ell, sigma, self.shared, self.protocol
+        )
+
+    def client(self, features: np.ndarray, setting: Setting) -> Client:
+        """One client, or a batch of them, with features (m, K, d)."""
+        return self.client_type(features, setting)
+
+    def server(self, setting: Setting) -> Server:
+        """The server."""
+        return self.server_type(
+            setting,
+            budgets=None if self.budgets is None else np.array(self.budgets),
+            design_gap=self.design_gap,
+            design_method=self.design_method,
+            warm_start=self.warm_start,
+            rounding=self.rounding,
+        )
+
+    def play(
+        self, env: LinearEnvironment, horizon: int, times: np.ndarray, rng: np.random.Generator
+    ) -> Trial:
+        """One trial on an environment; see :class:`bandits.trial.Policy`."""
+        if self.shared and not env.shared:
+            raise ValueError(
+                "parameters='shared' needs an environment whose arms share one parameter vector; this one "
+                "has a row per arm. Pass parameters of shape (dim,) to it, or use parameters='disjoint'."
+            )
+        setting = self.setting(env.clients, env.arms, env.dim, horizon, env.ell, env.sigma)
+        client, server = self.client(env.features, setting), self.server(setting)
+        ledger, clock, rows = Ledger(), RegretClock(env.gaps, times), []
+        clock.advance(client.pulls, client.best, env.arms)
+        last = len(setting.lengths)
+        if last:
+            first = client.initialise(env.pull(rng, client.pulls))
+            estimates = server.initialise(ledger.up(first))
+        before = (0, 0)
+        for p in range(1, last + 1):
+            start = clock.time
+            active = client.eliminate(ledger.down(estimates))
+            plan = server.design(ledger.up(active))
+            pulls = client.explore(ledger.down(plan))
+            clock.advance(pulls, client.best, setting.f(p) + setting.arms)
+            if p < last:
+                local = client.estimate(env.pull(rng, pulls))
+                estimates = server.aggregate(ledger.up(local))
+            lost = int((env.optimal & ~client.active).any(axis=1).sum())
+            report = server.report
+            rows.append(
+                (0, p, start, clock.time - start, client.active.sum() / env.clients,
+                 report.support / env.clients, report.iterations, report.gap,
+                 ledger.uploaded - before[0], ledger.downloaded - before[1], lost)
+            )  # fmt: skip
+            before = (ledger.uploaded, ledger.downloaded)
+        return Trial(clock.regret, ledger.uploaded, ledger.downloaded, np.array(rows, dtype=PHASE))

@@ -1,0 +1,171 @@
+"""The record of many trials: regret, communication and phases, with ways to keep and join it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from bandits.environments import LinearEnvironment
+from bandits.trial import PHASE, Policy, Trial
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What ``simulate`` returns.
+
+    ``regret`` is cumulative pseudo-regret per client (the mean over clients), every pull counted; its last
+    column is at the horizon.
+    """
+
+    policy: str
+    horizon: int
+    times: np.ndarray = field(repr=False)
+    """When regret was read, (C,); the last is the horizon."""
+    trials: np.ndarray
+    """Numbers of the trials, ascending."""
+    regret: np.ndarray = field(repr=False)
+    """(trials, C)."""
+    uploaded: np.ndarray = field(repr=False)
+    """Scalars from clients to server, (trials,)."""
+    downloaded: np.ndarray = field(repr=False)
+    """Scalars from server to clients, (trials,)."""
+    phases: np.ndarray = field(repr=False)
+    """A structured array with a row per trial and phase; columns: ``bandits.trial.PHASE``."""
+    identity: str = field(repr=False)
+    """Hash of policy, environment, horizon, times and seed: only runs that agree in it can be joined."""
+
+    @classmethod
+    def empty(cls, policy: str, horizon: int, times: np.ndarray, identity: str) -> Run:
+        """A run without trials."""
+        none = np.empty(0, dtype=np.int64)
+        return cls(
+            policy, horizon, times, none, np.empty((0, len(times))), none, none, np.empty(0, PHASE), identity
+        )
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Mean regret over trials, (C,)."""
+        return self.regret.mean(axis=0)
+
+    @property
+    def std(self) -> np.ndarray:
+        """Standard deviation of the regret over trials, (C,); zero for a single trial."""
+        return self.regret.std(axis=0, ddof=1) if len(self.trials) > 1 else np.zeros(len(self.times))
+
+    def extended(self, finished: Iterable[tuple[int, Trial]]) -> Run:
+        """This run with more trials."""
+        pairs = list(finished)
+        if not pairs:
+            return self
+        phases = []
+        for n, trial in pairs:
+            rows = trial.phases.copy()
+            rows["trial"] = n
+            phases.append(rows)
+        return self._joined(
+            np.array([n for n, _ in pairs]),
+            np.array([t.regret for _, t in pairs]),
+            np.array([t.uploaded for _, t in pairs]),
+            np.array([t.downloaded for _, t in pairs]),
+            np.concatenate(phases),
+        )
+
+    def select(self, numbers: Iterable[int]) -> Run:
+        """The trials with these numbers."""
+        wanted = np.array(sorted(numbers))
+        keep = np.isin(self.trials, wanted)
+        rows = np.isin(self.phases["trial"], wanted)
+        return Run(
+            self.policy, self.horizon, self.times, self.trials[keep], self.regret[keep],
+            self.uploaded[keep], self.downloaded[keep], self.phases[rows], self.identity,
+        )  # fmt: skip
+
+    def save(self, path: str | Path) -> None:
+        """Write a .npz file, all or nothing: an interrupt leaves the old file or the new one."""
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_name(target.name + ".partial")
+        with partial.open("wb") as file:
+            np.savez_compressed(
+                file, policy=self.policy, horizon=self.horizon, times=self.times, trials=self.trials,
+                regret=self.regret, uploaded=self.uploaded, downloaded=self.downloaded,
+                phases=self.phases, identity=self.identity,
+            )  # fmt: skip
+        os.replace(partial, target)
+
+    def _joined(
+        self,
+        trials: np.ndarray,
+        regret: np.ndarray,
+        uploaded: np.ndarray,
+        downloaded: np.ndarray,
+        phases: np.ndarray,
+    ) -> Run:
+        """This run and more rows, in the order of the trial numbers."""
+        numbers = np.concatenate([self.trials, trials])
+        order = np.argsort(numbers, kind="stable")
+        table = np.concatenate([self.phases, phases])
+        return Run(
+            self.policy,
+            self.horizon,
+            self.times,
+            numbers[order],
+            np.concatenate([self.regret, regret])[order],
+            np.concatenate([self.uploaded, uploaded])[order],
+            np.concatenate([self.downloaded, downloaded])[order],
+            table[np.lexsort((table["phase"], table["trial"]))],
+            self.identity,
+        )
+
+
+def load(path: str | Path) -> Run:
+    """Read a run written by ``Run.save``."""
+    with np.load(path) as data:
+        return Run(
+            str(data["policy"]), int(data["horizon"]), data["times"], data["trials"], data["regret"],
+            data["uploaded"], data["downloaded"], data["phases"], str(data["identity"]),
+        )  # fmt: skip
+
+
+def concatenate(runs: Sequence[Run]) -> Run:
+    """Join runs of the same policy, environment, horizon, times and seed with different trials."""
+    if not runs:
+        raise ValueError("runs must have at least one run; got none.")
+    out = runs[0]
+    for other in runs[1:]:
+        if other.identity != out.identity:
+            raise ValueError(
+                f"runs must agree in policy, environment, horizon, times and seed; {other.policy} differs "
+                f"from {out.policy}. Simulate them with the same arguments, or keep them apart."
+            )
+        twice = np.intersect1d(out.trials, other.trials)
+        if len(twice):
+            raise ValueError(f"runs must have different trials; trial {twice[0]} occurs twice. Select first.")
+        out = out._joined(other.trials, other.regret, other.uploaded, other.downloaded, other.phases)
+    return out
+
+
+def fingerprint(policy: Policy, env: LinearEnvironment, horizon: int, times: np.ndarray, seed: int) -> str:
+    """Hash of everything that determines a trial but its number."""
+    digest = hashlib.sha256()
+    for part in (_words(policy), _words(env.noise), repr((horizon, seed, env.ell, env.L, env.shared))):
+        digest.update(part.encode())
+    for array in (times, env.features, env.parameters):
+        digest.update(repr(array.shape).encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _words(thing: object) -> str:
+    """Type and options of a policy or noise, with functions by their names rather than addresses."""
+    options = vars(thing) if hasattr(thing, "__dict__") else {}
+    parts = [
+        f"{k}={v.__module__}.{v.__qualname__}" if callable(v) and hasattr(v, "__qualname__") else f"{k}={v!r}"
+        for k, v in sorted(options.items())
+    ]
+    return f"{type(thing).__module__}.{type(thing).__qualname__}({', '.join(parts)})"

@@ -1,0 +1,119 @@
+"""How long the phases are: f^1, f^2, ... until the horizon.
+
+Time begins with K pulls, one of each arm; phase p then takes f^p + K pulls, and the phase in which the
+horizon T is reached is cut there. A schedule turns (T, K) into the lengths of the phases that begin
+before T:  K + sum_{p < H} (f^p + K) < T <= K + sum_{p <= H} (f^p + K).
+
+>>> len(Exponential().lengths(horizon=2**17, arms=10))
+16
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, repeat
+from typing import Protocol
+
+import numpy as np
+
+LONGEST = 1 << 53
+"""Phases are not made longer than this, so that pulls stay exact in double precision."""
+
+
+class Schedule(Protocol):
+    """Anything that tells the phase lengths for a horizon and a number of arms."""
+
+    def lengths(self, horizon: int, arms: int) -> np.ndarray:
+        """f^1 .. f^H as integers; H is 0 when the K initial pulls reach the horizon."""
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """f^p = c n^p, the paper's choice: O(log T) phases."""
+
+    c: int = 1
+    n: int = 2
+
+    def __post_init__(self) -> None:
+        if self.c < 1 or self.n < 2:
+            raise ValueError(f"c must be at least 1 and n at least 2; got c={self.c}, n={self.n}.")
+
+    def lengths(self, horizon: int, arms: int) -> np.ndarray:
+        """The phases of c n^p pulls that begin before the horizon."""
+        return _cut((self.c * self.n**p for p in range(1, horizon + 1)), horizon, arms)
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Phases of equal length: the paper's K (the first one pull shorter), or any other."""
+
+    length: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.length is not None and self.length < 1:
+            raise ValueError(f"length must be at least 1; got {self.length}. Leave it out for K.")
+
+    def lengths(self, horizon: int, arms: int) -> np.ndarray:
+        """Equal phases until the horizon."""
+        if self.length is None:
+            return _cut(chain([max(arms - 1, 1)], repeat(arms)), horizon, arms)
+        return _cut(repeat(self.length), horizon, arms)
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """The paper's O(log log T) phases:  S_p - S_{p-1} + K = 2 sqrt(T S_{p-1}),  f^p = S_p - S_{p-1}."""
+
+    def lengths(self, horizon: int, arms: int) -> np.ndarray:
+        """Phases that grow as fast as the regret bound allows; the last one ends at the horizon."""
+        out = _cut(self._steps(horizon, arms), horizon, arms)
+        if len(out):
+            left = horizon - arms - int(out[:-1].sum()) - arms * len(out)
+            out[-1] = max(1, min(int(out[-1]), left))
+        return out
+
+    @staticmethod
+    def _steps(horizon: int, arms: int) -> Iterator[int]:
+        total = 1.0
+        while True:
+            # At least one pull: the recursion could shrink where K > sqrt(T), which the paper excludes.
+            following = max(total - arms + 2.0 * math.sqrt(horizon * total), math.ceil(total) + 1.0)
+            yield math.ceil(following) - math.ceil(total)
+            total = following
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Any sequence of phase lengths, given one by one."""
+
+    values: tuple[int, ...]
+
+    def __init__(self, values: Iterable[int]) -> None:
+        given = tuple(int(v) for v in values)
+        if not given or min(given) < 1:
+            raise ValueError(f"values must be phase lengths of at least 1; got {given}.")
+        object.__setattr__(self, "values", given)
+
+    def lengths(self, horizon: int, arms: int) -> np.ndarray:
+        """The given lengths, as many as begin before the horizon."""
+        reach = arms + sum(self.values) + arms * len(self.values)
+        if reach < horizon:
+            raise ValueError(
+                f"values must reach the horizon {horizon}; these {len(self.values)} phases end at {reach}. "
+                "Append lengths."
+            )
+        return _cut(iter(self.values), horizon, arms)
+
+
+def _cut(steps: Iterable[int], horizon: int, arms: int) -> np.ndarray:
+    """The lengths of the phases that begin before the horizon."""
+    out: list[int] = []
+    t = arms
+    for f in steps:
+        if t >= horizon:
+            break
+        out.append(min(f, LONGEST))
+        t += f + arms
+    return np.array(out, dtype=np.int64)

@@ -1,0 +1,162 @@
+"""The command, its configuration files, its pictures and tables."""
+
+from __future__ import annotations
+
+import csv
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import bandits
+from bandits import cli, config
+from bandits.plotting import plot_regret
+from bandits.reproduce import FIGURES
+
+runner = CliRunner()
+
+SMALL = """
+horizon = 200
+trials = 2
+[environment]
+kind = "authors"
+clients = 4
+arms = 3
+dim = 2
+[[policy]]
+kind = "FedPE"
+schedule = { kind = "greedy" }
+[[policy]]
+kind = "LocalUCB"
+label = "alone"
+"""
+
+
+def command(*words):
+    return runner.invoke(cli.app, list(map(str, words)), catch_exceptions=False)
+
+
+def test_run_writes_a_table_a_plot_and_the_runs_and_resumes(tmp_path):
+    file = tmp_path / "small.toml"
+    file.write_text(SMALL)
+    out = tmp_path / "out"
+    result = command("run", file, "--out", out)
+    assert result.exit_code == 0
+    for word in ("FedPE", "alone", "regret.png"):
+        assert word in result.output
+    assert sorted(p.name for p in out.iterdir()) == [
+        "regret-alone.npz",
+        "regret-fedpe.npz",
+        "regret.csv",
+        "regret.png",
+        "regret.svg",
+    ]
+    env = bandits.environments.authors(4, 3, 2)
+    policy = bandits.FedPE(schedule=bandits.schedules.Greedy())
+    run = bandits.load(out / "regret-fedpe.npz")
+    np.testing.assert_array_equal(run.regret, bandits.simulate(policy, env, 200, trials=2).regret)
+    assert command("run", file, "--out", out, "--trials", 3).exit_code == 0
+    more = bandits.load(out / "regret-fedpe.npz")
+    np.testing.assert_array_equal(more.regret[:2], run.regret)
+    with (out / "regret.csv").open() as table:
+        rows = list(csv.DictReader(table))
+    assert {row["policy"] for row in rows} == {"FedPE", "alone"}
+    last = [row for row in rows if row["policy"] == "FedPE"][-1]
+    assert int(last["time"]) == 200
+    assert float(last["mean"]) == pytest.approx(more.mean[-1], rel=1e-9)
+    assert float(last["trial_2"]) == pytest.approx(more.regret[2, -1], rel=1e-9)
+
+
+def test_fig1a_is_the_papers_and_can_be_drawn(tmp_path):
+    experiment = FIGURES["fig1a"].experiment()
+    assert experiment.env.features.shape == (100, 10, 3)
+    assert (experiment.horizon, experiment.trials, len(experiment.policies)) == (2**17, 10, 4)
+    result = command("reproduce", "fig1a", "--out", tmp_path, "--trials", 2, "--horizon", 500)
+    assert result.exit_code == 0
+    assert {"fig1a.png", "fig1a.svg", "fig1a.csv"} <= {p.name for p in tmp_path.iterdir()}
+
+
+def test_the_example_is_complete_and_valid(tmp_path):
+    printed = command("example").output
+    file = tmp_path / "example.toml"
+    file.write_text(printed)
+    experiment = config.read(file)
+    assert list(experiment.policies) == [
+        "FedPE",
+        "EnhancedFedPE",
+        "CollaborativeFedPE",
+        "UCB, no communication",
+    ]
+    assert experiment.policies["EnhancedFedPE"].protocol == "scalars"
+    assert experiment.horizon == 16384
+
+
+def test_environments_from_a_file_and_from_generators(tmp_path):
+    rng = np.random.default_rng(0)
+    x, theta = rng.uniform(0.1, 0.5, (3, 2, 2)), rng.uniform(0.1, 0.5, 2)
+    np.savez(tmp_path / "data.npz", features=x, parameters=theta)
+    policy = [{"kind": "LocalUCB"}]
+
+    def env(**options):
+        return config.parse({"horizon": 10, "environment": options, "policy": policy}, tmp_path).env
+
+    loaded = env(kind="file", path="data.npz", noise="bernoulli")
+    assert loaded.shared
+    assert loaded.sigma == 0.5
+    np.testing.assert_array_equal(loaded.features, x)
+    assert env(kind="lower_bound", clients=4, arms=3, dim=2).means.max() == pytest.approx(np.sqrt(4 / 160))
+    assert env(kind="random", clients=3, arms=2, dim=2, noise="bernoulli").sigma == 0.5
+    assert env(kind="authors", clients=3, scale=0.25).sigma == 0.25
+    assert env(kind="clusters", clients=3, arms=2, dim=2, n_clusters=2).clients == 3
+
+
+def test_mistakes_in_a_file_are_named():
+    good = {"horizon": 10, "environment": {"kind": "authors"}, "policy": [{"kind": "FedPE"}]}
+    for change, word in [
+        ({"horizons": 3}, "horizons"),
+        ({"environment": {"kind": "moon"}}, "moon"),
+        ({"environment": {"kind": "authors", "colour": 1}}, "colour"),
+        ({"policy": [{"kind": "UCB"}]}, "UCB"),
+        ({"policy": [{"kind": "FedPE", "gap": 1}]}, "gap"),
+        ({"policy": [{"kind": "FedPE"}, {"kind": "FedPE"}]}, "twice"),
+        ({"policy": [{"kind": "FedPE", "schedule": {"kind": "weekly"}}]}, "weekly"),
+        ({"policy": [{"kind": "FedPE", "schedule": {"kind": "greedy", "c": 2}}]}, "greedy|'c'"),
+    ]:
+        with pytest.raises(ValueError, match=word):
+            config.parse({**good, **change})
+    with pytest.raises(ValueError, match="must have policy"):
+        config.parse({"horizon": 10, "environment": {}})
+
+
+def test_errors_are_one_line_and_exit_with_2(tmp_path, monkeypatch, capsys):
+    broken = tmp_path / "broken.toml"
+    broken.write_text("horizon = ")
+    for words in (["reproduce", "fig9"], ["run", str(broken)], ["run", str(tmp_path / "none.toml")]):
+        monkeypatch.setattr(sys, "argv", ["bandits", *words])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        assert stopped.value.code == 2
+        said = capsys.readouterr().err
+        assert said.startswith("error: ")
+        assert len(said.splitlines()) == 1
+
+
+def test_curves_show_mean_and_deviation():
+    env = bandits.environments.authors(3, 2, 2)
+    run = bandits.simulate(bandits.FedPE(), env, 100, trials=3)
+    figure = plot_regret({"one": run}, "a title")
+    axes = figure.axes[0]
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), np.append(0.0, run.mean))
+    assert len(axes.collections) == 1
+    assert axes.get_legend().get_texts()[0].get_text() == "one"
+
+
+def test_curves_can_carry_bounds():
+    def bound(t):
+        return bandits.theory.fedpe_regret(3, 2, 2, t) / 3
+
+    run = bandits.simulate(bandits.FedPE(), bandits.environments.authors(3, 2, 2), 100, trials=3)
+    bounded = plot_regret({"one": run}, bounds={"theory": bound})
+    assert bounded.axes[0].lines[-1].get_ydata()[-1] == bound(100)
+    assert bounded.axes[0].get_yscale() == "log"

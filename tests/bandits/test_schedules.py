@@ -1,0 +1,63 @@
+"""Phase lengths: the horizon is reached exactly in the last phase, for every schedule."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bandits.schedules import Exponential, Greedy, Lengths, Uniform
+
+ANY = st.sampled_from([Exponential(), Exponential(3, 4), Uniform(), Uniform(7), Greedy()])
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(ANY, st.integers(1, 20_000), st.integers(1, 40))
+def test_the_last_phase_reaches_the_horizon(schedule, horizon, arms):
+    f = schedule.lengths(horizon, arms)
+    ends = arms + np.cumsum(f + arms)
+    if horizon <= arms:
+        assert len(f) == 0
+    else:
+        assert ends[-1] >= horizon
+        assert len(f) == 1 or ends[-2] < horizon
+        assert f.min() >= 1
+
+
+def test_the_papers_experiment_has_sixteen_phases():
+    assert Exponential().lengths(2**17, 10).tolist() == [2**p for p in range(1, 17)]
+
+
+def test_uniform_is_the_papers():
+    f = Uniform().lengths(1000, 10)
+    assert f[0] == 9
+    assert set(f[1:]) == {10}
+    assert Uniform().lengths(10, 1)[0] == 1
+
+
+def test_greedy_has_loglog_many_phases_and_follows_the_recursion():
+    horizon, arms = 2**16, 10
+    f = Greedy().lengths(horizon, arms)
+    assert len(f) <= math.ceil(math.log2(math.log2(horizon))) + 1
+    s = 1.0
+    for length in f[:-1]:
+        following = s - arms + 2 * math.sqrt(horizon * s)
+        assert length == math.ceil(following) - math.ceil(s)
+        s = following
+    assert arms + f.sum() + arms * len(f) == horizon
+
+
+def test_any_sequence():
+    assert Lengths([5, 1, 7]).lengths(20, 2).tolist() == [5, 1, 7]
+    assert Lengths([5, 1, 7]).lengths(5, 2).tolist() == [5]
+    with pytest.raises(ValueError, match="reach the horizon"):
+        Lengths([5, 1]).lengths(100, 2)
+    with pytest.raises(ValueError, match="at least 1"):
+        Lengths([])
+    with pytest.raises(ValueError, match="n at least 2"):
+        Exponential(1, 1)
+    with pytest.raises(ValueError, match="length"):
+        Uniform(0)

@@ -1,0 +1,194 @@
+"""Simulation: regret against playing pull by pull, streams, saving, joining, resuming."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bandits
+from bandits.regret import RegretClock
+
+ENV = bandits.environments.authors(5, 4, 2, seed=0)
+
+
+@pytest.mark.kernels
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 5), st.integers(0, 2**32 - 1))
+def test_regret_within_phases_is_that_of_playing_pull_by_pull(m, k, phases, seed):
+    rng = np.random.default_rng(seed)
+    gaps = rng.uniform(size=(m, k))
+    plans = [
+        (rng.integers(0, 4, (m, k)), rng.integers(k, size=m), int(rng.integers(0, 6))) for _ in range(phases)
+    ]
+    plans = [(f, best, int(f.sum(axis=1).max()) + extra) for f, best, extra in plans]
+    total = sum(length for *_, length in plans)
+    horizon = int(rng.integers(1, total + 1)) if total else 0
+    if horizon == 0:
+        return
+    played = np.zeros((m, horizon))
+    for i in range(m):
+        arms = []
+        for f, best, length in plans:
+            own = np.repeat(np.arange(k), f[i])
+            arms.extend([*own, *[best[i]] * (length - len(own))])
+        played[i] = gaps[i][np.array(arms[:horizon], dtype=int)]
+    times = np.unique(np.append(rng.integers(1, horizon + 1, 5), horizon))
+    clock = RegretClock(gaps, times)
+    for f, best, length in plans:
+        clock.advance(f, best, length)
+    assert clock.time == horizon
+    # Sums of at most 100 terms below 1, in two orders.
+    np.testing.assert_allclose(clock.regret, played.mean(axis=0).cumsum()[times - 1], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "policy", [bandits.FedPE(), bandits.EnhancedFedPE(), bandits.CollaborativeFedPE(), bandits.LocalUCB()]
+)
+def test_results_do_not_depend_on_n_jobs_or_on_other_trials(policy):
+    one = bandits.simulate(policy, ENV, 1000, trials=3, seed=7)
+    two = bandits.simulate(policy, ENV, 1000, trials=3, seed=7, n_jobs=2)
+    fewer = bandits.simulate(policy, ENV, 1000, trials=2, seed=7)
+    for name in ("regret", "uploaded", "downloaded", "phases", "trials"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    np.testing.assert_array_equal(one.regret[:2], fewer.regret)
+    other = bandits.simulate(policy, ENV, 1000, trials=3, seed=8)
+    assert not np.array_equal(one.regret, other.regret)
+
+
+def test_regret_does_not_depend_on_the_times_asked_for():
+    coarse = bandits.simulate(bandits.FedPE(), ENV, 1000, trials=1, times=[250, 500])
+    fine = bandits.simulate(bandits.FedPE(), ENV, 1000, trials=1, times=np.arange(1, 1001))
+    assert coarse.times.tolist() == [250, 500, 1000]
+    np.testing.assert_allclose(coarse.regret, fine.regret[:, [249, 499, 999]], rtol=1e-12)
+    steps = np.diff(np.append(0.0, fine.regret[0]))
+    assert np.all((steps >= -1e-12) & (steps <= ENV.gaps.max() + 1e-12))
+    assert len(bandits.simulate(bandits.FedPE(), ENV, 1000, trials=1).times) == 128
+    assert bandits.simulate(bandits.FedPE(), ENV, 20, trials=1).times.tolist() == list(range(1, 21))
+
+
+def test_phase_records_are_tidy():
+    run = bandits.simulate(bandits.FedPE(), ENV, 1000, trials=2)
+    phases = run.phases
+    assert sorted(set(phases["trial"])) == [0, 1]
+    for n in (0, 1):
+        rows = phases[phases["trial"] == n]
+        assert rows["phase"].tolist() == list(range(1, len(rows) + 1))
+        assert rows["start"][0] == ENV.arms
+        np.testing.assert_array_equal(rows["start"][1:], (rows["start"] + rows["length"])[:-1])
+        assert rows["start"][-1] + rows["length"][-1] == 1000
+        assert np.all(np.diff(rows["active"]) <= 0)
+        assert np.all(rows["sparsity"] >= 1)
+        assert np.all(rows["gap"] <= 0.1)
+        assert np.all(rows["iterations"] >= 1)
+        assert rows["uploaded"].sum() == run.uploaded[n]
+
+
+def test_runs_can_be_saved_loaded_and_joined(tmp_path):
+    run = bandits.simulate(bandits.FedPE(), ENV, 600, trials=4)
+    path = tmp_path / "deep" / "run.npz"
+    run.save(path)
+    again = bandits.load(path)
+    for name in ("policy", "horizon", "identity"):
+        assert getattr(run, name) == getattr(again, name)
+    for name in ("times", "trials", "regret", "uploaded", "downloaded", "phases"):
+        np.testing.assert_array_equal(getattr(run, name), getattr(again, name))
+    joined = bandits.concatenate([run.select([3, 1]), run.select([0]), run.select([2])])
+    np.testing.assert_array_equal(joined.regret, run.regret)
+    np.testing.assert_array_equal(joined.phases, run.phases)
+    assert run.select([0]).std.max() == 0
+    np.testing.assert_allclose(run.mean, run.regret.mean(axis=0))
+    with pytest.raises(ValueError, match="different trials"):
+        bandits.concatenate([run, run])
+    with pytest.raises(ValueError, match="agree"):
+        bandits.concatenate([run, bandits.simulate(bandits.FedPE(), ENV, 600, trials=1, seed=1)])
+    with pytest.raises(ValueError, match="at least one"):
+        bandits.concatenate([])
+
+
+class Fragile(bandits.FedPE):
+    """Fails after some trials, as an interrupt would."""
+
+    left = 0
+
+    def play(self, *arguments):
+        if Fragile.left == 0:
+            raise KeyboardInterrupt
+        Fragile.left -= 1
+        return super().play(*arguments)
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
+    path = tmp_path / "run.npz"
+    Fragile.left = 2
+    with pytest.raises(KeyboardInterrupt):
+        bandits.simulate(Fragile(), ENV, 600, trials=5, checkpoint=path)
+    assert bandits.load(path).trials.tolist() == [0, 1]
+    Fragile.left = 3
+    run = bandits.simulate(Fragile(), ENV, 600, trials=5, checkpoint=path)
+    assert Fragile.left == 0, "finished trials are not played again"
+    np.testing.assert_array_equal(run.regret, bandits.simulate(bandits.FedPE(), ENV, 600, trials=5).regret)
+    fewer = bandits.simulate(Fragile(), ENV, 600, trials=3, checkpoint=path)
+    assert fewer.trials.tolist() == [0, 1, 2]
+    assert bandits.load(path).trials.tolist() == [0, 1, 2, 3, 4]
+    with pytest.raises(ValueError, match="checkpoint must belong"):
+        bandits.simulate(bandits.FedPE(), ENV, 700, trials=5, checkpoint=path)
+
+
+def test_ctrl_c_ends_the_run_and_keeps_its_trials(tmp_path):
+    """Also when it arrives within the design solver, which would go on with what it has."""
+    path = tmp_path / "run.npz"
+    code = (
+        "import bandits; bandits.simulate(bandits.FedPE(), bandits.environments.authors(20, 5, 3), 2000, "
+        f"trials=10**6, checkpoint={str(path)!r})"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "KeyboardInterrupt" in said
+    kept = bandits.load(path)
+    assert kept.trials.tolist() == list(range(len(kept.trials)))
+    assert len(kept.trials) > 0
+    env = bandits.environments.authors(20, 5, 3)
+    np.testing.assert_array_equal(kept.regret[0], bandits.simulate(bandits.FedPE(), env, 2000, 1).regret[0])
+
+
+def test_the_progress_bar_tells_trials_and_time_left(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+
+    class Slow(bandits.FedPE):
+        def play(self, *arguments):
+            time.sleep(0.6)
+            return super().play(*arguments)
+
+    bandits.simulate(Slow(), ENV, 50, trials=3, progress=True)
+    shown = capsys.readouterr().err
+    assert "trials" in shown
+    assert "left" in shown
+
+
+def test_importing_the_package_is_light():
+    code = "import bandits, sys; print([m for m in ('matplotlib', 'cvxpy', 'typer') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_arguments_are_checked():
+    with pytest.raises(ValueError, match="horizon"):
+        bandits.simulate(bandits.FedPE(), ENV, 0)
+    with pytest.raises(ValueError, match="times"):
+        bandits.simulate(bandits.FedPE(), ENV, 10, times=[0, 5])
+    with pytest.raises(ValueError, match="times"):
+        bandits.simulate(bandits.FedPE(), ENV, 10, times=[50])
+    with pytest.raises(ValueError, match="horizon"):
+        bandits.FedPE().setting(2, 2, 2, 0, 1.0, 1.0)

@@ -1,0 +1,96 @@
+"""The paper's bounds as numbers: they agree with each other and with what runs show."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+
+import numpy as np
+import pytest
+
+import bandits
+from bandits import theory
+from bandits.schedules import Exponential, Greedy, Uniform
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(("c", "n"), [(1, 2), (2, 3)])
+def test_the_theorem_follows_from_the_lemma_of_the_phases(c, n, shared):
+    """The theorem sums the lemma over full phases, with T = sum (f^p + K)."""
+    m, k, d = 100, 10, 3
+    f = c * n ** np.arange(1, 12)
+    horizon = int(f.sum() + k * len(f))
+    lemma = theory.phase_regret(f, m, k, d, ratio=2.0, shared=shared)
+    theorem = theory.fedpe_regret(m, k, d, horizon + k, ratio=2.0, c=c, n=n, shared=shared)
+    assert lemma <= theorem <= 1.5 * lemma
+
+
+def test_bounds_scale_as_stated():
+    base = theory.fedpe_regret(100, 10, 3, 2**17)
+    assert theory.fedpe_regret(100, 10, 3, 2**17, ratio=2.0) == pytest.approx(2 * base)
+    assert theory.fedpe_regret(100, 10, 3, 2**17, shared=True) < base / np.sqrt(9)
+    assert theory.lower_bound(100, 10, 3, 4 * 2**17) == pytest.approx(
+        2 * theory.lower_bound(100, 10, 3, 2**17)
+    )
+    assert theory.lower_bound(100, 10, 3, 2**17) < base
+
+
+def test_enhanced_bound_is_largest_for_the_greedy_schedule():
+    m, k, d, horizon = 100, 10, 3, 2**16
+    bound = {
+        s: theory.enhanced_regret(s.lengths(horizon, k), m, k, d, horizon)
+        for s in (Uniform(), Exponential(), Greedy())
+    }
+    assert max(bound[Uniform()], bound[Exponential()]) < bound[Greedy()]
+    assert theory.enhanced_regret(np.array([]), m, k, d, 5) == 0.0
+    # "if f^p >= K and S_p <= c S_{p-1}": the closed form with c = 2 for the uniform selection.
+    closed = 16 * np.sqrt(6 * 2) * np.sqrt(d * k * m * horizon * np.log(k * m * horizon / 0.1))
+    assert bound[Uniform()] <= closed
+
+
+def test_the_lower_bound_is_that_of_the_proof():
+    m, k, d, t = 12, 5, 3, 1000
+    delta = np.sqrt(d * (k - 1) / (4 * m * t))
+    both = m * t * delta / 4 * np.exp(-2 * m * t * delta**2 / (d * (k - 1)))
+    assert theory.lower_bound(m, k, d, t) == pytest.approx(both / 2)
+
+
+@pytest.mark.parametrize("protocol", ["vectors", "scalars"])
+@pytest.mark.parametrize("shared", [False, True])
+def test_communication_never_exceeds_its_bound_and_meets_it_without_elimination(protocol, shared):
+    env = bandits.environments.random(6, 4, 3, seed=0, shared=shared)
+    options = {"parameters": "shared" if shared else "disjoint", "protocol": protocol}
+
+    def everywhere(weights, f):
+        return np.maximum(bandits.ceiling(weights, f) - 1, 0) + (weights.sum(axis=1, keepdims=True) > 0)
+
+    for policy, met in [
+        (bandits.FedPE(**options), False),
+        (bandits.FedPE(**options, sigma=1e6, rounding=everywhere), True),
+    ]:
+        run = bandits.simulate(policy, env, 2000, trials=1)
+        phases = len(run.phases)
+        bound = theory.communication_bound(6, 4, 3, phases, protocol=protocol, shared=shared)
+        assert run.uploaded[0] <= bound.uploaded
+        assert run.downloaded[0] <= bound.downloaded
+        assert met == (bound == (run.uploaded[0], run.downloaded[0]))
+    assert theory.communication_bound(6, 4, 3, 0) == (0, 0)
+
+
+def test_regret_bound_knows_which_policies_the_paper_bounds():
+    env = bandits.environments.authors(4, 3, 2)
+    assert theory.regret_bound(bandits.FedPE(), env, 1000) > 0
+    assert theory.regret_bound(bandits.EnhancedFedPE(), env, 1000) > 0
+    for policy in (bandits.CollaborativeFedPE(), bandits.FedPE(budgets=(1.0,) * 4)):
+        with pytest.raises(ValueError, match="bounds no other"):
+            theory.regret_bound(policy, env, 1000)
+
+
+def test_examples_in_docstrings():
+    failed = tried = 0
+    for module in pkgutil.walk_packages(bandits.__path__, "bandits."):
+        result = doctest.testmod(importlib.import_module(module.name))
+        failed, tried = failed + result.failed, tried + result.attempted
+    assert failed == 0
+    assert tried > 10
