@@ -36,7 +36,10 @@ def main() -> None:
     # The features come from a file, so that making them leaves no trace in the peak of memory.
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "features.npy"
-        make = "import sys, numpy; from instances import features; numpy.save(sys.argv[1], features({!r}, {}, 10, 5))"
+        make = (
+            "import sys, numpy; from instances import features;"
+            "numpy.save(sys.argv[1], features({!r}, {}, 10, 5))"
+        )
         subprocess.run(
             [sys.executable, "-c", make.format(args.family, args.clients), file],
             check=True, cwd=Path(__file__).parent,

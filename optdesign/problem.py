@@ -202,6 +202,14 @@ class DesignProblem:
         return int(self.span.ranks.sum())
 
     @cached_property
+    def enough(self) -> int:
+        """n_groups + Q, Q = sum of r (r + 1) / 2 over blocks: that many candidates with weight suffice.
+
+        The information is linear in the weights, so a vertex of the optimal weights has no more.
+        """
+        return self.n_groups + int(np.sum(self.ranks * (self.ranks + 1)) // 2)
+
+    @cached_property
     def log_volume(self) -> float:
         """What turns log det in the coordinates of :mod:`optdesign.span` into log Det of the candidates.
 

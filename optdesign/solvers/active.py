@@ -17,7 +17,7 @@ import numpy as np
 from optdesign.problem import DesignProblem
 from optdesign.reduced import reduce
 from optdesign.solvers import Step, bca, newton
-from optdesign.solvers.start import ROOM, enough, exceeding, priced
+from optdesign.solvers.start import ROOM, exceeding, priced
 
 INNER = 0.1
 """A round solves its part to this fraction of the last gap over all candidates."""
@@ -75,7 +75,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
         budgets = problem.budgets[problem.groups[active]]
         u = w / budgets
         inner_gap = np.inf
-        if np.count_nonzero(u) <= ROOM * enough(problem):
+        if np.count_nonzero(u) <= ROOM * problem.enough:
             for gaps in bca.ascend(reduced, u, inner, SWEEPS):
                 inner_gap = gaps[-1]
         if inner_gap > inner:

@@ -1,7 +1,8 @@
 """The combination of methods that suits a problem; the docs page "choosing a method" gives the reasons.
 
-1. Sweeps of block coordinate ascent, as long as they promise to get there soon. Groups of many candidates
-   would make the first sweeps costly: there the start is thinned out instead, to candidates of high leverage.
+1. Sweeps of block coordinate ascent, as long as they promise to get there soon. Where groups have many
+   candidates the start is first thinned out to candidates of high leverage, and sweeps are left to small
+   problems.
 2. Newton steps on the candidates that matter, until the gap over all of them is small enough.
 3. Whatever is left, by more sweeps: they need no linear system and cannot fail.
 """
@@ -29,10 +30,11 @@ steps would cost about as much."""
 def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
     """Run the combination. Overwrites weights."""
     left = max_iter
-    if worth_thinning(problem, weights):
+    patience = PATIENCE + SMALL_WORK / (3 * problem.n_candidates * problem.span.maps.shape[2] ** 2)
+    thin = worth_thinning(problem, weights)
+    if thin:
         weights[:] = thinned(problem, weights)
-    else:
-        patience = PATIENCE + SMALL_WORK / (3 * problem.n_candidates * problem.span.maps.shape[2] ** 2)
+    if not thin or patience > 2 * PATIENCE:
         gaps = np.ones(1)
         while left > 0 and _sweeps_ahead(gaps, target) <= patience:
             gaps = np.empty(0)

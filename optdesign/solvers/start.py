@@ -16,8 +16,11 @@ from optdesign.problem import DesignProblem
 MANY = 64
 """Candidates a group, on average, above which a uniform start is thinned out."""
 
-SAMPLE = 20_000
-"""Candidates whose information ranks the leverages."""
+SMALL = 2000
+"""Up to this many candidates in a single group, a basis is start enough."""
+
+SAMPLE = 20
+"""Leverages are ranked by the information of this many times the candidates that an optimum needs."""
 
 ROOM = 6
 """Weights on up to this many times the candidates that an optimum needs count as sparse."""
@@ -28,31 +31,33 @@ THINNED = 50
 fraction that leaves no more than THINNED times the candidates that an optimum needs."""
 
 
-def enough(problem: DesignProblem) -> int:
-    """n_groups + Q: some optimum has no more candidates with weight, the information being linear in it."""
-    return problem.n_groups + int(np.sum(problem.ranks * (problem.ranks + 1)) // 2)
-
-
 def worth_thinning(problem: DesignProblem, weights: np.ndarray) -> bool:
     """Whether a start is dense, with far more candidates than an optimum needs."""
     n = problem.n_candidates
-    return n > max(MANY * problem.n_groups, ROOM * enough(problem)) and bool(np.all(weights > 0))
+    return n > max(MANY * problem.n_groups, ROOM * problem.enough) and bool(np.all(weights > 0))
 
 
 def thinned(problem: DesignProblem, weights: np.ndarray) -> np.ndarray:
     """Uniform weights on the candidates of high leverage in their group, and on a basis of every block."""
     n = problem.n_candidates
     basis = problem.span.pivots[problem.span.pivots >= 0]
-    sample = np.unique(np.concatenate([np.arange(0, n, max(1, n // SAMPLE)), basis]))
+    if n <= SMALL and problem.n_groups == 1:
+        return _shared_equally(problem, basis)
+    stride = max(1, n // (SAMPLE * problem.enough))
+    sample = np.concatenate([np.arange(0, n, stride), basis])
     g, top = priced(problem, sample, weights[sample])
     for level in LEVERAGE:
         rows = exceeding(problem.groups, g, level * top)
-        if len(rows) <= THINNED * enough(problem):
+        if len(rows) <= THINNED * problem.enough:
             break
-    rows = np.union1d(rows, basis)
+    return _shared_equally(problem, np.union1d(rows, basis))
+
+
+def _shared_equally(problem: DesignProblem, rows: np.ndarray) -> np.ndarray:
+    """Weights that share each group's budget equally between some of its candidates."""
     groups = problem.groups[rows]
     count = np.bincount(groups, minlength=problem.n_groups)
-    out = np.zeros(n)
+    out = np.zeros(problem.n_candidates)
     out[rows] = (problem.budgets / count)[groups]
     return out
 
