@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bandits.noise import Bernoulli, Noise, noise_named
+from optdesign.examples import authors_features
 
 TIE = 1e-12
 """Arms whose mean is within this of the best count as tied, relative to the largest mean."""
@@ -182,14 +183,7 @@ def authors(clients: int = 100, arms: int = 10, dim: int = 3, seed: int = 0) -> 
     the remaining coordinates are uniform in [0, 0.6 / (d - 1)] and [0, 0.8 / (d - 1)]. So norms lie in
     [0.5, 1]. The parameters are declared per arm, since the algorithms are not told that they agree.
     """
-    rng = np.random.default_rng(seed)
-    _check_counts(clients=clients, arms=arms, dim=dim)
-    rows, best = np.arange(clients), rng.integers(arms, size=clients)
-    x = np.empty((clients, arms, dim))
-    x[:, :, 0] = rng.uniform(0.5, 0.6, (clients, arms))
-    x[:, :, 1:] = rng.uniform(0.0, 0.8 / max(dim - 1, 1), (clients, arms, dim - 1))
-    x[rows, best, 0] = rng.uniform(0.7, 0.8, clients)
-    x[rows, best, 1:] = rng.uniform(0.0, 0.6 / max(dim - 1, 1), (clients, dim - 1))
+    x = authors_features(clients, arms, dim, seed)
     return LinearEnvironment(x, np.tile(np.eye(dim)[0], (arms, 1)), ell=0.5, L=1.0)
 
 

@@ -19,16 +19,16 @@ import time
 
 import numpy as np
 from harness import bar, duration, measure, measure_once, show
-from instances import authors
 from peers import literal_bca
 
 import optdesign as od
+from optdesign.examples import authors_features
 
 GAP = 0.1
 
 
 def peers_table() -> None:
-    features = authors(100, 10, 3)
+    features = authors_features(100, 10, 3)
     features /= np.linalg.norm(features, axis=2, keepdims=True)  # the paper's e = x / |x|
     problem = od.DesignProblem.disjoint(features)
     tol = GAP / problem.rank

@@ -26,19 +26,3 @@ def features(family: str, clients: int, arms: int, dim: int, seed: int = 0) -> n
         return normal * np.logspace(0, -2, dim)
     centres = rng.normal(size=(dim + 2, dim))
     return centres[rng.integers(len(centres), size=(clients, arms))] + 0.05 * normal
-
-
-def authors(clients: int, arms: int, dim: int, seed: int = 0) -> np.ndarray:
-    """The synthetic instance of the paper's authors, as described in the paper's errata.
-
-    Every arm's parameter is the first basis vector, so the first coordinate is the reward: in [0.7, 0.8]
-    for one arm of each client, in [0.5, 0.6] for the others.
-    """
-    rng = np.random.default_rng(seed)
-    x = np.empty((clients, arms, dim))
-    x[..., 0] = rng.uniform(0.5, 0.6, size=(clients, arms))
-    x[..., 1:] = rng.uniform(0, 0.8 / (dim - 1), size=(clients, arms, dim - 1))
-    who, best = np.arange(clients), rng.integers(arms, size=clients)
-    x[who, best, 0] = rng.uniform(0.7, 0.8, size=clients)
-    x[who, best, 1:] = rng.uniform(0, 0.6 / (dim - 1), size=(clients, dim - 1))
-    return x

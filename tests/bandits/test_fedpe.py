@@ -243,11 +243,15 @@ def test_directions_survive_rewards_of_any_size():
 
 
 def test_warm_start_reaches_the_same_gap():
-    env = bandits.environments.authors(20, 5, 3, seed=0)
-    cold = bandits.simulate(bandits.FedPE(), env, 2**13, trials=1)
-    warm = bandits.simulate(bandits.FedPE(warm_start=True), env, 2**13, trials=1)
-    assert max(cold.phases["gap"].max(), warm.phases["gap"].max()) <= GAP
-    assert warm.phases["iterations"].sum() < cold.phases["iterations"].sum()
+    """With fewer sweeps over all, though not in every instance: a design may also have to be undone."""
+    sweeps = {True: 0, False: 0}
+    for seed in range(8):
+        env = bandits.environments.authors(20, 5, 3, seed=seed)
+        for warm in sweeps:
+            run = bandits.simulate(bandits.FedPE(warm_start=warm), env, 2**13, trials=1)
+            assert run.phases["gap"].max() <= GAP
+            sweeps[warm] += run.phases["iterations"].sum()
+    assert sweeps[True] < sweeps[False]
 
 
 def test_unequal_budgets_are_kept_and_phases_stay_in_step():
