@@ -9,7 +9,7 @@ STAMP := .venv/.installed
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench docs clean
 
 demo: $(STAMP)
 	@echo "== demo: the paper's synthetic instance, solved, certified, verified (output in demo/)"
@@ -28,8 +28,15 @@ lint: $(STAMP)
 	@$(BIN)/mypy
 
 bench: $(STAMP)
-	@echo "== benchmarks (minutes)"
-	@$(BIN)/python benchmarks/design.py
+	@echo "== benchmarks, about half an hour: what they print goes to docs/measured/"
+	@for name in design suite classical large fedpe; do \
+		echo "== $$name"; $(BIN)/python benchmarks/$$name.py | tee docs/measured/$$name.txt || exit 1; done
+	@$(BIN)/python benchmarks/figures.py
+
+docs: $(STAMP)
+	@echo "== documentation: docs/_build/index.html"
+	@$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@$(BIN)/python -m sphinx -q -W -b html docs docs/_build
 
 $(STAMP): pyproject.toml
 	@echo "== setting up .venv (only when pyproject.toml changes)"

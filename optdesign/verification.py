@@ -3,9 +3,9 @@
 Both answers come with a gap, and the gaps alone say how far two near-optimal designs may differ. Weights
 are never compared, since optima are not unique; the information matrices of optima are.
 
-*Objective.* Each F lies within its gap below the maximum, so |F1 - F2| <= max(gap1, gap2).
+*Objective.* Each F lies within its gap below the maximum, so F1 and F2 differ by at most max(gap1, gap2).
 
-*G.* Each G lies between D and D + gap, so |G1 - G2| <= max(gap1, gap2).
+*G.* Each G lies between D and D + gap, so G1 and G2 differ by at most max(gap1, gap2).
 
 *Information.* Let e_k be the eigenvalues of the U_b relative to the optimal ones. Optimality of U* gives
 sum e_k <= D, hence sum (e_k - 1 - log e_k) <= F(w*) - F(w) <= gap, so every e_k lies between the two
