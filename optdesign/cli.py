@@ -92,7 +92,7 @@ def solve_command(
         Path | None, typer.Option(metavar="FILE", help="Two columns: group label, budget [default: all 1].")
     ] = None,
     tol: Annotated[float, typer.Option(help="Stop when gap <= tol * rank.")] = 1e-6,
-    method: Annotated[str, typer.Option(help=f"auto, {', '.join(METHODS)}.")] = "auto",
+    method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.")] = "auto",
     max_iter: Annotated[int | None, typer.Option(help="Most iterations.")] = None,
     time_limit: Annotated[float | None, typer.Option(help="Most seconds.")] = None,
     out: Annotated[
@@ -251,7 +251,7 @@ def _saved_design(source: CandidateFile, path: Path) -> DesignResult:
         problem=problem,
         weights=weights,
         certificate=certify(problem, weights),
-        status=Status.STALLED,
+        status=Status.GIVEN,
         method="saved",
         iterations=0,
         seconds=0.0,

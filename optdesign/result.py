@@ -19,6 +19,7 @@ class Status(Enum):
     MAX_ITER = "stopped at max_iter; the weights are feasible. Raise max_iter or tol, or change the method"
     TIME_LIMIT = "stopped at time_limit; the weights are feasible. Raise time_limit or tol"
     INTERRUPTED = "interrupted; the weights are feasible and certified as they are"
+    GIVEN = "given: the weights were not solved for, only certified"
     STALLED = "no further progress in double precision; the gap says how good the weights are"
 
 

@@ -35,15 +35,15 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
     if thin:
         weights[:] = thinned(problem, weights)
     if not thin or patience > 2 * PATIENCE:
-        gaps = np.ones(1)
-        while left > 0 and _sweeps_ahead(gaps, target) <= patience:
-            gaps = np.empty(0)
-            for step in bca.run(problem, weights, target, min(SWEEPS, left)):
-                gaps = np.concatenate([gaps, step.gaps])
-                yield step
-            left -= len(gaps)
-            if gaps[-1] <= target:
+        gaps = np.empty(0)
+        for step in bca.run(problem, weights, target, left, batch=SWEEPS):
+            yield step
+            left -= len(step.gaps)
+            if step.gaps[-1] <= target:
                 return
+            gaps = np.concatenate([gaps, step.gaps])[-SWEEPS:]
+            if len(gaps) == SWEEPS and _sweeps_ahead(gaps, target) > patience:
+                break
     for method in (active.run, bca.run):
         if left <= 0:
             return
@@ -60,8 +60,6 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
 
 
 def _sweeps_ahead(gaps: np.ndarray, target: float) -> float:
-    """Sweeps until the target at the pace of the last ones; 0 before there were any."""
-    if len(gaps) == 1:
-        return 0.0
+    """Sweeps until the target at the pace of the last ones."""
     pace = math.log(gaps[-1] / gaps[0]) / (len(gaps) - 1)
     return math.log(target / gaps[-1]) / pace if pace < 0 else math.inf

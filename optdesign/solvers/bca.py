@@ -54,22 +54,29 @@ STALL_STEP = 1e-15
 """A sweep in which no share moves by more than this cannot make progress."""
 
 
-def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
-    """Block coordinate ascent on a whole problem, in the form of :mod:`optdesign.solvers`."""
+def run(
+    problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int, batch: int = 1000
+) -> Iterator[Step]:
+    """Block coordinate ascent on a whole problem, in the form of :mod:`optdesign.solvers`.
+
+    A step is up to ``batch`` sweeps.
+    """
     if worth_thinning(problem, weights):
         weights[:] = thinned(problem, weights)
     reduced = reduce(problem)
     u = reduced.restrict(weights, problem)
-    for gaps in ascend(reduced, u, target, max_iter):
+    for gaps in ascend(reduced, u, target, max_iter, batch):
         reduced.extend(u, problem, weights)
         yield Step(gaps, "bca")
 
 
-def ascend(reduced: Reduced, u: np.ndarray, target: float, max_iter: int) -> Iterator[np.ndarray]:
+def ascend(
+    reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: int = 1000
+) -> Iterator[np.ndarray]:
     """Sweep until the gap is at most ``target``. Overwrites u; yields the gaps of the sweeps done."""
     z, blocks, starts, ranks, _ = reduced
     width = z.shape[1]
-    batch = int(np.clip(WORK_PER_CALL / (3.0 * z.size * width), 1, 1000))
+    batch = int(np.clip(WORK_PER_CALL / (3.0 * z.size * width), 1, batch))
     separable = _separable(blocks, starts, len(ranks))
     inverse = np.zeros((len(ranks), width, width))
     done = 0
