@@ -36,7 +36,9 @@ KEEP = 0.9
 """Candidates without weight stay active while their variance is this fraction of the bound."""
 
 ALL = 0.5
-"""When more than this fraction of the candidates is active, all are."""
+CHEAP_STEP = 2e6
+"""When more than this fraction of the candidates is active, all are; and also when a Newton step on all of
+them needs no more multiplications than this."""
 
 ENTER_RTOL = 1e-13
 """Nothing enters that exceeds the active bound by rounding only."""
@@ -75,7 +77,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
         budgets = problem.budgets[problem.groups[active]]
         u = w / budgets
         inner_gap = np.inf
-        if np.count_nonzero(u) <= ROOM * problem.enough:
+        if len(active) < n and np.count_nonzero(u) <= ROOM * problem.enough:
             for gaps in bca.ascend(reduced, u, inner, SWEEPS):
                 inner_gap = gaps[-1]
         if inner_gap > inner:
@@ -94,7 +96,7 @@ def _next_active(
     stay = (w > 0) | (g[active] >= KEEP * bound[groups])
     enter = exceeding(problem.groups, g, np.maximum(bound + GROW * (top - bound), bound * (1 + ENTER_RTOL)))
     rows = np.union1d(active[stay], enter)
-    if len(rows) > ALL * len(g):
+    if len(rows) > ALL * len(g) or newton.step_cost(problem) <= CHEAP_STEP:
         rows = np.arange(len(g))
     rows = rows[np.argsort(problem.groups[rows], kind="stable")]
     known = np.zeros(len(g))

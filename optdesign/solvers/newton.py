@@ -188,8 +188,8 @@ class _ByGroup:
 
     @property
     def cost(self) -> float:
-        """Multiplications a step; those in BLAS count a third."""
-        return len(self.free.ranks) * float(self.size) ** 3 + self.groups**3 / 9
+        """Multiplications a step."""
+        return _cost_by_group(len(self.free.ranks), self.size, self.groups)
 
     @property
     def order(self) -> int:
@@ -224,10 +224,8 @@ class _ByInformation:
 
     @property
     def cost(self) -> float:
-        """Multiplications a step; those in BLAS count a third."""
-        groups, rows, q = len(self.free.starts) - 1, len(self.free.rows), float(self.order)
-        largest = float(np.diff(self.offsets).max())
-        return 1.5 * rows * largest**2 + groups * q**2 / 6 + q**3 / 9
+        """Multiplications a step."""
+        return _cost_by_information(self.free.ranks, len(self.free.rows), len(self.free.starts) - 1)
 
     @property
     def order(self) -> int:
@@ -250,6 +248,27 @@ class _ByInformation:
             free.z, free.blocks, free.starts, free.ranks, free.fixed,
             self.offsets, w, total, pivot, matrix, damping, gap, *x,
         )  # fmt: skip
+
+
+def _cost_by_group(blocks: int, largest: int, groups: int) -> float:
+    """Multiplications of a step by group; those in BLAS count a third."""
+    return blocks * float(largest) ** 3 + groups**3 / 9
+
+
+def _cost_by_information(ranks: np.ndarray, rows: int, groups: int) -> float:
+    """Multiplications of a step by information; those in BLAS count a third."""
+    entries = ranks * (ranks + 1) / 2
+    q = float(entries.sum())
+    return 1.5 * rows * float(entries.max()) ** 2 + groups * q**2 / 6 + q**3 / 9
+
+
+def step_cost(problem: DesignProblem) -> float:
+    """Multiplications of a Newton step on all candidates, if every block has equally many."""
+    n, groups = problem.n_candidates, problem.n_groups
+    in_block = -(-n // problem.n_blocks)
+    return min(
+        _cost_by_group(problem.n_blocks, in_block, groups), _cost_by_information(problem.ranks, n, groups)
+    )
 
 
 def _cheaper_system(free: _Free) -> _ByGroup | _ByInformation:
