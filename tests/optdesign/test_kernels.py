@@ -14,7 +14,7 @@ from scipy.optimize import brentq, minimize_scalar
 
 import optdesign as od
 from optdesign import certificate, information, reduced, span
-from optdesign.solvers import bca
+from optdesign.solvers import bca, start
 
 pytestmark = pytest.mark.kernels
 RTOL = 1e-10
@@ -100,23 +100,35 @@ def test_coordinates(seed: int) -> None:
     np.testing.assert_allclose(span.coordinates(c.z, c.blocks, maps), expected, rtol=0, atol=RTOL)
 
 
-@given(matrices(max_rows=10), st.integers(1, 3))
-@settings(max_examples=30)
-def test_eliminate(x: np.ndarray, n_blocks: int) -> None:
-    blocks = np.arange(len(x)) % n_blocks
-    pivots, ranks, maps, margin = span._eliminate(x.copy(), blocks, n_blocks, 1e-10)
+@given(matrices(max_rows=10), st.integers(1, 3), st.integers(0, 2**32 - 1))
+@settings(max_examples=40)
+def test_eliminate(x: np.ndarray, n_blocks: int, seed: int) -> None:
+    """Scales are powers of two, so that they cost no digits; candidates may be a part, in any order."""
+    rng = np.random.default_rng(seed)
+    blocks, groups = np.arange(len(x)) % n_blocks, rng.integers(0, 3, size=len(x))
+    row_scale, column = (
+        2.0 ** rng.integers(-2, 3, size=3),
+        2.0 ** rng.integers(-2, 3, size=(n_blocks, x.shape[1])),
+    )
+    candidates = rng.permutation(len(x))[: rng.integers(1, len(x) + 1)]
+    pivots, ranks, maps, margin = span._eliminate(x, candidates, blocks, groups, row_scale, column, 1e-10)
     for b in range(n_blocks):
-        part = x[blocks == b]
+        own = candidates[blocks[candidates] == b]
+        part = x[own] * row_scale[groups[own], None]
         rank = np.linalg.matrix_rank(part) if len(part) else 0
         assert ranks[b] == rank
         chosen = pivots[b, :rank]
         assert np.all(pivots[b, rank:] == -1)
-        assert np.all(blocks[chosen] == b)
-        # The pivots become unit vectors, and every row is recovered from its coordinates. Lattice rows of
-        # at most four entries up to 2 in quarters: a pivot's residual is at least 1 / (8^2 4)^3, so 1e-7
-        # bounds eps times the condition.
-        np.testing.assert_allclose(x[chosen] @ maps[b, :, :rank], np.eye(rank), atol=1e-7)
-        np.testing.assert_allclose(part @ maps[b, :, :rank] @ x[chosen], part, atol=1e-7)
+        assert set(chosen) <= set(own)
+        basis = x[chosen] * row_scale[groups[chosen], None]
+        if rank:  # the first pivot is the largest row, as scaled
+            size = np.linalg.norm(part / column[b], axis=1)
+            assert np.linalg.norm(basis[0] / column[b]) == size.max()
+        # The scaled pivots become unit vectors, and every row is recovered from its coordinates. Lattice
+        # rows of at most four entries up to 2 in quarters: a pivot's residual is at least 1 / (8^2 4)^3,
+        # so 1e-7 bounds eps times the condition; row and column scales multiply it by at most 4^4 in all.
+        np.testing.assert_allclose(basis @ maps[b, :, :rank], np.eye(rank), atol=1e-5)
+        np.testing.assert_allclose(part @ maps[b, :, :rank] @ basis, part, atol=1e-5)
         assert not maps[b, :, rank:].any()
         rejected, accepted = margin[b]
         assert rejected <= 1e-10 < accepted
@@ -128,15 +140,47 @@ def test_eliminate(x: np.ndarray, n_blocks: int) -> None:
 @seeds
 def test_reflect(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    row, v = rng.normal(size=(2, 4))
+    a, v = rng.normal(size=(3, 4)), rng.normal(size=4)
     k = int(rng.integers(0, 4))
     beta = 2 / (v[k:] @ v[k:])
-    expected = row.copy()
-    expected[k:] -= beta * (row[k:] @ v[k:]) * v[k:]
-    got = row.copy()
-    span._reflect(got, v, beta, k)
+    expected = a.copy()
+    expected[1, k:] -= beta * (a[1, k:] @ v[k:]) * v[k:]
+    got = a.copy()
+    span._reflect(got, 1, v, beta, k)
     np.testing.assert_allclose(got, expected, atol=RTOL)
-    assert np.linalg.norm(got) == pytest.approx(np.linalg.norm(row), rel=RTOL)
+    np.testing.assert_array_equal(got[[0, 2]], a[[0, 2]])
+    assert np.linalg.norm(got[1]) == pytest.approx(np.linalg.norm(a[1]), rel=RTOL)
+
+
+def test_column_scales() -> None:
+    peak = np.array([[1.0, 3.0, 0.0, 1e-9], [0.0, 0.0, 0.0, 0.0], [4.0, 5e300, 1e-300, 0.7]])
+    got = span._column_scales(peak)
+    # Powers of two, within a factor of two of the peak from above, where the floor does not hold.
+    assert np.all(np.frexp(got)[0] == 0.5)
+    floor = span.COLUMN_FLOOR * peak.max(axis=1, keepdims=True)
+    lifted = np.maximum(peak, floor)
+    assert np.all(got[[0, 2]] >= lifted[[0, 2]])
+    assert np.all(got[[0, 2]] < 2 * lifted[[0, 2]])
+    np.testing.assert_array_equal(got[1], 1.0)
+
+
+@seeds
+@pytest.mark.parametrize("size", [1.0, 1e-200, 1e200])
+def test_log_volumes(seed: int, size: float) -> None:
+    """log det of the Gram matrix of the first rows, by an SVD; squares would leave the range."""
+    rng = np.random.default_rng(seed)
+    p, ranks = rng.normal(size=(4, 3, 3)), np.array([3, 0, 1, 2])
+    expected = [
+        2 * np.log(np.linalg.svd(p[b, :r], compute_uv=False)).sum() + 2 * r * np.log(size)
+        for b, r in enumerate(ranks)
+    ]
+    np.testing.assert_allclose(span.log_volumes(size * p, ranks), expected, rtol=RTOL, atol=RTOL)
+
+
+def test_log_volumes_of_nearly_parallel_rows() -> None:
+    """Rows at an angle of 1e-6: the second is orthogonalised twice, so the volume keeps ten digits."""
+    p = np.array([[[1.0, 0.0], [1.0, 2.0**-20]]])
+    assert span.log_volumes(p, np.array([2]))[0] == pytest.approx(-40 * np.log(2), rel=RTOL)
 
 
 # ------------------------------------------------------------------------------------------ information
@@ -188,13 +232,68 @@ def test_variances(seed: int) -> None:
 
 
 @seeds
-def test_group_max(seed: int) -> None:
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 200])
+@pytest.mark.parametrize("quick", [False, True])
+def test_variances_in_tiles(seed: int, n: int, quick: bool) -> None:
+    """Full and partial tiles, empty blocks and one of rank 0, groups in any order."""
     rng = np.random.default_rng(seed)
-    groups, values = rng.integers(0, 4, size=30), rng.exponential(size=30)
-    groups[:4] = np.arange(4)
-    got = np.zeros(4)
-    certificate._group_max(groups, values, got)
-    np.testing.assert_array_equal(got, [values[groups == i].max() for i in range(4)])
+    ranks = np.array([2, 0, 3, 1, 2])
+    x, blocks, groups = rng.normal(size=(n, 4)), rng.choice([0, 1, 2, 4], size=n), rng.integers(0, 3, size=n)
+    maps, factor = rng.normal(size=(5, 4, 3)), rng.normal(size=(5, 3, 3))
+    lower = np.tril(factor)
+    expected = np.array(
+        [
+            np.sum((lower[b, : ranks[b], : ranks[b]] @ (x[i] @ maps[b])[: ranks[b]]) ** 2)
+            for i, b in enumerate(blocks)
+        ]
+    )
+    given_maps = np.ascontiguousarray(maps @ lower.transpose(0, 2, 1)) if quick else maps
+    got, largest = np.full(n, np.nan), np.zeros(3)
+    certificate._variances(x, blocks, groups, given_maps, ranks, factor, quick, got, largest)
+    np.testing.assert_allclose(got, expected, rtol=RTOL, atol=RTOL)
+    np.testing.assert_array_equal(largest, [max([0.0, *got[groups == i]]) for i in range(3)])
+
+
+@seeds
+def test_sort_by_block(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    blocks = rng.integers(0, 5, size=30)
+    blocks[blocks == 2] = 3
+    end, rows = np.full(6, -7), np.full(30, -7)
+    certificate._sort_by_block(blocks, 4, 21, end, rows)
+    part = np.arange(4, 21)
+    np.testing.assert_array_equal(rows[:17], part[np.argsort(blocks[4:21], kind="stable")])
+    np.testing.assert_array_equal(end, np.searchsorted(np.sort(blocks[4:21]), np.arange(6)))
+    assert np.all(rows[17:] == -7)
+
+
+def test_clean() -> None:
+    groups, slack = np.array([0, 1, 0, 1]), np.array([1e-6, 1e-3])
+    w, total = np.array([0.5, -9e-4, -9e-7, 2.0]), np.zeros(2)
+    assert certificate._clean(w, groups, slack, total) == (-1, -1)
+    np.testing.assert_array_equal(w, [0.5, 0.0, 0.0, 2.0])
+    np.testing.assert_array_equal(total, [0.5, 2.0])
+    for n, bad in [(0, np.nan), (1, np.inf), (3, -np.inf)]:
+        w = np.array([0.5, 0.5, 0.5, 0.5])
+        w[n] = bad
+        assert certificate._clean(w, groups, slack, total) == (n, -1)
+    assert certificate._clean(np.array([1.0, -9e-4, -2e-6, 1.0]), groups, slack, total) == (-1, 2)
+
+
+@seeds
+def test_exceeding(seed: int) -> None:
+    """Reaching the threshold counts, and infinite values do."""
+    rng = np.random.default_rng(seed)
+    groups, values, threshold = (
+        rng.integers(0, 3, size=25),
+        rng.integers(0, 5, size=25) / 2.0,
+        np.array([1.0, 0.5, 9.0]),
+    )
+    values[-1] = np.inf
+    got = start.exceeding(groups, values, threshold)
+    np.testing.assert_array_equal(got, np.flatnonzero(values >= threshold[groups]))
+    assert got.dtype == np.int64
+    assert len(start.exceeding(groups[:-1], values[:-1], np.full(3, 99.0))) == 0
 
 
 @seeds
@@ -222,16 +321,36 @@ def test_separable(seed: int) -> None:
 
 
 @seeds
-def test_apply_and_add_outer(seed: int) -> None:
+def test_apply_variance_and_add_outer(seed: int) -> None:
     c = Case(seed)
-    v, r = c.inverses()[2], int(c.ranks[2])
-    row, out = c.z[c.rows()[2][0]], np.zeros(3)
-    g = bca._apply(v, row, r, out)
-    np.testing.assert_allclose(out, v @ row, atol=RTOL)
-    assert g == pytest.approx(row @ v @ row, rel=RTOL)
-    expected = v + 0.3 * np.outer(out, out)
-    bca._add_outer(v, out, r, 0.3)
+    v, b = c.inverses(), 2
+    r = int(c.ranks[b])
+    n = int(c.rows()[b][0])
+    out = np.full(3, np.nan)
+    bca._apply(v, b, c.z, n, r, out)
+    np.testing.assert_allclose(out, v[b] @ c.z[n], atol=RTOL)
+    assert bca._variance(v, b, c.z, n, r) == pytest.approx(c.z[n] @ v[b] @ c.z[n], rel=RTOL)
+    expected = v.copy()
+    expected[b] += 0.3 * np.outer(out, out)
+    bca._add_outer(v, b, out, r, 0.3)
     np.testing.assert_allclose(v, expected, rtol=RTOL, atol=RTOL)
+
+
+@seeds
+def test_change(seed: int) -> None:
+    """The inverse of one block changes; variances of the candidates in play that lie in it follow."""
+    c = Case(seed)
+    v, b = c.inverses(), 1
+    r = int(c.ranks[b])
+    play = c.rng.permutation(len(c.z))[:10]
+    g = c.variances()[play]
+    vector = c.rng.normal(size=3)
+    expected = v.copy()
+    expected[b, :r, :r] += 0.2 * np.outer(vector[:r], vector[:r])
+    bca._change(c.z, c.blocks, c.ranks, play, b, vector, 0.2, v, g)
+    np.testing.assert_allclose(v, expected, rtol=RTOL, atol=RTOL)
+    z = c.z[play]
+    np.testing.assert_allclose(g, np.einsum("ni,nij,nj->n", z, v[c.blocks[play]], z), rtol=RTOL, atol=RTOL)
 
 
 def water_level(s: np.ndarray) -> np.ndarray:
@@ -311,70 +430,84 @@ def pair_case(seed: int, kind: str) -> tuple[Case, int, int]:
     return c, k, m
 
 
+def ordered(c: Case, k: int, m: int) -> tuple[int, int]:
+    """The gainer, of the larger variance, first."""
+    g = c.variances()
+    return (k, m) if g[k] >= g[m] else (m, k)
+
+
 @pytest.mark.parametrize("kind", ["same", "parallel", "zero", "differ", "other"])
-@pytest.mark.parametrize("swap", [False, True])
+@pytest.mark.parametrize("empty", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-def test_exchange_pair(seed: int, kind: str, swap: bool) -> None:
-    """The best exchange of a pair, against a scalar search on the true objective."""
+def test_exchange_pair(seed: int, kind: str, empty: bool) -> None:
+    """The best exchange of a pair, against a scalar search on the true objective; variances follow."""
     c, k, m = pair_case(seed, kind)
-    k, m = (m, k) if swap else (k, m)
+    k, m = ordered(c, k, m)
+    if empty:  # a gainer without a share yet; its variance only rises
+        c.u[k] = 0.0
     inverse, old = c.inverses(), c.u.copy()
 
     def shifted(delta: float) -> np.ndarray:
         u = old.copy()
-        u[k], u[m] = max(0.0, u[k] + delta), max(0.0, u[m] - delta)
+        u[k], u[m] = u[k] + delta, max(0.0, u[m] - delta)
         return u
 
     best = minimize_scalar(
-        lambda t: -c.objective(shifted(t)),
-        bounds=(-old[k], old[m]),
-        method="bounded",
-        options={"xatol": 1e-12},
+        lambda t: -c.objective(shifted(t)), bounds=(0, old[m]), method="bounded", options={"xatol": 1e-12}
     )
+    play = np.array([3, m, 8, k, 17])
+    g = c.variances()[play]
+    # Blocks of different rank fill different lengths of the buffer; the rest may be anything.
     y = np.full((2, 3), np.nan)
-    size = bca._exchange_pair(c.z, c.blocks, c.ranks, k, m, c.u, inverse, y)
+    size = bca._exchange_pair(c.z, c.blocks, c.ranks, play, 3, 1, c.u, inverse, g, y)
     moved = c.u[k] - old[k]
     # A scalar search sees F to eps |F| only, so it finds the argument to sqrt of that; F itself agrees.
     assert c.objective(c.u) >= -best.fun - 1e-12
     assert moved == pytest.approx(best.x, abs=1e-5)
-    assert size == pytest.approx(abs(moved), abs=EPS)
+    assert size == pytest.approx(moved, abs=EPS)
     assert c.u[k] + c.u[m] == pytest.approx(old[k] + old[m], abs=2 * EPS)
     assert min(c.u[k], c.u[m]) >= 0
-    assert np.all(np.isfinite(inverse))
+    np.testing.assert_array_equal(np.delete(c.u, [k, m]), np.delete(old, [k, m]))
+    np.testing.assert_allclose(inverse, c.inverses(), rtol=1e-8, atol=1e-8 * np.abs(inverse).max())
+    np.testing.assert_allclose(g, c.variances()[play], rtol=1e-8, atol=1e-8 * g.max())
+
+
+def test_exchange_pair_of_copies_moves_the_whole_share() -> None:
+    """Copies inform alike: any share does, and the gainer gets all, so that one of them is done with."""
+    c, k, m = pair_case(0, "same")
+    c.z[m] = c.z[k]
+    inverse, before, share = c.inverses(), c.objective(c.u), c.u[m]
+    play = np.array([k, m])
+    g, y = c.variances()[play], np.empty((2, 3))
+    assert bca._exchange_pair(c.z, c.blocks, c.ranks, play, 0, 1, c.u, inverse, g, y) == share
+    assert c.u[m] == 0
+    assert c.objective(c.u) == pytest.approx(before, rel=RTOL)
     np.testing.assert_allclose(inverse, c.inverses(), rtol=1e-8, atol=1e-8 * np.abs(inverse).max())
 
 
-def test_exchange_pair_of_equals_does_nothing() -> None:
-    c, k, m = pair_case(0, "same")
-    c.z[m] = c.z[k]
+def test_exchange_pair_never_takes_from_the_gainer() -> None:
+    """Where rounding has put the pair the wrong way round nothing moves."""
+    c, k, m = pair_case(1, "same")
+    k, m = ordered(c, k, m)
     inverse, old = c.inverses(), c.u.copy()
-    assert bca._exchange_pair(c.z, c.blocks, c.ranks, k, m, c.u, inverse, np.zeros((2, 3))) == 0.0
+    play = np.array([k, m])
+    g = c.variances()[play]
+    assert bca._exchange_pair(c.z, c.blocks, c.ranks, play, 1, 0, c.u, inverse, g, np.empty((2, 3))) == 0
     np.testing.assert_array_equal(c.u, old)
 
 
-@pytest.mark.parametrize("kind", ["differ", "other"])
-@pytest.mark.parametrize("swap", [False, True])
-def test_exchange_pair_reads_no_stale_buffer(kind: str, swap: bool) -> None:
-    """Blocks of different rank fill different lengths of the buffer; the rest may be NaN."""
-    for seed in range(6):
-        c, k, m = pair_case(seed, kind)
-        k, m = (m, k) if swap else (k, m)
-        inverse = c.inverses()
-        bca._exchange_pair(c.z, c.blocks, c.ranks, k, m, c.u, inverse, np.full((2, 3), np.nan))
-        assert np.all(np.isfinite(inverse))
-
-
-@seeds
+@pytest.mark.parametrize("seed", range(12))
 def test_exchange(seed: int) -> None:
-    """Exchanges within a group leave the other groups alone, ascend, and keep the inverse."""
-    c = Case(seed)
+    """Largest against smallest variance, until they are ten times closer or the visits are used up."""
+    c = Case(seed, n=40)
     lo, hi = int(c.starts[1]), int(c.starts[2])
-    c.u[lo] = 0.0
+    c.u[lo] = c.u[lo + 3] = 0.0
     c.u[lo:hi] /= c.u[lo:hi].sum()
-    inverse, old, before, g = c.inverses(), c.u.copy(), c.objective(c.u), c.variances()
+    inverse, old, before, g = c.inverses(), c.u.copy(), c.objective(c.u), c.variances()[lo:hi]
     buffer, _, y = c.buffers()
-    top, step = bca._exchange(c.z, c.blocks, c.ranks, lo, hi, c.u, inverse, buffer, y)
-    assert top == pytest.approx(g[lo:hi].max(), rel=RTOL)
+    play = np.full(len(c.z), -7)
+    top, step = bca._exchange(c.z, c.blocks, c.ranks, lo, hi, c.u, inverse, buffer, y, play)
+    assert top == pytest.approx(g.max(), rel=RTOL)
     assert 0 < step <= 1
     assert np.array_equal(c.u[:lo], old[:lo])
     assert np.array_equal(c.u[hi:], old[hi:])
@@ -382,6 +515,41 @@ def test_exchange(seed: int) -> None:
     assert np.all(c.u >= 0)
     assert c.objective(c.u) > before
     np.testing.assert_allclose(inverse, c.inverses(), rtol=1e-8, atol=1e-8 * np.abs(inverse).max())
+    # In play: shares, and the upper half of the excess over the mean.
+    mean = old[lo:hi] @ g
+    playing = lo + np.flatnonzero((old[lo:hi] > 0) | (g > mean + bca.PLAY * (g.max() - mean)))
+    np.testing.assert_array_equal(play[: len(playing)], playing)
+    resting = np.setdiff1d(np.arange(lo, hi), playing)
+    assert not c.u[resting].any()
+    np.testing.assert_allclose(buffer[: len(playing)], c.variances()[playing], rtol=1e-8)
+
+
+def test_exchange_ends_at_its_optimum() -> None:
+    """Repeated visits of one group close its gap, as if it were a problem of its own."""
+    c = Case(3)
+    lo, hi = int(c.starts[2]), int(c.starts[3])
+    inverse = c.inverses()
+    buffer, _, y = c.buffers()
+    for _ in range(200):
+        bca._exchange(c.z, c.blocks, c.ranks, lo, hi, c.u, inverse, buffer, y, np.empty(len(c.z), np.int64))
+    g = c.variances()[lo:hi]
+    assert g.max() - c.u[lo:hi] @ g <= 1e-8 * g.max()
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_exchange_without_anything_to_gain(copies: int) -> None:
+    """Equal variances, and groups of zero vectors, are left alone."""
+    c = Case(0)
+    c.blocks[:3] = 1
+    for row in (c.z[6], np.zeros(3)):
+        c.z[:copies] = row
+        c.blocks[:copies] = c.blocks[6]
+        inverse, old = c.inverses(), c.u.copy()
+        buffer, _, y = c.buffers()
+        play = np.empty(len(c.z), np.int64)
+        _, step = bca._exchange(c.z, c.blocks, c.ranks, 0, copies, c.u, inverse, buffer, y, play)
+        assert step == 0
+        np.testing.assert_array_equal(c.u, old)
 
 
 @seeds
