@@ -16,7 +16,7 @@ class Case:
 
     def __init__(self, seed: int, blocks: int = 3, groups: int = 4, width: int = 3, n: int = 24) -> None:
         rng = self.rng = np.random.default_rng(seed)
-        self.ranks = np.array([1 + b % width for b in range(blocks)])
+        self.ranks = np.array([width - b % width for b in range(blocks)])
         self.blocks = rng.integers(0, blocks, size=n)
         self.blocks[: 2 * blocks * width] = np.arange(2 * blocks * width) % blocks
         self.z = rng.normal(size=(n, width))

@@ -31,7 +31,7 @@ def test_separable(seed: int) -> None:
 @seeds
 def test_apply_variance_and_add_outer(seed: int) -> None:
     c = Case(seed)
-    v, b = c.inverses(), 2
+    v, b = c.inverses(), 0
     r = int(c.ranks[b])
     n = int(c.rows()[b][0])
     out = np.full(3, np.nan)
