@@ -109,6 +109,51 @@ def test_weights_of_the_best_round_are_kept_and_every_yield_is_feasible() -> Non
     assert newton_steps > 0
 
 
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6, 1e-8])
+def test_rounds_go_on_until_the_target(tol: float) -> None:
+    for seed in range(5):
+        problem = many(3, 2, n=1000, seed=seed)
+        w = start.thinned(problem, problem.uniform())
+        gaps = [float(s.gaps[-1]) for s in active.run(problem, w, tol * problem.rank) if len(s.gaps)]
+        assert all(gap > tol * problem.rank for gap in gaps[:-1])
+        assert gaps[-1] <= tol * problem.rank
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_next_active(seed: int) -> None:
+    """Weights stay, variances near the bound stay, those well above it enter; sorted by group."""
+    rng = np.random.default_rng(seed)
+    problem = many(3, 1, n=400, dim=2, seed=seed)
+    rows = np.sort(rng.permutation(400)[:40])
+    w = 10.0 ** rng.uniform(-12, 0, size=40) * (rng.random(40) < 0.7)
+    g = rng.exponential(size=400) ** 2
+    g[rows] = np.minimum(g[rows], 1.0)
+    top = np.array([g[problem.groups == i].max() for i in range(3)])
+    got, kept = active._next_active(problem, rows, w, g, top)
+    expected = []
+    for i in range(3):
+        own = np.flatnonzero(problem.groups == i)
+        inside = np.isin(own, rows)
+        bound = g[own[inside]].max()
+        weight = dict(zip(rows.tolist(), w.tolist(), strict=True))
+        for n, known in zip(own, inside, strict=True):
+            stays = known and (weight[n] > 0 or g[n] >= active.KEEP * bound)
+            if stays or (g[n] >= bound + active.GROW * (top[i] - bound) and g[n] > bound):
+                expected.append((n, weight.get(n, 0.0)))
+    np.testing.assert_array_equal(got, [n for n, _ in expected])
+    np.testing.assert_array_equal(kept, [v for _, v in expected])
+
+
+def test_next_active_takes_all_where_most_are() -> None:
+    problem = many(2, 1, n=50, dim=2)
+    rows = np.arange(0, 50, 2)
+    w, g = np.ones(25), np.ones(50)
+    g[1] = 2.0
+    got, kept = active._next_active(problem, rows, w, g, np.array([2.0, 2.0]))
+    np.testing.assert_array_equal(got, np.argsort(problem.groups, kind="stable"))
+    np.testing.assert_array_equal(kept, got % 2 == 0)
+
+
 def test_rounds_end_where_there_is_no_progress() -> None:
     problem = many(2, 1, n=200, dim=3)
     w = problem.uniform()
