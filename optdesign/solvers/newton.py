@@ -68,6 +68,9 @@ BATCH_ENTRIES = 1_000_000
 
 STALL_STEPS = 6
 """Stop after this many steps without a smaller gap."""
+GAP_FLOOR = 2.0**-52
+"""Gaps below this fraction of the rank are rounding in any certificate. Going on would only let slacks
+underflow."""
 
 SYSTEM_LIMIT = 4000
 """Largest dense system that is worth factorising; above it the method says so and gives up."""
@@ -94,6 +97,7 @@ def iterate(
         return
     x = _start(free, u[free.rows])
     system = _cheaper_system(free)
+    enough = max(OVERSHOOT * target, GAP_FLOOR * reduced.rank)
     gap = best = np.inf
     since_best = 0
     for step in range(DEFAULT_MAX_ITER if max_iter is None else max_iter):
@@ -103,7 +107,7 @@ def iterate(
             best, since_best = gap, 0
             u[free.rows] = x.u if gap > target else _without_dust(free, x.u, target)
         yield np.array([gap])
-        if gap <= OVERSHOOT * target or since_best > (0 if best <= target else STALL_STEPS):
+        if gap <= enough or since_best > (0 if best <= target else STALL_STEPS):
             return
 
 

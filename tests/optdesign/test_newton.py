@@ -143,6 +143,19 @@ def test_a_tolerance_out_of_reach_ends_after_a_few_steps_without_progress() -> N
     assert r.relative_gap <= TOL
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_steps_end_at_gaps_that_are_rounding(seed: int) -> None:
+    """Few candidates with a choice: the gap itself can fall for ever, until slacks underflow."""
+    rng = np.random.default_rng(seed)
+    x, groups = rng.normal(size=(10, 3)), np.array([0, 1, 2, 2, 3, 4, 5, 5, 6, 7])
+    problem = od.DesignProblem(x, groups, rng.integers(0, 2, size=10), 10.0 ** rng.uniform(-1, 1, size=8))
+    gaps = np.array([step.gaps[-1] for step in newton.run(problem, problem.uniform(), 1e-300, 1000)])
+    assert np.all(gaps[:-1] > EPS * problem.rank)
+    r = od.solve(problem, tol=1e-300, method="newton")
+    # The certificate sums rank numbers of the order of one.
+    assert r.relative_gap <= 100 * EPS * problem.n_candidates
+
+
 def test_time_is_looked_at_after_every_step() -> None:
     r = od.solve(same_family(20, 4, 3), tol=TOL, method="newton", time_limit=1e-9)
     assert r.status is od.Status.TIME_LIMIT
