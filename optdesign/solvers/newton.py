@@ -61,7 +61,7 @@ OVERSHOOT = 0.1
 """Steps go on to this fraction of the target, so that there is room for the removal of dust."""
 
 RIDGE = 1e-15
-"""Relative ridge on matrices that are positive definite up to rounding; raised if that is not enough."""
+"""Relative ridge on matrices positive definite up to rounding; raised, up to 1, where it is not enough."""
 
 BATCH_ENTRIES = 1_000_000
 """Numbers held at a time while the information system is summed up over groups."""
@@ -211,7 +211,7 @@ class _ByGroup:
         factor = np.empty((len(self.free.ranks), self.size, self.size))
         schur = np.empty((self.groups, self.groups))
         ridge, failed = RIDGE, 1
-        while failed:
+        while failed and ridge < 1:
             _group_system(
                 x.a, x.u / x.s, self.group, self.by_block, self.block_starts, self.free.ranks, ridge,
                 factor, schur,
@@ -250,7 +250,7 @@ class _ByInformation:
         matrix = np.empty((self.order, self.order))
         w = x.u / x.s
         ridge, failed = RIDGE, 1
-        while failed:
+        while failed and ridge < 1:
             total, pivot = _information_system(
                 x.a, w, free.starts, free.blocks, free.ranks, self.offsets, matrix
             )
