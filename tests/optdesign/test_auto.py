@@ -21,6 +21,11 @@ def many(groups: int = 1, blocks: int = 1, n: int = 6000, dim: int = 5, seed: in
     return od.DesignProblem(rng.normal(size=(n, dim)), *labels, budgets=1.0 + np.arange(groups))
 
 
+def needed(problem: od.DesignProblem) -> int:
+    """Some optimum has no more candidates with weight than n_groups + Q."""
+    return problem.n_groups + int(np.sum(problem.ranks * (problem.ranks + 1) // 2))
+
+
 def slow_for_sweeps() -> od.DesignProblem:
     return od.DesignProblem.disjoint(instances.features("same", 100, 10, 3))
 
@@ -51,7 +56,7 @@ def test_thinned_starts_are_feasible_sparse_and_of_full_rank(blocks: int) -> Non
     assert np.isfinite(od.certify(problem, w).gap)
     basis = problem.span.pivots[problem.span.pivots >= 0]
     assert np.all(w[basis] > 0)
-    assert np.count_nonzero(w) <= start.THINNED * start.enough(problem) + len(basis)
+    assert np.count_nonzero(w) <= start.THINNED * needed(problem) + len(basis)
     # All the weights of a group are the same.
     for i in range(3):
         own = w[(problem.groups == i) & (w > 0)]
@@ -81,7 +86,7 @@ def test_violators_are_found() -> None:
     problem = od.DesignProblem(x)
     w = np.zeros(5000)
     w[:4] = 0.25
-    gaps = [float(s.gaps[-1]) for s in active.run(problem, w, TOL * problem.rank) if len(s.gaps)]
+    gaps = [float(s.gaps[-1]) for s in active.run(problem, w, TOL * problem.rank, 60) if len(s.gaps)]
     p = plain(problem, w)
     assert gaps[-1] <= TOL * problem.rank
     assert p.gap <= TOL * problem.rank + 2 * p.error
@@ -96,7 +101,7 @@ def test_weights_of_the_best_round_are_kept_and_every_yield_is_feasible() -> Non
     problem = many(3, 2)
     w = start.thinned(problem, problem.uniform())
     best, newton_steps = np.inf, 0
-    for step in active.run(problem, w, TOL * problem.rank):
+    for step in active.run(problem, w, TOL * problem.rank, 60):
         assert_feasible(problem, w)
         if len(step.gaps):
             best = min(best, float(step.gaps[-1]))
@@ -114,7 +119,7 @@ def test_rounds_go_on_until_the_target(tol: float) -> None:
     for seed in range(5):
         problem = many(3, 2, n=1000, seed=seed)
         w = start.thinned(problem, problem.uniform())
-        gaps = [float(s.gaps[-1]) for s in active.run(problem, w, tol * problem.rank) if len(s.gaps)]
+        gaps = [float(s.gaps[-1]) for s in active.run(problem, w, tol * problem.rank, 60) if len(s.gaps)]
         assert all(gap > tol * problem.rank for gap in gaps[:-1])
         assert gaps[-1] <= tol * problem.rank
 
@@ -123,19 +128,19 @@ def test_rounds_go_on_until_the_target(tol: float) -> None:
 def test_next_active(seed: int) -> None:
     """Weights stay, variances near the bound stay, those well above it enter; sorted by group."""
     rng = np.random.default_rng(seed)
-    problem = many(3, 1, n=400, dim=2, seed=seed)
-    rows = np.sort(rng.permutation(400)[:40])
-    w = 10.0 ** rng.uniform(-12, 0, size=40) * (rng.random(40) < 0.7)
-    g = rng.exponential(size=400) ** 2
+    problem = many(3, 1, n=8000, seed=seed)
+    rows = np.sort(rng.permutation(8000)[:400])
+    w = 10.0 ** rng.uniform(-12, 0, size=400) * (rng.random(400) < 0.7)
+    g = rng.exponential(size=8000) ** 2
     g[rows] = np.minimum(g[rows], 1.0)
     top = np.array([g[problem.groups == i].max() for i in range(3)])
     got, kept = active._next_active(problem, rows, w, g, top)
     expected = []
+    weight = dict(zip(rows.tolist(), w.tolist(), strict=True))
     for i in range(3):
         own = np.flatnonzero(problem.groups == i)
         inside = np.isin(own, rows)
         bound = g[own[inside]].max()
-        weight = dict(zip(rows.tolist(), w.tolist(), strict=True))
         for n, known in zip(own, inside, strict=True):
             stays = known and (weight[n] > 0 or g[n] >= active.KEEP * bound)
             if stays or (g[n] >= bound + active.GROW * (top[i] - bound) and g[n] > bound):
@@ -157,9 +162,9 @@ def test_next_active_takes_all_where_most_are() -> None:
 def test_rounds_end_where_there_is_no_progress() -> None:
     problem = many(2, 1, n=200, dim=3)
     w = problem.uniform()
-    rounds = [s for s in active.run(problem, w, -1.0) if len(s.gaps)]
+    rounds = [s for s in active.run(problem, w, -1.0, 60) if len(s.gaps)]
     gaps = np.array([s.gaps[-1] for s in rounds])
-    assert len(gaps) < active.DEFAULT_MAX_ITER
+    assert len(gaps) < 60
     assert np.all(gaps[-active.STALL_ROUNDS - 1 :] >= gaps.min())
     assert od.certify(problem, w).relative_gap <= TOL
 
@@ -274,12 +279,11 @@ def test_sweeps_ahead() -> None:
     assert auto._sweeps_ahead(falling, 1e-9) == pytest.approx(4)
     assert auto._sweeps_ahead(falling[::-1], 1e-9) == np.inf
     assert auto._sweeps_ahead(np.ones(3), 1e-9) == np.inf
-    assert auto._sweeps_ahead(np.ones(1), 1e-9) == 0
 
 
 def test_sweeps_of_large_groups_start_from_high_leverage_too() -> None:
     problem = many()
     w = problem.uniform()
     next(bca.run(problem, w, 0.0, 1))
-    assert np.count_nonzero(w) <= start.THINNED * start.enough(problem)
+    assert np.count_nonzero(w) <= start.THINNED * needed(problem)
     assert_certified(od.solve(problem, tol=TOL, method="bca"), TOL)

