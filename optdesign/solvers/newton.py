@@ -59,13 +59,16 @@ OVERSHOOT = 0.1
 """Steps go on to this fraction of the target, so that there is room for the removal of dust."""
 
 RIDGE = 1e-15
-"""Relative ridge on matrices that are positive definite up to rounding; raised if that is not enough."""
+"""Relative ridge on matrices positive definite up to rounding; raised, up to 1, where it is not enough."""
 
 BATCH_ENTRIES = 1_000_000
 """Numbers held at a time while the information system is summed up over groups."""
 
 STALL_STEPS = 6
 """Stop after this many steps without a smaller gap."""
+GAP_FLOOR = 2.0**-52
+"""Gaps below this fraction of the rank are rounding in any certificate. Going on would only let slacks
+underflow."""
 
 SYSTEM_LIMIT = 4000
 """Largest dense system that is worth factorising; above it the method says so and gives up."""
@@ -88,6 +91,7 @@ def iterate(reduced: Reduced, u: np.ndarray, target: float, max_iter: int) -> It
         return
     x = _start(free, u[free.rows])
     system = _cheaper_system(free)
+    enough = max(OVERSHOOT * target, GAP_FLOOR * reduced.rank)
     gap = best = np.inf
     since_best = 0
     for step in range(max_iter):
@@ -97,7 +101,7 @@ def iterate(reduced: Reduced, u: np.ndarray, target: float, max_iter: int) -> It
             best, since_best = gap, 0
             u[free.rows] = x.u if gap > target else _without_dust(free, x.u, target)
         yield np.array([gap])
-        if gap <= OVERSHOOT * target or since_best > (0 if best <= target else STALL_STEPS):
+        if gap <= enough or since_best > (0 if best <= target else STALL_STEPS):
             return
 
 
@@ -201,7 +205,7 @@ class _ByGroup:
         factor = np.empty((len(self.free.ranks), self.size, self.size))
         schur = np.empty((self.groups, self.groups))
         ridge, failed = RIDGE, 1
-        while failed:
+        while failed and ridge < 1:
             _group_system(
                 x.a, x.u / x.s, self.group, self.by_block, self.block_starts, self.free.ranks, ridge,
                 factor, schur,
@@ -238,7 +242,7 @@ class _ByInformation:
         matrix = np.empty((self.order, self.order))
         w = x.u / x.s
         ridge, failed = RIDGE, 1
-        while failed:
+        while failed and ridge < 1:
             total, pivot = _information_system(
                 x.a, w, free.starts, free.blocks, free.ranks, self.offsets, matrix
             )

@@ -40,7 +40,7 @@ def test_every_sweep_is_feasible_and_ascends(kind: str) -> None:
     r = reduce(problem)
     u = r.restrict(problem.uniform(), problem)
     before = plain(problem, problem.uniform())
-    sweeps = bca.ascend(r, u, 0.0, None)
+    sweeps = bca.ascend(r, u, 0.0, 1000)
     width = r.z.shape[1]
     separable = bca._separable(r.blocks, r.starts, len(r.ranks))
     for _ in range(30):
@@ -78,7 +78,8 @@ def test_every_group_update_is_feasible_and_ascends(kind: str) -> None:
             if separable[i]:
                 bca._water_fill(r.z, r.blocks, r.ranks, lo, hi, u, inverse, g, s, y)
             else:
-                bca._exchange(r.z, r.blocks, r.ranks, lo, hi, u, inverse, g, y)
+                play = np.empty(hi - lo, np.int64)
+                bca._exchange(r.z, r.blocks, r.ranks, lo, hi, u, inverse, g, y, play)
             w = weights_of(r, u, problem)
             assert_feasible(problem, w)
             now = plain(problem, w)
@@ -119,21 +120,26 @@ def test_groups_and_blocks_with_one_candidate(candidates: int) -> None:
 
 
 def test_stops_where_nothing_moves() -> None:
-    """One candidate a group: the first sweep moves nothing, and there is no second."""
+    """One candidate a group: the first sweeps move nothing, and there is no second batch."""
     problem = od.DesignProblem(np.random.default_rng(0).normal(size=(5, 3)), groups=np.arange(5))
     r = reduce(problem)
     u = np.ones(5)
-    gaps = list(bca.ascend(r, u, -1.0, None))
-    assert sum(map(len, gaps)) <= bca.WORK_PER_CALL
+    gaps = list(bca.ascend(r, u, -1.0, 5000))
+    assert sum(map(len, gaps)) <= 1000
     np.testing.assert_array_equal(u, 1.0)
 
 
 def test_max_iter_counts_sweeps_across_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With little work a call, every sweep comes back to Python, and the result is the same."""
+    """With little work a call, every sweep comes back to Python, and the result is the same.
+
+    Up to rounding: a call begins with fresh inverses. Rank-one updates between two refreshes multiply
+    eps by the condition of the information, below 1e4 here, once for each of 3 candidates, 10 clients and
+    7 sweeps: 1e-8 bounds that with a margin of ten.
+    """
     problem = same_family(10, 3, 2)
     once = od.solve(problem, tol=1e-15, method="bca", max_iter=7)
     monkeypatch.setattr(bca, "WORK_PER_CALL", 1.0)
     many = od.solve(problem, tol=1e-15, method="bca", max_iter=7)
     assert once.iterations == many.iterations == 7
-    np.testing.assert_array_equal(once.weights, many.weights)
-    np.testing.assert_array_equal(once.history.gaps, many.history.gaps)
+    np.testing.assert_allclose(once.weights, many.weights, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(once.history.gaps, many.history.gaps, rtol=0, atol=1e-8 * once.rank)

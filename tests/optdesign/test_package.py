@@ -1,7 +1,9 @@
 """The package as a whole: what importing it loads, and the examples in its docstrings."""
 
+import ast
 import doctest
 import importlib
+import importlib.util
 import pkgutil
 import subprocess
 import sys
@@ -10,7 +12,12 @@ import pytest
 
 import optdesign
 
-MODULES = ["optdesign", *(m.name for m in pkgutil.walk_packages(optdesign.__path__, "optdesign."))]
+# A module named __main__ is a program: importing it would run the command.
+PROGRAMS = [m.name for m in pkgutil.walk_packages(optdesign.__path__, "optdesign.") if "__main__" in m.name]
+MODULES = [
+    "optdesign",
+    *(m.name for m in pkgutil.walk_packages(optdesign.__path__, "optdesign.") if m.name not in PROGRAMS),
+]
 
 
 def test_import_stays_light() -> None:
@@ -39,3 +46,9 @@ def test_docstring_examples(name: str) -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_every_module_says_what_it_is_for(name: str) -> None:
     assert importlib.import_module(name).__doc__
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_program_says_what_it_is_for(name: str) -> None:
+    source = importlib.util.find_spec(name).loader.get_source(name)
+    assert ast.get_docstring(ast.parse(source))

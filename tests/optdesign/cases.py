@@ -1,0 +1,58 @@
+"""Random instances for the tests of kernels, with their matrices by plain NumPy.
+
+Unless a comment says otherwise, rounding is bounded by the number of additions times eps times the size of
+the terms; sizes here are below 10 and lengths below 40, conditions below 1e3, so RTOL = 1e-10 covers every
+one of them with the same margin.
+"""
+
+import numpy as np
+import pytest
+
+RTOL = 1e-10
+
+
+class Case:
+    """Coordinates of a random instance, split into groups and blocks, with shares of full rank."""
+
+    def __init__(self, seed: int, blocks: int = 3, groups: int = 4, width: int = 3, n: int = 24) -> None:
+        rng = self.rng = np.random.default_rng(seed)
+        self.ranks = np.array([width - b % width for b in range(blocks)])
+        self.blocks = rng.integers(0, blocks, size=n)
+        self.blocks[: 2 * blocks * width] = np.arange(2 * blocks * width) % blocks
+        self.z = rng.normal(size=(n, width))
+        for i in range(n):
+            self.z[i, self.ranks[self.blocks[i]] :] = 0.0
+        self.starts = np.linspace(0, n, groups + 1).astype(np.int64)
+        self.u = rng.exponential(size=n) + 0.05
+        for lo, hi in zip(self.starts, self.starts[1:], strict=False):
+            self.u[lo:hi] /= self.u[lo:hi].sum()
+
+    def matrices(self) -> np.ndarray:
+        return np.array([(self.z[r].T * self.u[r]) @ self.z[r] for r in self.rows()])
+
+    def rows(self) -> list[np.ndarray]:
+        return [np.flatnonzero(self.blocks == b) for b in range(len(self.ranks))]
+
+    def inverses(self) -> np.ndarray:
+        out = np.zeros((len(self.ranks), self.z.shape[1], self.z.shape[1]))
+        for b, (m, r) in enumerate(zip(self.matrices(), self.ranks, strict=True)):
+            out[b, :r, :r] = np.linalg.inv(m[:r, :r])
+        return out
+
+    def objective(self, u: np.ndarray) -> float:
+        total = 0.0
+        for r, rows in zip(self.ranks, self.rows(), strict=True):
+            z = self.z[rows, :r]
+            total += np.linalg.slogdet((z.T * u[rows]) @ z)[1]
+        return total
+
+    def variances(self) -> np.ndarray:
+        return np.einsum("ni,nij,nj->n", self.z, self.inverses()[self.blocks], self.z)
+
+    def buffers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Scratch space as a kernel may find it: memory that was never written can hold anything."""
+        n = len(self.z)
+        return np.full(n, np.nan), np.full(n, np.nan), np.full((n, self.z.shape[1]), np.nan)
+
+
+seeds = pytest.mark.parametrize("seed", range(5))

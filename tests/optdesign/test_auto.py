@@ -1,0 +1,289 @@
+"""The combination of methods: few candidates at a time, stages and their names, limits across stages."""
+
+import pathlib
+
+import numpy as np
+import pytest
+from problems import assert_certified, assert_feasible, plain, random_problem
+from structures import STRUCTURES, instances
+
+import optdesign as od
+from optdesign import problem as problem_module
+from optdesign.solvers import active, auto, bca, newton, start
+
+TOL = 1e-9
+
+
+def many(groups: int = 1, blocks: int = 1, n: int = 6000, dim: int = 5, seed: int = 0) -> od.DesignProblem:
+    """Large groups of Gaussian candidates, in no order, with unequal budgets."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, groups, size=n), rng.integers(0, blocks, size=n)
+    return od.DesignProblem(rng.normal(size=(n, dim)), *labels, budgets=1.0 + np.arange(groups))
+
+
+def needed(problem: od.DesignProblem) -> int:
+    """Some optimum has no more candidates with weight than n_groups + Q."""
+    return problem.n_groups + int(np.sum(problem.ranks * (problem.ranks + 1) // 2))
+
+
+def slow_for_sweeps() -> od.DesignProblem:
+    return od.DesignProblem.disjoint(instances.features("same", 100, 10, 3))
+
+
+# -------------------------------------------------------------------------------------- many candidates
+
+
+@pytest.mark.parametrize(("groups", "blocks"), [(1, 1), (3, 1), (3, 2), (20, 3)])
+def test_large_groups(groups: int, blocks: int) -> None:
+    problem = many(groups, blocks)
+    assert start.worth_thinning(problem, problem.uniform())
+    r = od.solve(problem, tol=TOL)
+    p = assert_certified(r, TOL)
+    assert r.method == f"auto: {active.STAGE}"
+    # What the rounds never looked at has been priced all the same: no candidate exceeds its group's bound.
+    bound = np.array(
+        [p.variances[r.weights > 0][problem.groups[r.weights > 0] == i].max() for i in range(groups)]
+    )
+    excess = problem.budgets[problem.groups] * (p.variances - bound[problem.groups])
+    assert excess.max() <= TOL * problem.rank + 2 * p.error
+
+
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_thinned_starts_are_feasible_sparse_and_of_full_rank(blocks: int) -> None:
+    problem = many(3, blocks)
+    w = start.thinned(problem, problem.uniform())
+    assert_feasible(problem, w)
+    assert np.isfinite(od.certify(problem, w).gap)
+    basis = problem.span.pivots[problem.span.pivots >= 0]
+    assert np.all(w[basis] > 0)
+    assert np.count_nonzero(w) <= start.THINNED * needed(problem) + len(basis)
+    # All the weights of a group are the same.
+    for i in range(3):
+        own = w[(problem.groups == i) & (w > 0)]
+        assert np.all(own == own[0])
+
+
+def test_thinned_starts_where_all_leverages_are_the_same() -> None:
+    """Every fraction leaves all candidates: the last one is taken, and the optimum is found from there."""
+    angle = 2 * np.pi * np.arange(3000) / 3000
+    problem = od.DesignProblem(np.column_stack([np.cos(angle), np.sin(angle)]))
+    assert np.count_nonzero(start.thinned(problem, problem.uniform())) == 3000
+    assert_certified(od.solve(problem, tol=TOL), TOL)
+
+
+def test_small_groups_and_sparse_starts_are_not_thinned() -> None:
+    small, large = random_problem(0, "shared"), many()
+    assert not start.worth_thinning(small, small.uniform())
+    sparse = start.thinned(large, large.uniform())
+    assert not start.worth_thinning(large, sparse)
+
+
+def test_violators_are_found() -> None:
+    """From a basis alone, and with the best candidates last: rounds have to bring them in."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(5000, 4))
+    x[-10:] *= 100
+    problem = od.DesignProblem(x)
+    w = np.zeros(5000)
+    w[:4] = 0.25
+    gaps = [float(s.gaps[-1]) for s in active.run(problem, w, TOL * problem.rank, 60) if len(s.gaps)]
+    p = plain(problem, w)
+    assert gaps[-1] <= TOL * problem.rank
+    assert p.gap <= TOL * problem.rank + 2 * p.error
+    assert np.all(np.flatnonzero(w) >= 4990)
+    # A round is priced before it starts: the first gap is that of the start.
+    assert gaps[0] == pytest.approx(
+        od.certify(problem, np.r_[np.full(4, 0.25), np.zeros(4996)]).gap, rel=1e-8
+    )
+
+
+def test_weights_of_the_best_round_are_kept_and_every_yield_is_feasible() -> None:
+    problem = many(3, 2)
+    w = start.thinned(problem, problem.uniform())
+    best, newton_steps = np.inf, 0
+    for step in active.run(problem, w, TOL * problem.rank, 60):
+        assert_feasible(problem, w)
+        if len(step.gaps):
+            best = min(best, float(step.gaps[-1]))
+            p = plain(problem, w)
+            assert p.gap <= best + 2 * p.error
+        else:
+            newton_steps += 1
+        assert step.stage == active.STAGE
+    # Control comes back between Newton steps, so that a time limit does not wait for a round.
+    assert newton_steps > 0
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6, 1e-8])
+def test_rounds_go_on_until_the_target(tol: float) -> None:
+    for seed in range(5):
+        problem = many(3, 2, n=1000, seed=seed)
+        w = start.thinned(problem, problem.uniform())
+        gaps = [float(s.gaps[-1]) for s in active.run(problem, w, tol * problem.rank, 60) if len(s.gaps)]
+        assert all(gap > tol * problem.rank for gap in gaps[:-1])
+        assert gaps[-1] <= tol * problem.rank
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_next_active(seed: int) -> None:
+    """Weights stay, variances near the bound stay, those well above it enter; sorted by group."""
+    rng = np.random.default_rng(seed)
+    problem = many(3, 1, n=8000, seed=seed)
+    rows = np.sort(rng.permutation(8000)[:400])
+    w = 10.0 ** rng.uniform(-12, 0, size=400) * (rng.random(400) < 0.7)
+    g = rng.exponential(size=8000) ** 2
+    g[rows] = np.minimum(g[rows], 1.0)
+    top = np.array([g[problem.groups == i].max() for i in range(3)])
+    got, kept = active._next_active(problem, rows, w, g, top)
+    expected = []
+    weight = dict(zip(rows.tolist(), w.tolist(), strict=True))
+    for i in range(3):
+        own = np.flatnonzero(problem.groups == i)
+        inside = np.isin(own, rows)
+        bound = g[own[inside]].max()
+        for n, known in zip(own, inside, strict=True):
+            stays = known and (weight[n] > 0 or g[n] >= active.KEEP * bound)
+            if stays or (g[n] >= bound + active.GROW * (top[i] - bound) and g[n] > bound):
+                expected.append((n, weight.get(n, 0.0)))
+    np.testing.assert_array_equal(got, [n for n, _ in expected])
+    np.testing.assert_array_equal(kept, [v for _, v in expected])
+
+
+def test_next_active_takes_all_where_most_are() -> None:
+    problem = many(2, 1, n=50, dim=2)
+    rows = np.arange(0, 50, 2)
+    w, g = np.ones(25), np.ones(50)
+    g[1] = 2.0
+    got, kept = active._next_active(problem, rows, w, g, np.array([2.0, 2.0]))
+    np.testing.assert_array_equal(got, np.argsort(problem.groups, kind="stable"))
+    np.testing.assert_array_equal(kept, got % 2 == 0)
+
+
+def test_rounds_end_where_there_is_no_progress() -> None:
+    problem = many(2, 1, n=200, dim=3)
+    w = problem.uniform()
+    rounds = [s for s in active.run(problem, w, -1.0, 60) if len(s.gaps)]
+    gaps = np.array([s.gaps[-1] for s in rounds])
+    assert len(gaps) < 60
+    assert np.all(gaps[-active.STALL_ROUNDS - 1 :] >= gaps.min())
+    assert od.certify(problem, w).relative_gap <= TOL
+
+
+def test_a_start_without_rank_is_priced_as_infinite() -> None:
+    problem = many(2, 1, n=200, dim=3)
+    g, top = start.priced(problem, np.array([0, 1]), np.array([1.0, 1.0]))
+    assert np.all(np.isinf(g))
+    assert np.all(np.isinf(top))
+    assert g.shape == (200,)
+    assert top.shape == (2,)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_priced_is_the_certificate(seed: int) -> None:
+    problem = many(3, 2, n=300, dim=3, seed=seed)
+    rows = np.flatnonzero(np.random.default_rng(seed).random(300) < 0.5)
+    w = np.zeros(300)
+    w[rows] = (problem.budgets / np.bincount(problem.groups[rows], minlength=3))[problem.groups[rows]]
+    g, top = start.priced(problem, rows, w[rows])
+    p = plain(problem, w)
+    np.testing.assert_allclose(g, p.variances, rtol=0, atol=2 * p.error)
+    np.testing.assert_array_equal(top, [g[problem.groups == i].max() for i in range(3)])
+
+
+# ------------------------------------------------------------------------------------------ memory maps
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("groups", [1, 3])
+def test_memory_maps_are_not_copied_and_give_the_same_answer(
+    tmp_path: pathlib.Path, dtype: type, groups: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.random.default_rng(0).normal(size=(6000, 5)).astype(dtype)
+    labels = np.arange(6000) % groups
+    path = tmp_path / "x.bin"
+    x.tofile(path)
+    mapped = np.memmap(path, dtype=dtype, mode="r", shape=x.shape)
+    monkeypatch.setattr(problem_module, "COPY_LIMIT", mapped.nbytes - 1)
+    problem, memory = od.DesignProblem(mapped, labels), od.DesignProblem(x.astype(np.float64), labels)
+    assert np.shares_memory(problem.candidates, mapped)
+    assert problem.candidates.dtype == dtype
+    r, expected = od.solve(problem, tol=TOL), od.solve(memory, tol=TOL)
+    # float32 entries are converted before anything is computed, so not a bit differs.
+    np.testing.assert_array_equal(r.weights, expected.weights)
+    assert r.gap == expected.gap
+    assert_certified(r, TOL)
+
+
+# -------------------------------------------------------------------------------------- stages and limits
+
+
+def test_the_method_names_the_stages_in_order() -> None:
+    assert od.solve(STRUCTURES["shared"], tol=TOL).method == "auto: bca"
+    assert od.solve(many(), tol=TOL).method == f"auto: {active.STAGE}"
+    assert od.solve(slow_for_sweeps(), tol=TOL).method == f"auto: bca, then {active.STAGE}"
+
+
+def test_sweeps_take_over_where_the_system_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a small limit, so that the problem can be small: what is left is done by more sweeps."""
+    monkeypatch.setattr(newton, "SYSTEM_LIMIT", 10)
+    r = od.solve(slow_for_sweeps(), tol=1e-4)
+    assert_certified(r, 1e-4)
+    assert r.method == f"auto: bca, then {active.STAGE}, then bca"
+    assert r.iterations == len(r.history.gaps)
+    limited = od.solve(slow_for_sweeps(), tol=1e-4, max_iter=30)
+    assert limited.status is od.Status.MAX_ITER
+    assert limited.iterations == 30
+
+
+@pytest.mark.parametrize("limit", [1, 3, auto.SWEEPS, auto.SWEEPS + 1])
+def test_max_iter_counts_over_stages(limit: int) -> None:
+    r = od.solve(slow_for_sweeps(), tol=TOL, max_iter=limit)
+    assert r.status is od.Status.MAX_ITER
+    assert r.iterations == limit == len(r.history.gaps)
+    assert_feasible(r.problem, r.weights)
+    assert r.method == ("auto: bca" if limit <= auto.SWEEPS else f"auto: bca, then {active.STAGE}")
+
+
+@pytest.mark.parametrize("make", [slow_for_sweeps, many])
+def test_time_limit_stops_any_stage(make) -> None:
+    r = od.solve(make(), tol=TOL, time_limit=1e-9)
+    assert r.status is od.Status.TIME_LIMIT
+    assert_feasible(r.problem, r.weights)
+    assert np.isfinite(r.gap)
+    assert r.iterations >= 1
+
+
+def test_a_given_start_is_where_it_starts() -> None:
+    """An optimum is recognised in the first stage, whichever that is; a sparse start is not thinned.
+
+    Sweeps go on for a while where their running gap, which mixes groups before and after their update, is
+    above the target and the certificate's is not. Neither F is further than its gap below the maximum.
+    """
+    for problem in (many(), slow_for_sweeps(), STRUCTURES["shared"]):
+        optimum = od.solve(problem, tol=1e-10)
+        again = od.solve(problem, tol=TOL, start=optimum.weights)
+        assert_certified(again, TOL)
+        assert again.iterations <= auto.SWEEPS
+        rounding = 2 * plain(problem, again.weights).error
+        assert abs(again.log_det - optimum.log_det) <= max(again.gap, optimum.gap) + rounding
+    problem = many()
+    corner = np.zeros(problem.n_candidates)
+    corner[problem.span.pivots.ravel()] = 1.0
+    r = od.solve(problem, tol=TOL, start=corner)
+    assert_certified(r, TOL)
+
+
+def test_sweeps_ahead() -> None:
+    """Gaps that fall tenfold a sweep, from 1e-1 to 1e-5, need four more for 1e-9; others never arrive."""
+    falling = 10.0 ** -np.arange(1.0, 6.0)
+    assert auto._sweeps_ahead(falling, 1e-9) == pytest.approx(4)
+    assert auto._sweeps_ahead(falling[::-1], 1e-9) == np.inf
+    assert auto._sweeps_ahead(np.ones(3), 1e-9) == np.inf
+
+
+def test_sweeps_of_large_groups_start_from_high_leverage_too() -> None:
+    problem = many()
+    w = problem.uniform()
+    next(bca.run(problem, w, 0.0, 1))
+    assert np.count_nonzero(w) <= start.THINNED * needed(problem)
+    assert_certified(od.solve(problem, tol=TOL, method="bca"), TOL)

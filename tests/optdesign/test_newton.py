@@ -1,0 +1,215 @@
+"""The interior point method: feasible and positive all the way, either system, and its limits."""
+
+import numpy as np
+import pytest
+from problems import EPS, KINDS, assert_certified, assert_feasible, plain, random_problem, same_family
+from structures import STRUCTURES
+
+import optdesign as od
+from optdesign.reduced import reduce
+from optdesign.solvers import newton
+
+TOL = 1e-9
+
+
+def free_of(problem: od.DesignProblem) -> newton._Free:
+    reduced = reduce(problem)
+    return newton._free(reduced, reduced.restrict(problem.uniform(), problem))
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_both_systems_take_the_same_steps(name: str) -> None:
+    """From the same state; later states differ by what rounding the condition of (1) lets through.
+
+    A step multiplies eps by the ratios in u / s, which are below 1e6 in the first four steps.
+    """
+    free = free_of(STRUCTURES[name])
+    if len(free.rows) == 0:
+        return
+    sizes = np.diff(free.starts)
+    u = np.repeat(1 / sizes, sizes)
+    systems = newton._ByGroup(free), newton._ByInformation(free)
+    states = [newton._start(free, u) for _ in systems]
+    gaps = [np.inf, np.inf]
+    for _ in range(4):
+        gaps = [s.step(x, g, 0.9) for s, x, g in zip(systems, states, gaps, strict=True)]
+        np.testing.assert_allclose(states[0].u, states[1].u, rtol=0, atol=1e-8)
+        assert gaps[0] == pytest.approx(gaps[1], rel=1e-6, abs=1e-8)
+        for x in states:
+            assert np.all(x.u > 0)
+            assert np.all(x.s > 0)
+            np.testing.assert_allclose(np.add.reduceat(x.u, free.starts[:-1]), 1, rtol=len(u) * EPS)
+
+
+@pytest.mark.parametrize("system", [newton._ByGroup, newton._ByInformation])
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_each_system_reaches_nine_digits_alone(
+    name: str, system: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The choice is a matter of cost only: take it away, and the other one gets there as well."""
+    monkeypatch.setattr(newton, "_cheaper_system", system)
+    assert_certified(od.solve(STRUCTURES[name], tol=TOL, method="newton"), TOL)
+
+
+def test_the_cheaper_system_is_taken() -> None:
+    """Few columns of information and many candidates, and the other way round."""
+    few = free_of(od.DesignProblem(np.random.default_rng(0).normal(size=(300, 2))))
+    many = free_of(od.DesignProblem(np.random.default_rng(0).normal(size=(24, 12))))
+    assert isinstance(newton._cheaper_system(few), newton._ByInformation)
+    assert isinstance(newton._cheaper_system(many), newton._ByGroup)
+    for free in (few, many):
+        costs = {type(s): s.cost for s in (newton._ByGroup(free), newton._ByInformation(free))}
+        assert costs[type(newton._cheaper_system(free))] == min(costs.values())
+
+
+def test_information_system_in_several_batches() -> None:
+    """More groups than fit into one batch: the matrix is that of all groups at once."""
+    rng = np.random.default_rng(0)
+    d, q = 10, 55
+    groups = newton.BATCH_ENTRIES // q + 10
+    a, w = rng.normal(size=(2 * groups, d)), rng.exponential(size=2 * groups)
+    starts, blocks = 2 * np.arange(groups + 1), np.zeros(2 * groups, np.int64)
+    matrix = np.empty((q, q))
+    newton._information_system(a, w, starts, blocks, np.array([d]), np.array([0, q]), matrix)
+    i, j = np.tril_indices(d)
+    phi = np.where(i == j, 1.0, np.sqrt(2)) * a[:, i] * a[:, j]
+    # With two candidates a group, W~ is w1 w2 / (w1 + w2) times the square of their difference.
+    difference = (phi[0::2] - phi[1::2]) * np.sqrt(w[0::2] * w[1::2] / (w[0::2] + w[1::2]))[:, None]
+    expected = np.eye(q) + difference.T @ difference
+    # Sums of 2 groups terms, of which half at most cancel.
+    rounding = 2 * len(w) * EPS * np.abs(expected).max()
+    np.testing.assert_allclose(np.tril(matrix), np.tril(expected), rtol=0, atol=rounding)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_step_is_feasible_and_the_best_gap_is_kept(kind: str) -> None:
+    problem = random_problem(3, kind)
+    w = problem.uniform()
+    best = np.inf
+    for step in newton.run(problem, w, TOL * problem.rank, 100):
+        assert_feasible(problem, w)
+        p = plain(problem, w)
+        best = min(best, step.gaps[-1])
+        # At the target, dust is taken out as far as the target allows; before, the weights are the step's.
+        assert p.gap <= max(best, TOL * problem.rank) + 2 * p.error
+    assert best <= TOL * problem.rank
+
+
+def test_dust_is_taken_out() -> None:
+    """At an optimum on few candidates the others have a weight of zero, not of the order of mu."""
+    r = od.solve(od.DesignProblem(np.random.default_rng(0).normal(size=(500, 3))), tol=TOL, method="newton")
+    assert_certified(r, TOL)
+    # Caratheodory: an optimum needs no more than d (d + 1) / 2; Gaussian data have no ties that add any.
+    assert len(r.support) <= 6
+
+
+def test_dust_stays_where_the_target_needs_it() -> None:
+    free = free_of(random_problem(0, "classical"))
+    u = np.repeat(1 / np.diff(free.starts), np.diff(free.starts))
+    u[0] *= 1e-6
+    u /= u.sum()
+    assert newton._without_dust(free, u, 0.0) is u
+    assert newton._without_dust(free, u, np.inf)[0] == 0
+
+
+def test_nothing_to_choose_is_one_step() -> None:
+    problem = STRUCTURES["one candidate a group"]
+    r = od.solve(problem, tol=TOL, method="newton")
+    assert r.iterations == 1
+    np.testing.assert_array_equal(r.weights, problem.budgets)
+
+
+@pytest.mark.parametrize("theta", [0.0, 1e-3, 0.3])
+def test_starts_are_interior_and_near_what_was_given(theta: float) -> None:
+    """From an optimum, or a mixture of it with one candidate a group, the start is strictly positive."""
+    problem = random_problem(1, "clusters")
+    optimum = od.solve(problem, tol=1e-12, method="newton").weights
+    mixed = (1 - theta) * optimum + theta * problem.uniform()
+    reduced = reduce(problem)
+    free = newton._free(reduced, reduced.restrict(mixed, problem))
+    u = reduced.restrict(mixed, problem)[free.rows]
+    x = newton._start(free, u)
+    assert np.all(x.u > 0)
+    assert np.all(x.s > 0)
+    low, high = newton.START_UNIFORM
+    share = np.clip(free.gap(u) / problem.rank, low, high)
+    assert np.abs(x.u - u).max() <= share
+
+
+def test_a_tolerance_out_of_reach_ends() -> None:
+    r = od.solve(same_family(20, 4, 3), tol=1e-300, method="newton")
+    assert r.status in (od.Status.STALLED, od.Status.CONVERGED)
+    assert r.relative_gap <= TOL
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_steps_end_at_gaps_that_are_rounding(seed: int) -> None:
+    """Few candidates with a choice: the gap itself can fall for ever, until slacks underflow."""
+    rng = np.random.default_rng(seed)
+    x, groups = rng.normal(size=(10, 3)), np.array([0, 1, 2, 2, 3, 4, 5, 5, 6, 7])
+    problem = od.DesignProblem(x, groups, rng.integers(0, 2, size=10), 10.0 ** rng.uniform(-1, 1, size=8))
+    gaps = np.array([step.gaps[-1] for step in newton.run(problem, problem.uniform(), 1e-300, 1000)])
+    assert np.all(gaps[:-1] > EPS * problem.rank)
+    r = od.solve(problem, tol=1e-300, method="newton")
+    # The certificate sums rank numbers of the order of one.
+    assert r.relative_gap <= 100 * EPS * problem.n_candidates
+
+
+def test_time_is_looked_at_after_every_step() -> None:
+    r = od.solve(same_family(20, 4, 3), tol=TOL, method="newton", time_limit=1e-9)
+    assert r.status is od.Status.TIME_LIMIT
+    assert r.iterations == 1
+    assert_feasible(r.problem, r.weights)
+    assert np.isfinite(r.gap)
+
+
+@pytest.mark.parametrize("first", range(0, 400, 50))
+def test_no_factorisation_fails_in_the_end(first: int) -> None:
+    """Slacks over up to thirty orders: (1) is singular to rounding, and some need a larger ridge."""
+    for seed in range(first, first + 50):
+        rng = np.random.default_rng(seed)
+        n, d = 24, int(rng.integers(1, 4))
+        x = np.repeat(rng.normal(size=(6, d)), 4, axis=0) if seed % 2 else rng.normal(size=(n, d))
+        groups = np.arange(n) // int(rng.integers(2, 9))
+        free = free_of(od.DesignProblem(x, groups, rng.integers(0, 2, size=n) if seed % 3 else None))
+        sizes = np.diff(free.starts)
+        for system in (newton._ByGroup(free), newton._ByInformation(free)):
+            state = newton._start(free, np.repeat(1 / sizes, sizes))
+            state.s[:] = 10.0 ** -rng.uniform(0, rng.uniform(0, 30), size=len(state.s))
+            assert not np.isnan(system.step(state, np.inf, 0.9))
+            assert np.all(state.u > 0)
+            np.testing.assert_allclose(np.add.reduceat(state.u, free.starts[:-1]), 1, rtol=n * EPS)
+
+
+def test_a_state_that_is_lost_ends_the_steps() -> None:
+    """Nothing finite is left to factorise: the step comes back all the same, with no gap to believe."""
+    free = free_of(STRUCTURES["mixed"])
+    sizes = np.diff(free.starts)
+    for system in (newton._ByGroup(free), newton._ByInformation(free)):
+        state = newton._start(free, np.repeat(1 / sizes, sizes))
+        state.s[:] = np.nan
+        assert not np.isfinite(system.step(state, np.inf, 0.9))
+
+
+# ------------------------------------------------------------------------------------------- too large
+
+
+@pytest.fixture(scope="module")
+def large() -> od.DesignProblem:
+    """One group of 4,500 candidates in 100 dimensions: Q = 5,050 columns."""
+    return od.DesignProblem(np.random.default_rng(0).normal(size=(4500, 100)))
+
+
+def test_too_large_a_system_is_named_with_the_limit(large: od.DesignProblem) -> None:
+    assert min(large.n_candidates, 100 * 101 // 2) > newton.SYSTEM_LIMIT
+    message = f"dense system of at most {newton.SYSTEM_LIMIT} rows; this problem needs 4500. Use method='bca'"
+    with pytest.raises(ValueError, match=message):
+        od.solve(large, method="newton")
+
+
+def test_auto_makes_progress_where_newton_is_too_large(large: od.DesignProblem) -> None:
+    r = od.solve(large, tol=TOL, max_iter=1)
+    assert r.status is od.Status.MAX_ITER
+    assert r.iterations == 1
+    assert_feasible(large, r.weights)
+    assert r.gap < od.certify(large, large.uniform()).gap
