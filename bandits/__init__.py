@@ -1,4 +1,4 @@
-"""Fed-PE and its variants: federated linear contextual bandits, simulated or between machines.
+"""Fed-PE and its variants: federated linear contextual bandits, simulated.
 
 >>> import bandits
 >>> env = bandits.environments.authors(clients=10, arms=4, dim=2, seed=0)

@@ -202,6 +202,13 @@ def lower_bound(
             f"arms must be at least 2 and clients a multiple of dim; got {arms} arms, "
             f"{clients} clients and dim {dim}."
         )
+    if best is not None and (
+        np.shape(best) != (dim,) or not np.all((np.asarray(best) >= 1) & (np.asarray(best) < arms))
+    ):
+        raise ValueError(
+            f"best must have one arm from 1 to {arms - 1} for each of the {dim} groups; got {best}. "
+            "Arm 0 is the one that is best without it."
+        )
     delta = np.sqrt(dim * (arms - 1) / (4.0 * clients * horizon))
     theta = np.zeros((arms, dim))
     theta[0] = delta

@@ -32,8 +32,10 @@ from optdesign.examples import authors_features
 TOLERANCES = 10.0 ** -np.arange(1, 10)
 FLOOR = 1e-13
 """Smaller gaps are drawn here: they are rounding."""
-SLOWEST = 20.0
+SLOWEST = 2.0
 """Seconds after which a method is not asked for a smaller gap."""
+LIMIT = 20.0
+"""Seconds after which a run is stopped."""
 
 # Okabe and Ito's palette: distinguishable without colour vision.
 STYLE = {
@@ -54,7 +56,7 @@ def ladder(problem: od.DesignProblem, job: Callable[[float], np.ndarray]) -> lis
     points: list[Measured] = []
     for tol in TOLERANCES:
         points.append(measure(problem, lambda tol=tol: job(tol), repeats=3))
-        if points[-1].seconds > SLOWEST / 10:
+        if points[-1].seconds > SLOWEST:
             break
     return points
 
@@ -84,7 +86,7 @@ def main() -> None:
 
     def ours(problem: od.DesignProblem, *methods: str) -> dict[str, Callable]:
         return {
-            m: lambda tol, m=m: od.solve(problem, tol=tol, method=m, time_limit=SLOWEST).weights
+            m: lambda tol, m=m: od.solve(problem, tol=tol, method=m, time_limit=LIMIT).weights
             for m in methods
         }
 

@@ -81,7 +81,7 @@ def certify(problem: DesignProblem, weights: ArrayLike) -> Certificate:
         g_value=g_value,
         log_det=float(log_det) + problem.log_volume,
         rank=rank,
-        variances=g,
+        variances=read_only(g),
     )
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign.certificate import information_matrices
-from optdesign.problem import DesignProblem
+from optdesign.problem import DesignProblem, floats
 from optdesign.result import DesignResult
 from optdesign.solve import solve
 
@@ -67,14 +67,20 @@ class Ellipsoid:
     volume_ratio: float
     """The volume is at most this many times that of the smallest ellipsoid; 1 is the optimum."""
     result: DesignResult = field(repr=False)
-    """The design behind it; ``result.support`` are the points that the ellipsoid touches."""
+    """The design behind it, on scaled and, with free centre, lifted points; at the optimum the ellipsoid
+    touches the points ``result.support``."""
+
+    @property
+    def log_volume(self) -> float:
+        """Logarithm of the volume."""
+        d = len(self.centre)
+        _, log_det = np.linalg.slogdet(self.shape)
+        return 0.5 * d * math.log(math.pi) - math.lgamma(0.5 * d + 1) - 0.5 * float(log_det)
 
     @property
     def volume(self) -> float:
-        """Volume of the ellipsoid."""
-        d = len(self.centre)
-        _, log_det = np.linalg.slogdet(self.shape)
-        return math.exp(0.5 * d * math.log(math.pi) - math.lgamma(0.5 * d + 1) - 0.5 * log_det)
+        """Volume of the ellipsoid; infinite where it exceeds the range of floating point."""
+        return float(np.exp(np.minimum(self.log_volume, np.log(np.finfo(float).max) + 1)))
 
     def levels(self, points: ArrayLike) -> np.ndarray:
         """(x - centre)' shape (x - centre) of points: at most 1 inside."""
@@ -93,11 +99,20 @@ def min_volume_ellipsoid(points: ArrayLike, *, centred: bool = False, **options:
     >>> bool(np.allclose(e.centre, 0)), bool(np.allclose(e.shape, np.eye(2) / 2)), round(e.volume_ratio, 6)
     (True, True, 1.0)
     """
-    x = np.asarray(points, dtype=np.float64)
-    if x.ndim != 2:
-        raise ValueError(f"points must have shape (N, d); got {x.shape}. Put one point a row.")
+    x = floats(points, "points")
+    if x.ndim != 2 or 0 in x.shape:
+        raise ValueError(f"points must have shape (N, d), neither of them 0; got {x.shape}. One point a row.")
+    bad = ~np.isfinite(x).all(axis=1)
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise ValueError(f"points must be finite; points[{at}] = {x[at].tolist()}. Drop the row.")
+    # Shifted and scaled, so that neither the units nor the distance to the origin cost digits.
     d = x.shape[1]
-    problem = DesignProblem(x if centred else np.column_stack([np.ones(len(x)), x]))
+    middle = np.zeros(d) if centred else 0.5 * (x.min(axis=0) + x.max(axis=0))
+    scale = np.abs(x - middle).max(axis=0)
+    scale[scale == 0] = 1.0
+    y = (x - middle) / scale
+    problem = DesignProblem(y if centred else np.column_stack([np.ones(len(y)), y]))
     if problem.rank < problem.dim:
         flat = "a hyperplane through the origin" if centred else "a hyperplane"
         raise ValueError(
@@ -108,8 +123,8 @@ def min_volume_ellipsoid(points: ArrayLike, *, centred: bool = False, **options:
     maps = problem.span.maps[0]
     information = information_matrices(problem, result.weights)[0]
     inverse = maps @ np.linalg.inv(np.tril(information) + np.tril(information, -1).T) @ maps.T
-    if centred:
-        level = result.g_value
-        return Ellipsoid(np.zeros(d), inverse / level, (level / d) ** (d / 2), result)
-    level = result.g_value - 1
-    return Ellipsoid(result.weights @ x, inverse[1:, 1:] / level, (level / d) ** (d / 2), result)
+    level, centre = result.g_value, np.zeros(d)
+    if not centred:
+        level, inverse, centre = level - 1, inverse[1:, 1:], result.weights @ y
+    ratio = (level / d) ** (d / 2)
+    return Ellipsoid(middle + scale * centre, inverse / level / np.outer(scale, scale), ratio, result)

@@ -11,6 +11,8 @@ machine epsilon.
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -67,8 +69,10 @@ def pseudo_det(a: ArrayLike, degree: int | None = None, *, rtol: float | None = 
     """
     values, _ = eigen_range(a, rtol)
     n = len(np.asarray(a))
-    if degree is not None and not 0 <= degree <= n:
-        raise ValueError(f"degree must lie between 0 and {n}; got {degree}. Leave it out for the rank.")
+    if degree is not None and not (isinstance(degree, Integral) and 0 <= degree <= n):
+        raise ValueError(
+            f"degree must be an integer between 0 and {n}; got {degree}. Leave it out for the rank."
+        )
     if degree is None or degree == len(values):
         return float(np.prod(values))
     return 0.0 if degree > len(values) else float(np.inf)
@@ -108,7 +112,14 @@ def rank_one_update(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> np.ndarray
     >>> rank_one_update(np.eye(2), [1.0, 0.0], 1.0).tolist()
     [[0.5, 0.0], [0.0, 1.0]]
     """
-    inverse = np.asarray(a_pinv, dtype=np.float64)
+    inverse, vector = np.asarray(a_pinv, dtype=np.float64), np.asarray(u, dtype=np.float64)
+    _, basis = eigen_range(inverse)
+    outside = float(np.linalg.norm(vector - basis @ (basis.T @ vector)))
+    if outside > np.sqrt(RANGE_RTOL) * np.linalg.norm(vector):
+        raise ValueError(
+            f"u must lie in the range of A; {outside:g} of its length does not. Outside the range the rank "
+            "grows: compute the pseudo-inverse afresh."
+        )
     ratio = det_ratio(inverse, u, scale)
     if not ratio > RANGE_RTOL:
         raise ValueError(
@@ -116,7 +127,7 @@ def rank_one_update(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> np.ndarray
             "small to tell from rounding. "
             "Take less weight away from u."
         )
-    v = inverse @ np.asarray(u, dtype=np.float64)
+    v = inverse @ vector
     return inverse - (scale / ratio) * np.outer(v, v)
 
 

@@ -44,8 +44,8 @@ class DesignProblem:
     ----------
     candidates : (N, d) array
         One candidate a row; integers, float32, lists and any memory order are fine, and so are zero
-        vectors (they inform nothing). Float64 arrays and memory maps above 64 MiB are not copied: leave
-        them unchanged while the problem lives.
+        vectors (they inform nothing). Row-major float64 arrays above 64 MiB, and such memory maps of
+        float64 or float32, are not copied: leave them unchanged while the problem lives.
     groups : (N,) integers, optional
         Group of every candidate, 0 .. n_groups - 1, each with at least one candidate. Default: one group.
     blocks : (N,) integers, optional
@@ -98,10 +98,11 @@ class DesignProblem:
                 f"{where.split('[')[0]} must be finite; {where} = {x[bad].tolist()}. "
                 "Drop the row or fill in its missing entries."
             )
-        _check_range("candidates", peaks.value)
+        source = "candidates" if _grid is None else "features"
+        _check_range(source, peaks.value)
         if not peaks.value.any():
             raise ValueError(
-                f"candidates must have at least one non-zero row; all {n} rows are zero. "
+                f"{source} must have at least one non-zero row; all {n} rows are zero. "
                 "There is nothing to inform: check the feature columns."
             )
         span = find_span(x, block, np.sqrt(budget), group, peaks)
@@ -146,7 +147,8 @@ class DesignProblem:
         *,
         shared: bool,
     ) -> DesignProblem:
-        x = _as_array(features, "features")
+        x = features if isinstance(features, np.ndarray) else _as_array(features, "features")
+        _refuse_mask(x, "features")
         if x.ndim != 3 or 0 in x.shape:
             raise ValueError(
                 f"features must have shape (clients, arms, dim), none of them 0; got {x.shape}. "
@@ -255,6 +257,11 @@ class DesignProblem:
         grid[flat] = values
         return grid.reshape(m, k)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickled problem: frozen as before, which arrays by themselves do not remember."""
+        for name, value in state.items():
+            object.__setattr__(self, name, read_only(value) if isinstance(value, np.ndarray) else value)
+
     def __repr__(self) -> str:
         def count(n: int, word: str) -> str:
             return f"{n} {word}" + ("" if n == 1 else "s")
@@ -282,10 +289,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
 
 def _matrix(candidates: ArrayLike) -> np.ndarray:
     source = candidates if isinstance(candidates, np.ndarray) else _as_array(candidates, "candidates")
-    if isinstance(source, np.ma.MaskedArray):
-        raise ValueError(
-            "candidates must not be masked; NumPy would drop the mask. Drop the masked rows, or fill them in."
-        )
+    _refuse_mask(source, "candidates")
     if source.ndim != 2 or 0 in source.shape:
         raise ValueError(
             f"candidates must have shape (N, d), neither of them 0; got {source.shape}. "
@@ -298,6 +302,13 @@ def _matrix(candidates: ArrayLike) -> np.ndarray:
     if isinstance(source, np.memmap) and source.dtype == np.float32:
         return _frozen(source, source)
     return _frozen(np.asarray(source, dtype=np.float64), source)
+
+
+def _refuse_mask(array: np.ndarray, name: str) -> None:
+    if isinstance(array, np.ma.MaskedArray):
+        raise ValueError(
+            f"{name} must not be masked; NumPy would drop the mask. Drop the masked rows, or fill them in."
+        )
 
 
 def _as_array(values: ArrayLike, name: str) -> np.ndarray:

@@ -48,8 +48,10 @@ class Reduced(NamedTuple):
         if self.order is None:
             np.multiply(u, problem.budgets[problem.groups], out=weights)
         else:
-            weights[:] = 0.0
-            weights[self.order] = u * problem.budgets[problem.groups[self.order]]
+            # One assignment, so that an interrupt finds either the old weights or the new.
+            new = np.zeros(problem.n_candidates)
+            new[self.order] = u * problem.budgets[problem.groups[self.order]]
+            weights[:] = new
 
 
 def reduce(problem: DesignProblem, rows: np.ndarray | None = None) -> Reduced:

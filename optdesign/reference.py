@@ -112,7 +112,7 @@ def _dual(reduced: Reduced, solver: str, options: dict[str, Any]) -> tuple[np.nd
     import cvxpy as cp
 
     group = np.repeat(np.arange(reduced.n_groups), np.diff(reduced.starts))
-    bound = cp.Variable(reduced.n_groups)
+    bound = cp.Variable(reduced.n_groups, nonneg=True)
     objective = 0
     parts = []
     constraints = [cp.sum(bound) == reduced.rank]

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign.certificate import Certificate, certify
-from optdesign.problem import DesignProblem, floats
+from optdesign.problem import DesignProblem, floats, read_only
 from optdesign.progress import Progress
 from optdesign.result import DesignResult, History, Status
 from optdesign.solvers import Method, Step, auto, bca, newton
+from optdesign.solvers.start import default_start
 
 METHODS: dict[str, Method] = {"auto": auto.run, "bca": bca.run, "newton": newton.run}
 """Every method by name, each described in its file under :mod:`optdesign.solvers`."""
@@ -86,6 +87,7 @@ def solve_many(problems: Iterable[DesignProblem], *, n_jobs: int = 1, **options:
 
     Threads share one copy of the compiled kernels, which release the interpreter lock, so nothing is
     started or copied per problem. Results come in the order of the problems and do not depend on n_jobs.
+    Ctrl-C ends the whole with KeyboardInterrupt.
 
     >>> import numpy as np, optdesign as od
     >>> rng = np.random.default_rng(0)
@@ -93,12 +95,21 @@ def solve_many(problems: Iterable[DesignProblem], *, n_jobs: int = 1, **options:
     >>> all(r.converged for r in results)
     True
     """
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0. Use 1 for one after the other, -1 for one per core.")
     if n_jobs == 1:
-        return [solve(problem, **options) for problem in problems]
+        return [_or_interrupt(solve(problem, **options)) for problem in problems]
     from joblib import Parallel, delayed
 
     run = Parallel(n_jobs=n_jobs, prefer="threads")
     return list(run(delayed(solve)(problem, **options) for problem in problems))
+
+
+def _or_interrupt(result: DesignResult) -> DesignResult:
+    """Raise what a single solve turns into a status."""
+    if result.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return result
 
 
 class _Run:
@@ -158,7 +169,7 @@ class _Run:
         """Everything the run has to say."""
         return DesignResult(
             problem=self.problem,
-            weights=self.weights,
+            weights=read_only(self.weights),
             certificate=certificate,
             status=status,
             method=f"auto: {', then '.join(self.stages)}" if name == "auto" else name,
@@ -181,7 +192,7 @@ def _check(tol: float, method: str, max_iter: int | None, time_limit: float | No
         )
     if max_iter is not None and not (isinstance(max_iter, Integral) and max_iter >= 1):
         raise ValueError(
-            f"max_iter must be an integer, at least 1; got {max_iter}. Leave it out for no limit."
+            f"max_iter must be an integer, at least 1; got {max_iter}. Leave it out for {DEFAULT_MAX_ITER:,}."
         )
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be positive seconds; got {time_limit}. Leave it out for none.")
@@ -189,13 +200,20 @@ def _check(tol: float, method: str, max_iter: int | None, time_limit: float | No
 
 def _start(problem: DesignProblem, start: ArrayLike | None) -> np.ndarray:
     """Feasible, rank-preserving weights near the given ones."""
-    uniform = problem.uniform()
     if start is None:
-        return uniform
+        return default_start(problem)
+    uniform = problem.uniform()
     w = floats(start, "start").copy()
-    if w.shape != (problem.n_candidates,) or not np.all((w >= 0) & np.isfinite(w)):
+    if w.shape != (problem.n_candidates,):
         raise ValueError(
-            f"start must have {problem.n_candidates} finite, non-negative entries, one per candidate. "
+            f"start must have one entry per candidate, shape ({problem.n_candidates},); got {w.shape}. "
+            "Of weights per client and arm, take those of the active arms: w[active]."
+        )
+    bad = ~((w >= 0) & np.isfinite(w))
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise ValueError(
+            f"start must be finite and not negative; start[{at}] = {w[at]}. "
             "Leave it out to start from the uniform design."
         )
     # Largest entry of a group first: a sum of huge or subnormal entries would over- or underflow.

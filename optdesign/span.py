@@ -10,8 +10,10 @@ in which information matrices are non-singular, pseudo-inverses are inverses, an
 differ by many orders of magnitude cost no digits that the data do not already lack.
 
 The rank decision is relative to each candidate: it counts as outside the span of the pivots chosen so
-far when its residual exceeds ``RANK_RTOL`` times its own norm. Columns are equilibrated first, so a
-change of units of a feature does not change the decision. ``Span.margin`` says how close it was.
+far when its residual exceeds ``RANK_RTOL`` times its own norm. Columns are equilibrated first, so the units
+of features do not matter while their sizes are within five orders of magnitude of each other, and matter
+little within ten; a column smaller than that beside others cannot be told from rounding noise.
+``Span.margin`` says how close a decision was.
 """
 
 from __future__ import annotations
@@ -58,6 +60,12 @@ class Span(NamedTuple):
         return np.flatnonzero((self.margin[:, 0] > low) | (self.margin[:, 1] < high))
 
 
+def _tiny_columns(peak: np.ndarray) -> np.ndarray:
+    """Blocks with a column that is not zero, yet too small beside the others to be told from noise."""
+    tallest = peak.max(axis=1, keepdims=True)
+    return ((peak > 0) & (peak < COLUMN_FLOOR * RANK_RTOL * 1e5 * tallest)).any(axis=1)
+
+
 def find_span(
     x: np.ndarray, blocks: np.ndarray, row_scale: np.ndarray, groups: np.ndarray, peak: Peaks
 ) -> Span:
@@ -87,6 +95,8 @@ def find_span(
             pool = np.unique(np.concatenate([w.pivots.ravel() for w in winners]))
             span = eliminate(pool[pool >= 0])
     width = max(1, int(span.ranks.max()))
+    # What was lost with a tiny column is a close decision, whatever the residuals say.
+    span.margin[_tiny_columns(peak.value), 0] = RANK_RTOL
     return span._replace(maps=np.ascontiguousarray(span.maps[:, :, :width]))
 
 

@@ -18,6 +18,7 @@ from bandits.protocol import PROTOCOLS, VECTORS, Ledger
 from bandits.regret import RegretClock
 from bandits.schedules import Exponential, Lengths, Schedule
 from bandits.trial import PHASE, Trial
+from optdesign import METHODS
 
 if TYPE_CHECKING:
     from bandits.policies.fedpe import Client, Server
@@ -111,8 +112,13 @@ class Phased:
             raise ValueError(f"parameters must be one of {', '.join(PARAMETERS)}; got {self.parameters!r}.")
         if self.protocol not in PROTOCOLS:
             raise ValueError(f"protocol must be one of {', '.join(PROTOCOLS)}; got {self.protocol!r}.")
-        if isinstance(self.schedule, Sequence):
-            object.__setattr__(self, "schedule", Lengths(self.schedule))
+        if isinstance(self.schedule, Sequence | np.ndarray):
+            object.__setattr__(self, "schedule", Lengths([int(f) for f in self.schedule]))
+        if self.design_method not in METHODS:
+            raise ValueError(
+                f"design_method must be one of {', '.join(METHODS)}; got {self.design_method!r}. "
+                "The paper's is 'bca'."
+            )
         if not 0.0 < self.delta < 1.0:
             raise ValueError(f"delta must lie strictly in (0, 1); got {self.delta}. The paper takes 0.1.")
         if not self.design_gap > 0.0:

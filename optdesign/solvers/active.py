@@ -18,6 +18,7 @@ from optdesign.problem import DesignProblem
 from optdesign.reduced import reduce
 from optdesign.solvers import Step, bca, newton
 from optdesign.solvers.start import ROOM, exceeding, priced
+from optdesign.solvers.systems import step_cost
 
 INNER = 0.1
 """A round solves its part to this fraction of the last gap over all candidates."""
@@ -64,10 +65,11 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
         since_best += 1
         if gap < best:
             best, since_best = gap, 0
-            weights[:] = 0.0
-            weights[active] = w
+            better = np.zeros(n)
+            better[active] = w
+            weights[:] = better
         yield Step(np.array([gap]), STAGE)
-        if gap <= target or since_best > STALL_ROUNDS:
+        if gap <= target or since_best > STALL_ROUNDS or not np.isfinite(gap):
             return
         active, w = _next_active(problem, active, w, g, top)
         inner = LAST * target
@@ -96,7 +98,7 @@ def _next_active(
     stay = (w > 0) | (g[active] >= KEEP * bound[groups])
     enter = exceeding(problem.groups, g, np.maximum(bound + GROW * (top - bound), bound * (1 + ENTER_RTOL)))
     rows = np.union1d(active[stay], enter)
-    if len(rows) > ALL * len(g) or newton.step_cost(problem) <= CHEAP_STEP:
+    if len(rows) > ALL * len(g) or step_cost(problem) <= CHEAP_STEP:
         rows = np.arange(len(g))
     rows = rows[np.argsort(problem.groups[rows], kind="stable")]
     known = np.zeros(len(g))

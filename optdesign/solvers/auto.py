@@ -1,8 +1,7 @@
 """The combination of methods that suits a problem; the docs page "choosing a method" gives the reasons.
 
-1. Sweeps of block coordinate ascent, as long as they promise to get there soon. Where groups have many
-   candidates the start is first thinned out to candidates of high leverage, and sweeps are left to small
-   problems.
+1. Sweeps of block coordinate ascent, as long as they promise to get there soon. Large problems whose groups
+   have many candidates skip them.
 2. Newton steps on the candidates that matter, until the gap over all of them is small enough.
 3. Whatever is left, by more sweeps: they need no linear system and cannot fail.
 """
@@ -16,7 +15,8 @@ import numpy as np
 
 from optdesign.problem import DesignProblem
 from optdesign.solvers import Step, active, bca
-from optdesign.solvers.start import thinned, worth_thinning
+from optdesign.solvers.start import many_candidates
+from optdesign.solvers.systems import SystemTooLarge
 
 SWEEPS = 10
 """Sweeps between two looks at how fast the gap falls."""
@@ -31,10 +31,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
     """Run the combination. Overwrites weights."""
     left = max_iter
     patience = PATIENCE + SMALL_WORK / (3 * problem.n_candidates * problem.span.maps.shape[2] ** 2)
-    thin = worth_thinning(problem, weights)
-    if thin:
-        weights[:] = thinned(problem, weights)
-    if not thin or patience > 2 * PATIENCE:
+    if patience > 2 * PATIENCE or not many_candidates(problem):
         gaps = np.empty(0)
         for step in bca.run(problem, weights, target, left, batch=SWEEPS):
             yield step
@@ -53,7 +50,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
                 left -= len(step.gaps)
                 gap = step.gaps[-1] if len(step.gaps) else gap
                 yield step
-        except ValueError:  # the linear system is too large
+        except SystemTooLarge:
             continue
         if gap <= target:
             return

@@ -13,7 +13,7 @@ block has s_n = 0 and keeps a positive share, so the rank is preserved (Lemma "l
 *Some candidates share a block* (the shared-parameter case, which the paper leaves open). Two candidates
 k, m exchange the share that is best for the pair. With a = g_k, b = g_m and c = z_k' V z_m (zero if their
 blocks differ), moving delta from m to k multiplies the determinant by
-1 + delta (a - b) - delta^2 (a b - c^2), so delta = (a - b) / (2 (a b - c^2)), cut to [-u_k, u_m].
+1 + delta (a - b) - delta^2 (a b - c^2), so delta = (a - b) / (2 (a b - c^2)), cut to [0, u_m].
 The pair is the candidate of largest variance and, among those with a share, the one of smallest; the
 variances follow each exchange, and a visit ends when they are ten times closer than at its start.
 
@@ -32,7 +32,6 @@ from optdesign.information import accumulate, factorise, invert, variances
 from optdesign.problem import DesignProblem
 from optdesign.reduced import Reduced, reduce
 from optdesign.solvers import Step
-from optdesign.solvers.start import thinned, worth_thinning
 
 WORK_PER_CALL = 2e7
 """Multiplications between two returns to Python, where limits and interrupts are looked at."""
@@ -44,8 +43,10 @@ COLLINEAR = 1e-14
 
 EXCHANGES = 2
 """Most exchanges in a visit of a group, per candidate."""
+EXCHANGE_FLOOR = 1e-14
 EXCHANGE_STOP = 0.1
-"""A visit ends when the largest and the smallest variance are this much closer than at its start."""
+"""A visit ends when the largest and the smallest variance are this much closer than at its start, or
+differ by rounding only."""
 
 REFRESH = 4
 """Sweeps between two inversions from scratch."""
@@ -61,8 +62,6 @@ def run(
 
     A step is up to ``batch`` sweeps.
     """
-    if worth_thinning(problem, weights):
-        weights[:] = thinned(problem, weights)
     reduced = reduce(problem)
     u = reduced.restrict(weights, problem)
     for gaps in ascend(reduced, u, target, max_iter, batch):
@@ -275,7 +274,7 @@ def _exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play):
                 m = i
         excess = g[k] - g[m]
         first = max(first, excess)
-        if not excess > max(EXCHANGE_STOP * first, 1e-14 * top):
+        if not excess > max(EXCHANGE_STOP * first, EXCHANGE_FLOOR * top):
             break
         step = max(step, _exchange_pair(z, blocks, ranks, play[:count], k, m, u, inverse, g, y))
     return top, step

@@ -31,15 +31,20 @@ THINNED = 50
 fraction that leaves no more than THINNED times the candidates that an optimum needs."""
 
 
-def worth_thinning(problem: DesignProblem, weights: np.ndarray) -> bool:
-    """Whether a start is dense, with far more candidates than an optimum needs."""
-    n = problem.n_candidates
-    return n > max(MANY * problem.n_groups, ROOM * problem.enough) and bool(np.all(weights > 0))
+def many_candidates(problem: DesignProblem) -> bool:
+    """Whether groups are large and there are far more candidates than an optimum needs."""
+    return problem.n_candidates > max(MANY * problem.n_groups, ROOM * problem.enough)
 
 
-def thinned(problem: DesignProblem, weights: np.ndarray) -> np.ndarray:
+def default_start(problem: DesignProblem) -> np.ndarray:
+    """The uniform design, thinned out where there are many candidates."""
+    return thinned(problem) if many_candidates(problem) else problem.uniform()
+
+
+def thinned(problem: DesignProblem) -> np.ndarray:
     """Uniform weights on the candidates of high leverage in their group, and on a basis of every block."""
     n = problem.n_candidates
+    weights = problem.uniform()
     basis = problem.span.pivots[problem.span.pivots >= 0]
     if n <= SMALL and problem.n_groups == 1:
         return _shared_equally(problem, basis)
