@@ -145,7 +145,10 @@ class _Run:
                     break
                 target -= excess
             return Status.STALLED, certificate
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemError) as error:
+            # A signal that meets a compiled kernel while it hands over its result comes as SystemError.
+            if isinstance(error, SystemError) and not isinstance(error.__cause__, KeyboardInterrupt):
+                raise
             return Status.INTERRUPTED, certify(self.problem, self.weights)
 
     def _iterate(self, steps: Iterator[Step], display: Progress) -> bool:

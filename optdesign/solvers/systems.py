@@ -99,7 +99,6 @@ class ByInformation:
             for first in range(0, self.groups, batch):
                 sums = np.zeros((min(batch, self.groups - first), self.order))
                 _add_groups(*self.rows, first, self.matrix, sums)
-                # In Python, because BLAS called from a compiled kernel would swallow an interrupt.
                 self.matrix -= sums.T @ sums
             if _cholesky(self.matrix, ridge):
                 return True
