@@ -146,8 +146,7 @@ class _Run:
                 target -= excess
             return Status.STALLED, certificate
         except (KeyboardInterrupt, SystemError) as error:
-            # A signal that meets a compiled kernel while it hands over its result comes as SystemError.
-            if isinstance(error, SystemError) and not isinstance(error.__cause__, KeyboardInterrupt):
+            if not _is_interrupt(error):
                 raise
             return Status.INTERRUPTED, certify(self.problem, self.weights)
 
@@ -184,6 +183,13 @@ class _Run:
                 np.concatenate([np.empty(0), *self.gaps]),
             ),
         )
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an error: met by a kernel as it hands over arrays, it comes as SystemError."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__
+    return error is not None
 
 
 def _check(tol: float, method: str, max_iter: int | None, time_limit: float | None) -> None:
