@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 
 from bandits.environments import LinearEnvironment
 from bandits.trial import PHASE, Policy, Trial
+from optdesign.tables import atomic
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,14 +89,12 @@ class Run:
         """Write a .npz file, all or nothing: an interrupt leaves the old file or the new one."""
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        partial = target.with_name(target.name + ".partial")
-        with partial.open("wb") as file:
+        with atomic(target) as partial, partial.open("wb") as file:
             np.savez_compressed(
                 file, policy=self.policy, horizon=self.horizon, times=self.times, trials=self.trials,
                 regret=self.regret, uploaded=self.uploaded, downloaded=self.downloaded,
                 phases=self.phases, identity=self.identity,
             )  # fmt: skip
-        os.replace(partial, target)
 
     def _joined(
         self,

@@ -63,7 +63,7 @@ def main() -> None:
         ["instance", "auto", "bca", "newton", "cvxpy", "times ours"],
         rows,
     )
-    bar("largest relative gap over all instances", max(gaps), TOL, at_least=False)
+    bar("largest relative gap over all instances", float(np.max(gaps)), TOL, at_least=False)
     if ratios:
         bar("smallest ratio to cvxpy + Clarabel, M >= 100", min(ratios), 10, at_least=True)
         bar("median ratio to cvxpy + Clarabel, M >= 100", float(np.median(ratios)), 30, at_least=True)

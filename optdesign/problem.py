@@ -24,13 +24,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdesign.span import Span, coordinates, find_span, log_volumes, scan
+from optdesign.span import RANK_RTOL, Span, coordinates, find_span, log_volumes, scan
 
 COPY_LIMIT = 1 << 26
 """Input arrays up to this many bytes are copied; larger ones are kept by reference if their type fits."""
 
 LARGEST = 1e60
 """Entries and budgets may be as large as this, and their largest as small as its inverse."""
+
+SINGLE_RTOL = 2.0**-19
+"""Tolerance of the rank decision for candidates given in single precision: sixteen roundings."""
 
 LABEL_SLACK = 1000
 """Labels may leave gaps up to here, or up to ten times the number of candidates."""
@@ -105,7 +108,8 @@ class DesignProblem:
                 f"{source} must have at least one non-zero row; all {n} rows are zero. "
                 "There is nothing to inform: check the feature columns."
             )
-        span = find_span(x, block, np.sqrt(budget), group, peaks)
+        rtol = max(RANK_RTOL, SINGLE_RTOL if _is_single(candidates) else 0.0)
+        span = find_span(x, block, np.sqrt(budget), group, peaks, rtol)
         values: dict[str, Any] = {
             "candidates": x, "groups": group, "blocks": block, "budgets": budget,
             "n_blocks": n_blocks, "span": span, "_grid": _grid,
@@ -302,6 +306,12 @@ def _matrix(candidates: ArrayLike) -> np.ndarray:
     if isinstance(source, np.memmap) and source.dtype == np.float32:
         return _frozen(source, source)
     return _frozen(np.asarray(source, dtype=np.float64), source)
+
+
+def _is_single(candidates: ArrayLike) -> bool:
+    """Whether candidates come in single precision or less, with the rounding that this means."""
+    dtype = getattr(candidates, "dtype", None)
+    return dtype is not None and dtype.kind == "f" and dtype.itemsize < 8
 
 
 def _refuse_mask(array: np.ndarray, name: str) -> None:

@@ -67,12 +67,17 @@ def _tiny_columns(peak: np.ndarray) -> np.ndarray:
 
 
 def find_span(
-    x: np.ndarray, blocks: np.ndarray, row_scale: np.ndarray, groups: np.ndarray, peak: Peaks
+    x: np.ndarray,
+    blocks: np.ndarray,
+    row_scale: np.ndarray,
+    groups: np.ndarray,
+    peak: Peaks,
+    rtol: float = RANK_RTOL,
 ) -> Span:
     """Choose a basis for every block out of its candidates.
 
     ``row_scale[groups[n]]`` multiplies candidate n while pivots are compared, so that the choice suits
-    budgets that differ. A small pool of rows is tried first: where it spans all of R^d in every block
+    budgets that differ; ``rtol`` is the tolerance of the rank decision. A small pool of rows is tried first: where it spans all of R^d in every block
     there is nothing more to learn from the others. Otherwise chunks of all candidates play a tournament.
     """
     n, d = x.shape
@@ -81,7 +86,7 @@ def find_span(
     occupied = peak.row[:, 0] >= 0
 
     def eliminate(rows: np.ndarray) -> Span:
-        pivots, ranks, maps, margin = _eliminate(x, rows, blocks, groups, row_scale, column, RANK_RTOL)
+        pivots, ranks, maps, margin = _eliminate(x, rows, blocks, groups, row_scale, column, rtol)
         return Span(maps, ranks, pivots, margin)
 
     span: Span | None = None
