@@ -77,8 +77,9 @@ def find_span(
     """Choose a basis for every block out of its candidates.
 
     ``row_scale[groups[n]]`` multiplies candidate n while pivots are compared, so that the choice suits
-    budgets that differ; ``rtol`` is the tolerance of the rank decision. A small pool of rows is tried first: where it spans all of R^d in every block
-    there is nothing more to learn from the others. Otherwise chunks of all candidates play a tournament.
+    budgets that differ; ``rtol`` is the tolerance of the rank decision. A small pool of rows is tried first:
+    where it spans all of R^d in every block there is nothing more to learn from the others. Otherwise chunks
+    of all candidates play a tournament.
     """
     n, d = x.shape
     n_blocks = len(peak.value)
