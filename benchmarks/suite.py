@@ -17,7 +17,7 @@ import argparse
 import time
 
 import numpy as np
-from harness import Measured, bar, measure, measure_once, show
+from harness import Measured, bar, measure, measure_once, race, show
 from instances import FAMILIES, features
 
 import optdesign as od
@@ -76,17 +76,20 @@ def one(
 ) -> tuple[Measured, dict[str, Measured], Measured | None]:
     make = getattr(od.DesignProblem, structure)
     problem = make(features(family, clients, arms, dim, seed))
-    auto = measure(problem, lambda: od.solve(problem, tol=TOL).weights)
     if not peers:
-        return auto, {}, None
-    single = {}
-    for method in ("bca", "newton"):
-        limit = 3 * auto.seconds + 0.01
-        single[method] = measure(
-            problem, lambda m=method, s=limit: od.solve(problem, tol=TOL, method=m, time_limit=s).weights
-        )
-        if single[method].gap > TOL:
-            single[method] = Measured(np.inf, single[method].gap)
+        return measure(problem, lambda: od.solve(problem, tol=TOL).weights, repeats=1), {}, None
+    limit = 3 * od.solve(problem, tol=TOL).seconds + 0.01
+    single = race(
+        problem,
+        {
+            m: lambda m=m: od.solve(problem, tol=TOL, method=m, time_limit=limit).weights
+            for m in ("auto", "bca", "newton")
+        },
+    )
+    auto = single.pop("auto")
+    for name, m in single.items():
+        if m.gap > TOL:
+            single[name] = Measured(np.inf, m.gap)
     peer = None
     if problem.n_candidates <= peers:
         peer = measure(problem, lambda: od.reference.solve(problem).weights, repeats=1)

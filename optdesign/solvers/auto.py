@@ -21,17 +21,17 @@ from optdesign.solvers.systems import SystemTooLarge
 SWEEPS = 10
 """Sweeps between two looks at how fast the gap falls."""
 
-PATIENCE = 20
-SMALL_WORK = 2e6
-"""Sweeps that may still be ahead: PATIENCE, and as many as do SMALL_WORK multiplications in all. Newton
-steps would cost about as much."""
+PATIENCE, HOPELESS = 20, 1000
+SMALL_WORK = 1.5e6
+"""Sweeps go on as long as no more than PATIENCE seem to be ahead. They also go on up to PATIENCE of them and
+this many multiplications, about the least that Newton steps would cost, unless HOPELESS seem to be ahead."""
 
 
 def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
     """Run the combination. Overwrites weights."""
     left = max_iter
-    patience = PATIENCE + SMALL_WORK / (3 * problem.n_candidates * problem.span.maps.shape[2] ** 2)
-    if patience > 2 * PATIENCE or not many_candidates(problem):
+    work = 3 * problem.n_candidates * problem.span.maps.shape[2] ** 2
+    if PATIENCE * work < SMALL_WORK or not many_candidates(problem):
         gaps = np.empty(0)
         for step in bca.run(problem, weights, target, left, batch=SWEEPS):
             yield step
@@ -39,8 +39,11 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
             if step.gaps[-1] <= target:
                 return
             gaps = np.concatenate([gaps, step.gaps])[-SWEEPS:]
-            if len(gaps) == SWEEPS and _sweeps_ahead(gaps, target) > patience:
-                break
+            spent = (max_iter - left - PATIENCE) * work
+            if len(gaps) == SWEEPS:
+                ahead = _sweeps_ahead(gaps, target)
+                if ahead > HOPELESS or (ahead > PATIENCE and spent > SMALL_WORK):
+                    break
     for method in (active.run, bca.run):
         if left <= 0:
             return
