@@ -45,6 +45,11 @@ class CandidateFile:
 
     candidates: np.ndarray
     features: tuple[str, ...]
+    ignored: tuple[str, ...]
+    """Columns that are not features because they are not numeric; none if the features were chosen."""
+    group: str | None
+    """The column of group labels, if there is one."""
+    block: str | None
     groups: Labels
     blocks: Labels
     budgets: np.ndarray | None
@@ -55,9 +60,21 @@ class CandidateFile:
         """The problem of these candidates; budgets that are not given are 1."""
         return DesignProblem(self.candidates, self.groups.numbers, self.blocks.numbers, self.budgets)
 
-    def with_budgets(self, path: Path) -> CandidateFile:
-        """The same candidates with the budgets of another file."""
-        return replace(self, budgets=read_budgets(path, self.groups.names))
+    def with_budgets(self, given: str) -> CandidateFile:
+        """The same candidates with budgets: the path of a file of them, or one number for every group."""
+        number = _number(given)
+        if number is not None:
+            if not (number > 0 and isfinite(number)):
+                raise ValueError(
+                    f"--budget must be positive and finite, or a file; got {given}. Leave it out for 1."
+                )
+            return replace(self, budgets=np.full(len(self.groups.names), number))
+        if self.group is None:
+            raise ValueError(
+                f"--budget {given} needs groups: name their column with --group; the columns are "
+                f"{_listed(list(self.columns))}. Without groups, give one number, as in --budget 100."
+            )
+        return replace(self, budgets=read_budgets(Path(given), self.groups.names))
 
 
 def read(
@@ -66,18 +83,20 @@ def read(
     group: str | None = None,
     block: str | None = None,
     features: Sequence[str] | None = None,
+    fresh: bool = False,
 ) -> CandidateFile:
     """Read candidates from a CSV, Parquet or NPZ file.
 
     ``group`` and ``block`` name the columns of labels; left out, columns called "group" and "block" are
     taken if there are any, and otherwise everything is one group, or one block. ``features`` names the
     feature columns; left out, they are all numeric columns that are neither labels nor weight nor variance.
+    With ``fresh``, a file that has a weight or a variance is refused: a design saved from it would lose them.
     """
     if check_suffix(path, "the file of candidates", SUFFIXES) == ".npz":
-        return _from_arrays(read_archive(path), path, group, block, features)
+        return _from_arrays(read_archive(path), path, group, block, features, fresh)
     numbers = None if features is None else {*features, WEIGHT}
     columns = read_table(path, text={group or GROUP, block or BLOCK}, numbers=numbers)
-    return _from_columns(columns, path, group, block, features)
+    return _from_columns(columns, path, group, block, features, fresh)
 
 
 def read_budgets(path: Path, groups: np.ndarray) -> np.ndarray:
@@ -152,17 +171,36 @@ def write(
 
 
 def _from_columns(
-    columns: Table, path: Path, group: str | None, block: str | None, features: Sequence[str] | None
+    columns: Table,
+    path: Path,
+    group: str | None,
+    block: str | None,
+    features: Sequence[str] | None,
+    fresh: bool,
 ) -> CandidateFile:
     n = len(next(iter(columns.values()), ()))
     if n == 0:
         raise ValueError(f"{path} must have one candidate a row; it has no rows.")
+    taken = [name for name in (WEIGHT, VARIANCE) if name in columns]
+    if fresh and taken:
+        raise ValueError(
+            f"{path} must not have a column {taken[0]!r}: that is what a saved design adds. If it is your "
+            f"data, rename it, say to 'body_{taken[0]}'; if {path} is a saved design, add --again."
+        )
     group = GROUP if group is None and GROUP in columns else group
     block = BLOCK if block is None and BLOCK in columns else block
     for argument, wanted in (("--group", [group]), ("--block", [block]), ("--features", features or [])):
         for name in wanted:
             _require(columns, name, argument, path)
-    names = _infer(columns, path, (group, block, WEIGHT, VARIANCE)) if features is None else features
+    for argument, wanted in (("--group", [group]), ("--block", [block]), ("--features", features or [])):
+        for name in {WEIGHT, VARIANCE}.intersection(wanted):
+            raise ValueError(
+                f"{argument} must not be {name!r}, which is an output column. Rename yours in {path}, say to "
+                f"'body_{name}'."
+            )
+    labels = (group, block, WEIGHT, VARIANCE)
+    names = _infer(columns, path, labels) if features is None else features
+    ignored = [] if features is not None else [k for k in columns if k not in (*labels, *names)]
     if not names:
         raise ValueError(
             f"there must be a feature, that is a column of numbers that is neither group, block, weight nor "
@@ -174,6 +212,9 @@ def _from_columns(
     return CandidateFile(
         candidates=candidates,
         features=tuple(names),
+        ignored=tuple(ignored),
+        group=group,
+        block=block,
         groups=_numbered(columns, group, n, path),
         blocks=_numbered(columns, block, n, path),
         budgets=None,
@@ -183,7 +224,12 @@ def _from_columns(
 
 
 def _from_arrays(
-    arrays: Table, path: Path, group: str | None, block: str | None, features: Sequence[str] | None
+    arrays: Table,
+    path: Path,
+    group: str | None,
+    block: str | None,
+    features: Sequence[str] | None,
+    fresh: bool,
 ) -> CandidateFile:
     if "candidates" not in arrays:
         raise ValueError(
@@ -214,7 +260,7 @@ def _from_arrays(
                 f"{name} in {path} must have one entry per candidate, shape ({len(x)},); got {column.shape}. "
                 "Give one for every row of candidates."
             )
-    file = _from_columns(columns, path, group, block, names if features is None else features)
+    file = _from_columns(columns, path, group, block, names if features is None else features, fresh)
     budgets = arrays.get("budgets")
     if budgets is not None and budgets.shape != file.groups.names.shape:
         raise ValueError(

@@ -121,7 +121,7 @@ def test_other_bad_files(write, tmp_path):
 @pytest.mark.parametrize("header", ["", "site,budget\n"])
 def test_budgets(write, header):
     path = write(header + "south,2.5\nnorth,1\n", "budgets.csv")
-    f = files.read(write(CSV), group="site").with_budgets(path)
+    f = files.read(write(CSV), group="site").with_budgets(str(path))
     np.testing.assert_array_equal(f.problem().budgets, [1, 2.5])
 
 
@@ -147,7 +147,7 @@ def test_budgets_in_parquet_with_numbers_for_labels(tmp_path):
 def test_bad_budgets(write, text, words):
     f = files.read(write(CSV), group="site")
     with pytest.raises(ValueError, match="--budget") as caught:
-        f.with_budgets(write(text, "budgets.csv"))
+        f.with_budgets(str(write(text, "budgets.csv")))
     for word in words:
         assert word in str(caught.value)
 
