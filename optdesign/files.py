@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +19,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optdesign.problem import DesignProblem
-from optdesign.tables import Table, atomic, check_suffix, csv_rows, read_archive, read_table, write_table
+from optdesign.tables import (
+    Table,
+    atomic,
+    check_suffix,
+    csv_rows,
+    place,
+    read_archive,
+    read_table,
+    write_table,
+)
 
 SUFFIXES = (".csv", ".parquet", ".npz")
 
@@ -104,7 +114,13 @@ def read_budgets(path: Path, groups: np.ndarray) -> np.ndarray:
 
     A CSV file may start with a header or not.
     """
-    if check_suffix(path, "--budget", SUFFIXES[:2]) == ".csv":
+    header = False
+    if path.suffix.lower() not in SUFFIXES[:2]:
+        raise ValueError(
+            f"--budget must be a number, or a file with two columns, group label and budget, that ends in "
+            f"{' or '.join(SUFFIXES[:2])}; got {str(path)!r}."
+        )
+    if path.suffix.lower() == ".csv":
         rows = list(csv_rows(path))
         header = bool(rows) and len(rows[0]) == 2 and _number(rows[0][1]) is None
         rows = rows[header:]
@@ -112,16 +128,17 @@ def read_budgets(path: Path, groups: np.ndarray) -> np.ndarray:
         columns = read_table(path, text=set())
         rows = [list(map(_text, row)) for row in zip(*columns.values(), strict=True)]
     found: dict[str, float] = {}
-    for at, row in enumerate(rows, start=1):
+    for at, row in enumerate(rows):
         if len(row) != 2:
             raise ValueError(
-                f"--budget must have two columns, group and budget; row {at} of {path} has {len(row)} "
-                "field(s). Drop the other columns."
+                f"--budget must have two columns, group and budget; {place(path, at, header)} of {path} has "
+                f"{len(row)}. Drop the other columns."
             )
         label, value = row[0], _number(row[1])
         if value is None or not (value > 0 and isfinite(value)):
             raise ValueError(
-                f"--budget must be positive numbers; group {label!r} has {row[1]!r} in {path}. "
+                f"--budget must be positive numbers; {place(path, at, header)} of {path} gives group "
+                f"{label!r} {row[1]!r}. "
                 "Drop the group's candidates or give it a budget."
             )
         if label in found:
@@ -131,11 +148,13 @@ def read_budgets(path: Path, groups: np.ndarray) -> np.ndarray:
         found[label] = value
     known = list(map(_text, groups))
     missing = [label for label in known if label not in found]
-    if missing:
-        raise ValueError(
-            f"--budget must cover every group; {path} has no budget for {_listed(missing)}. Add a row."
-        )
     unknown = sorted(set(found).difference(known))
+    if missing:
+        also = f", but one for {_listed(unknown)}, which no candidate has" if unknown else ""
+        raise ValueError(
+            f"--budget must cover every group; {path} has no budget for {_listed(missing)}{also}. "
+            f"{'Spell the labels alike' if unknown else 'Add a row'}."
+        )
     if unknown:
         raise ValueError(
             f"--budget must name groups that have candidates; {path} names {_listed(unknown)}. "
@@ -289,9 +308,14 @@ def _infer(columns: Table, path: Path, others: Sequence[str | None]) -> list[str
 def _require(columns: Iterable[str], name: str | None, argument: str, path: Path) -> None:
     if name is not None and name not in columns:
         raise ValueError(
-            f"{argument} must name a column of {path}; there is no {name!r}. "
+            f"{argument} must name a column of {path}; there is no {name!r}{_meant(name, columns)}. "
             f"The columns are {_listed(list(columns))}."
         )
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    close = get_close_matches(name, known, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def _finite(columns: Table, name: str, path: Path) -> np.ndarray:
@@ -305,7 +329,7 @@ def _finite(columns: Table, name: str, path: Path) -> np.ndarray:
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         raise ValueError(
-            f"{name} must be finite; data row {bad[0] + 1}, column {name!r} of {path} holds "
+            f"{name} must be finite; {place(path, bad[0])}, column {name!r} of {path} holds "
             f"{values[bad[0]]}. Drop the row or fill in the entry."
         )
     return values
@@ -313,7 +337,8 @@ def _finite(columns: Table, name: str, path: Path) -> np.ndarray:
 
 def _first_text(column: np.ndarray, name: str, path: Path) -> str:
     at = next((k for k, v in enumerate(column) if _number(_text(v)) is None), 0)
-    return f"data row {at + 1}, column {name!r} of {path} holds {_text(column[at])!r}"
+    held = _text(column[at])
+    return f"{place(path, at)}, column {name!r} of {path} {f'holds {held!r}' if held.strip() else 'is empty'}"
 
 
 def _numbered(columns: Table, name: str | None, n: int, path: Path) -> Labels:
@@ -324,7 +349,7 @@ def _numbered(columns: Table, name: str | None, n: int, path: Path) -> Labels:
     empty = next((k for k, v in enumerate(column.tolist()) if v is None or v == "" or v != v), None)
     if empty is not None:
         raise ValueError(
-            f"every row must have a label; data row {empty + 1}, column {name!r} of {path} is empty. "
+            f"every row must have a label; {place(path, empty)}, column {name!r} of {path} is empty. "
             "Fill it in or drop the row."
         )
     if column.dtype != object:

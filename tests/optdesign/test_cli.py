@@ -4,6 +4,7 @@ import runpy
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -157,10 +158,15 @@ def test_a_close_rank_decision_is_reported_with_the_label(folder):
     [
         (["none.csv"], ["No such file", "none.csv"]),
         (["data.txt"], ["must end in"]),
+        (["data.csv", "--group", "sites"], ["did you mean 'site'?"]),
         (["data.csv", "--group", "place"], ["'place'", "'site', 'arm', 'x', 'y'"]),
         (["data.csv", "--tol", "-1"], ["--tol must be positive"]),
         (["data.csv", "--max-iter", "0"], ["--max-iter must be"]),
         (["data.csv", "--time-limit", "0"], ["--time-limit must be"]),
+        (
+            ["data.csv", "--group", "site", "--budget", "all"],
+            ["--budget must be a number, or a file with two columns", "'all'"],
+        ),
         (["data.csv", "--budget", "-3"], ["--budget must be positive", "-3"]),
         (["data.csv", "--budget", "budgets.csv"], ["--budget budgets.csv needs groups", "--group", "'site'"]),
         (["data.csv", "--method", "magic"], ["--method must be one of", "'magic'"]),
@@ -170,7 +176,7 @@ def test_a_close_rank_decision_is_reported_with_the_label(folder):
         (["data.csv", "--out", "folder.csv"], ["--out", "is a directory"]),
         (["data.csv", "--plot", "d.gif"], ["--plot must end in"]),
         (["data.csv", "--plot", "missing/d.png"], ["--plot", "does not exist"]),
-        (["data.csv", "--features", "site"], ["data row 1, column 'site'"]),
+        (["data.csv", "--features", "site"], ["line 2, column 'site' of data.csv"]),
         (["zero.csv"], ["non-zero"]),
         (["folder.csv"], ["directory"]),
     ],
@@ -370,6 +376,20 @@ def test_verify_refuses_bad_designs(folder, text, options, words):
 def test_verify_takes_budgets_of_an_archive():
     np.savez("d.npz", candidates=np.eye(2), budgets=[3.0], weights=[1.0, 1.0])
     assert "sum to the budget" in refused("verify", "d.npz")
+
+
+def test_kernels_are_compiled_before_the_clock_starts(monkeypatch):
+    said = []
+
+    @contextmanager
+    def waiting(text):
+        said.append(text)
+        yield
+
+    monkeypatch.setattr(cli, "waiting", waiting)
+    solved("--out", "d.csv")
+    assert said[:2] == ["reading data.csv", "compiling (first use only)"]
+    assert said[-1] == "writing d.csv"
 
 
 def test_demo_solves_verifies_and_draws(folder):
