@@ -33,6 +33,9 @@ SOLVED, NOT_CONVERGED, BAD_INPUT = 0, 1, 2
 
 DEMO_TOL = 1e-6
 
+WARM_UP = (4, "bca"), (4, "newton"), (20_000, "auto")
+"""Numbers of candidates and methods that between them use every kernel."""
+
 VERIFY_TOL = 1e-4
 """Relative gap up to which a saved design counts as optimal, unless another is asked for."""
 
@@ -86,7 +89,9 @@ def _options(
     pass
 
 
-@app.command("solve")
+@app.command(
+    "solve", short_help="Find the best weights for the candidates of a file, with their certificate."
+)
 def solve_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Candidates: .csv, .parquet or .npz.")],
     group: Group = None,
@@ -140,7 +145,9 @@ def solve_command(
     raise typer.Exit(SOLVED if result.converged else NOT_CONVERGED)
 
 
-@app.command("verify")
+@app.command(
+    "verify", short_help="Certify the weights of a saved design and compare them with the answer of cvxpy."
+)
 def verify_command(
     design: Annotated[Path, typer.Argument(metavar="DESIGN", help="A saved design, with weights.")],
     group: Group = None,
@@ -177,7 +184,7 @@ def verify_command(
     raise typer.Exit(SOLVED if passed else NOT_CONVERGED)
 
 
-@app.command("demo")
+@app.command("demo", short_help="Solve, certify, verify and draw the paper's synthetic instance.")
 def demo_command(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the picture and the design go.")] = Path(
         "demo"
@@ -245,11 +252,15 @@ def _same_file(one: Path, other: Path) -> bool:
 
 
 def _warm_up() -> None:
-    """Solve a tiny problem both ways, so that kernels are compiled (once, they are kept) and loaded."""
+    """Solve problems that need every kernel, so that all are ready.
+
+    Compiled kernels are kept on disk: later uses load them in a fraction of a second.
+    """
     with waiting("compiling (first use only)"):
-        problem = DesignProblem(np.eye(2), [0, 1], [0, 0])
-        for method in ("bca", "newton"):
-            solve(problem, method=method)
+        for n, method in WARM_UP:
+            turn = np.linspace(0.0, np.pi, n, endpoint=False)
+            candidates = np.column_stack([np.cos(turn), 2 * np.sin(turn)])
+            solve(DesignProblem(candidates, np.arange(n) % 2), method=method)
 
 
 def _words(source: CandidateFile) -> tuple[str, str]:

@@ -413,6 +413,9 @@ def test_demo_refuses_a_folder_it_cannot_make():
 def test_version_help_and_usage(monkeypatch):
     assert run("--version").stdout == f"optdesign {od.__version__}\n"
     assert "--time-limit" in run("solve", "--help").stdout
+    summaries = " ".join(run("--help").stdout.split())
+    assert "..." not in summaries.split("Commands:")[1]
+    assert "compare them with the answer of cvxpy." in summaries
     assert run("solve").exit_code == 2
     assert run("solve", "data.csv", "--max-iter", "many").exit_code == 2
     monkeypatch.setattr(sys, "argv", ["optdesign", "--version"])
