@@ -267,12 +267,17 @@ def _from_arrays(
             f"features in {path} must name the {x.shape[1]} columns of candidates; got {_listed(names)}. "
             "Leave the array out for x0, x1, ..."
         )
-    columns = dict(zip(names, x.T, strict=True))
+    others = {}
     for default, given, key in ((GROUP, group, "groups"), (BLOCK, block, "blocks")):
         if (given or key) in arrays:
-            columns[given or default] = arrays[given or key]
+            others[given or default] = arrays[given or key]
     if "weights" in arrays:
-        columns[WEIGHT] = arrays["weights"]
+        others[WEIGHT] = arrays["weights"]
+    for name in others.keys() & set(names):
+        raise ValueError(
+            f"features in {path} must not be called {name!r}, as labels or weights are. Rename the feature."
+        )
+    columns = {**dict(zip(names, x.T, strict=True)), **others}
     for name, column in columns.items():
         if column.shape != x.shape[:1]:
             raise ValueError(

@@ -92,6 +92,8 @@ def verified(result: DesignResult, outcome: Verification, tol: float) -> dict[st
 def conclusion(result: DesignResult, outcome: Verification, tol: float) -> str:
     """One line that says whether a design is optimal: its certificate first, then the other solver."""
     relative, least = f"relative gap {result.relative_gap:.3g}", _efficiency(result)
+    if not math.isfinite(result.gap):
+        return "NOT optimal: the design loses rank, that is, it cannot estimate what the candidates could"
     if not result.relative_gap <= tol:
         return f"NOT optimal: efficiency only at least {least} ({relative} exceeds --tol {tol:.3g})"
     if not outcome.agrees:

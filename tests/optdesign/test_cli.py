@@ -117,6 +117,16 @@ def test_json_report_is_complete(folder):
     assert (folder / "d.png").stat().st_size > 5000
 
 
+def test_long_designs_say_where_the_rest_is(folder):
+    rows = [f"{k},{k % 5 + 1}" for k in range(30)]
+    (folder / "long.csv").write_text("site,x\n" + "\n".join(rows) + "\n")
+    shown = run("solve", "long.csv", "--group", "site").stdout
+    assert "20 of 30 weights shown, the largest; save all with --out FILE" in shown
+    assert " row   site     weight   variance" in shown
+    shown = run("solve", "long.csv", "--group", "site", "--out", "d.csv").stdout
+    assert "20 of 30 weights shown, the largest; all are in d.csv" in shown
+
+
 def test_features_can_be_chosen():
     assert json.loads(solved("--features", "y", "--json").stdout)["features"] == ["y"]
 
@@ -345,6 +355,7 @@ def test_verify_of_weights_that_lose_rank(folder):
     report = json.loads(result.stdout)
     assert report["verdict"] == "differs"
     assert report["gap"] is None
+    assert report["conclusion"].startswith("NOT optimal: the design loses rank")
 
 
 def test_verify_that_is_inconclusive_is_exit_code_1(monkeypatch):

@@ -250,6 +250,14 @@ def test_npz_arrays(tmp_path):
         ({"candidates": np.ones((3, 2)), "budgets": [1.0, 2.0]}, ["budgets", "(1,)", "(2,)"]),
         ({"candidates": np.array([["a", "b"]])}, ["must be numbers", "'a'"]),
         ({"candidates": np.array([[None]])}, ["plain arrays"]),
+        (
+            {"candidates": np.ones((3, 2)), "features": ["x", "weight"], "weights": np.ones(3)},
+            ["must not be called 'weight'"],
+        ),
+        (
+            {"candidates": np.ones((3, 2)), "features": ["x", "group"], "groups": [0, 0, 1]},
+            ["must not be called 'group'"],
+        ),
     ],
 )
 def test_bad_npz(tmp_path, arrays, words):
