@@ -63,7 +63,8 @@ Budget = Annotated[
     str | None,
     typer.Option(
         metavar="FILE|NUMBER",
-        help="Two columns, group label and budget; or one number, the budget of every group [default: 1].",
+        help="Two columns, group label and budget; or one number, the budget of every group "
+        "[default: 1; of a saved design, what its weights sum to].",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print a report in JSON instead of a table.")]
