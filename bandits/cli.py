@@ -1,4 +1,11 @@
-"""The command ``bandits``: run experiments from a file, reproduce the paper's figures."""
+"""The command ``bandits``: run experiments from a file, reproduce the paper's figures.
+
+    bandits example > config.toml
+    bandits run config.toml --out results
+    bandits reproduce fig1a --out fig1a
+
+Exit codes: 0 done, 2 bad input, with one message on standard error.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +14,66 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from bandits.config import EXAMPLE, Experiment, read
+from bandits.config import EXAMPLE, Experiment, meant, read
 from bandits.reproduce import FIGURES
-from bandits.run import Run
+from bandits.run import Run, fingerprint, load
 from bandits.simulate import simulate
+from bandits.trial import Policy
+from optdesign import __version__
+from optdesign.plotting import matplotlib
 
 app = typer.Typer(
-    help="Fed-PE and its variants: simulate, compare, reproduce.", no_args_is_help=True, add_completion=False
+    name="bandits",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Fed-PE and its variants: simulate, compare, reproduce.",
 )
 
-Out = Annotated[Path, typer.Option("--out", help="Directory for the plot, the table and the saved runs.")]
+HEADINGS = (
+    "trials",
+    "regret\nmean",
+    "regret\nstd",
+    "scalars\nup",
+    "scalars\ndown",
+    "best\nlost",
+    "seconds",
+)
+
+Out = Annotated[
+    Path, typer.Option("--out", metavar="DIR", help="Directory for the plot, the table and the saved runs.")
+]
 Jobs = Annotated[int, typer.Option("--n-jobs", help="Trials at a time; -1 takes all cores.")]
 Trials = Annotated[int | None, typer.Option("--trials", min=1, help="Another number of trials.")]
 Horizon = Annotated[int | None, typer.Option("--horizon", min=1, help="Another horizon.")]
 
 
-@app.command()
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"bandits {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(short_help="Run the experiment of a file: a table, a plot, and saved results.")
 def run(
-    config: Annotated[Path, typer.Argument(help="A TOML file; see: bandits example")],
+    config: Annotated[Path, typer.Argument(metavar="FILE", help="A TOML file; see: bandits example")],
     out: Out = Path("bandits-results"),
     n_jobs: Jobs = 1,
     trials: Trials = None,
@@ -41,12 +84,13 @@ def run(
     Finished trials are kept in the output directory: call again after an interrupt, or with more trials,
     and only what is missing is run.
     """
-    _execute(read(config), out, "regret", config.stem, n_jobs, trials, horizon)
+    experiment = read(config)
+    _execute(experiment, out, "regret", experiment.title, n_jobs, trials, horizon)
 
 
 @app.command()
 def reproduce(
-    figure: Annotated[str, typer.Argument(help=f"Which figure: {', '.join(FIGURES)}.")],
+    figure: Annotated[str, typer.Argument(metavar="FIGURE", help=f"Which figure: {', '.join(FIGURES)}.")],
     out: Out = Path("bandits-results"),
     n_jobs: Jobs = 1,
     trials: Trials = None,
@@ -54,7 +98,8 @@ def reproduce(
 ) -> None:
     """Reproduce a figure of the paper: PNG, SVG and CSV."""
     if figure not in FIGURES:
-        raise ValueError(f"figure must be one of {', '.join(FIGURES)}; got {figure!r}.")
+        known = ", ".join(FIGURES)
+        raise ValueError(f"FIGURE must be one of {known}; got {figure!r}{meant(figure, FIGURES)}.")
     _execute(FIGURES[figure].experiment(), out, figure, FIGURES[figure].title, n_jobs, trials, horizon)
 
 
@@ -76,14 +121,18 @@ def _execute(
     """Play all policies, then write and print what they did."""
     from bandits.plotting import plot_regret, save_figure, write_csv
 
+    matplotlib()
     plan = replace(experiment, trials=trials or experiment.trials, horizon=horizon or experiment.horizon)
+    checkpoints = {label: out / f"{stem}-{_slug(label)}.npz" for label in plan.policies}
+    for label, policy in plan.policies.items():
+        _check_checkpoint(checkpoints[label], plan, policy, label)
     runs: dict[str, Run] = {}
     seconds: dict[str, float] = {}
     for label, policy in plan.policies.items():
         began = time.perf_counter()
         runs[label] = simulate(
             policy, plan.env, plan.horizon, plan.trials, plan.seed, n_jobs=n_jobs, progress=True,
-            checkpoint=out / f"{stem}-{_slug(label)}.npz",
+            checkpoint=checkpoints[label],
         )  # fmt: skip
         seconds[label] = time.perf_counter() - began
     write_csv(runs, out / f"{stem}.csv")
@@ -93,13 +142,30 @@ def _execute(
     console.print(f"written: {', '.join(p.name for p in paths)}, {stem}.csv and the runs, in {out}")
 
 
+def _check_checkpoint(path: Path, plan: Experiment, policy: Policy, label: str) -> None:
+    """Refuse, before anything is run, a directory that holds the results of another experiment."""
+    if not path.exists():
+        return
+    saved = load(path)
+    if saved.identity != fingerprint(policy, plan.env, plan.horizon, saved.times, plan.seed):
+        raise ValueError(
+            f"--out must not hold results of another experiment; {path} was made with other options of "
+            f"{label!r}, or another environment, horizon or seed. Choose another, or delete the file."
+        )
+
+
 def _table(runs: dict[str, Run], seconds: dict[str, float], clients: int) -> Table:
     table = Table(
-        caption="regret per client, mean and deviation over trials; scalars per client up and down; "
-        "trials that lost a best arm; seconds"
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        caption="Regret and scalars are per client; regret as mean and standard deviation over the trials, "
+        "scalars as mean. Best lost: trials in which a client dropped its best arm.",
+        caption_justify="left",
     )
-    for name in ("policy", "trials", "regret", "+-", "up", "down", "lost", "s"):
-        table.add_column(name, justify="left" if name == "policy" else "right", no_wrap=True)
+    table.add_column("policy", overflow="fold")
+    for heading in HEADINGS:
+        table.add_column(heading, justify="right", no_wrap=True)
     for label, run in runs.items():
         lost = sum(run.phases["lost_best"][run.phases["trial"] == n].max(initial=0) > 0 for n in run.trials)
         table.add_row(
@@ -122,10 +188,17 @@ def _slug(label: str) -> str:
 def main() -> None:
     """Entry point: errors are one line, without a traceback."""
     try:
-        app()
-    except (ValueError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(2)
+        app(prog_name="bandits")
+    except (ValueError, ImportError) as error:
+        _refuse(str(error))
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        _refuse(f"{error.strerror or error}{where}. Check the path.")
+
+
+def _refuse(message: str) -> NoReturn:
+    typer.echo(f"bandits: {message}", err=True)
+    sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import inspect
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ from bandits.trial import Policy
 EXAMPLE = """\
 # An experiment: one environment, several policies. Run it with:  bandits run FILE --out DIR
 
-horizon = 16384     # pulls of each client
+# title = "Fifty clients"   # written above the plot
+horizon = 131072    # pulls of each client: 2^17, as in the paper; all of this takes seconds
 trials = 10         # independent repetitions
 seed = 0            # trial n draws from the n-th stream of this seed
 
@@ -75,7 +77,7 @@ SCHEDULES: dict[str, Callable[..., schedules.Schedule]] = {
     "greedy": schedules.Greedy,
     "lengths": schedules.Lengths,
 }
-TOP = ("horizon", "trials", "seed", "environment", "policy")
+TOP = ("title", "horizon", "trials", "seed", "environment", "policy")
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,8 @@ class Experiment:
     horizon: int
     trials: int
     seed: int
+    title: str = ""
+    """What to write above the plot."""
 
 
 def read(path: str | Path) -> Experiment:
@@ -116,7 +120,7 @@ def parse(data: Mapping[str, Any], folder: Path = Path()) -> Experiment:
             raise ValueError(f"policy labels must differ; {label!r} occurs twice. Give one a label.")
         policies[label] = policy
     trials, seed = int(data.get("trials", 10)), int(data.get("seed", 0))
-    return Experiment(env, policies, int(data["horizon"]), trials, seed)
+    return Experiment(env, policies, int(data["horizon"]), trials, seed, str(data.get("title", "")))
 
 
 def _environment(options: dict[str, Any], folder: Path, horizon: int) -> LinearEnvironment:
@@ -157,11 +161,22 @@ def _policy(options: dict[str, Any]) -> Policy:
 def _kind(options: dict[str, Any], known: list[str], where: str) -> str:
     kind = options.pop("kind", None)
     if kind not in known:
-        raise ValueError(f"kind of {where} must be one of {', '.join(known)}; got {kind!r}.")
+        hint = meant(str(kind), known)
+        raise ValueError(f"kind of {where} must be one of {', '.join(known)}; got {kind!r}{hint}.")
     return str(kind)
 
 
 def _check_keys(options: Mapping[str, Any], allowed: list[str] | tuple[str, ...], where: str) -> None:
     wrong = [key for key in options if key not in allowed]
     if wrong:
-        raise ValueError(f"{where} may have {', '.join(allowed)}; got {wrong[0]!r}. See: bandits example")
+        raise ValueError(
+            f"{where} may have {', '.join(allowed)}; got {wrong[0]!r}{meant(wrong[0], allowed)}. "
+            "See: bandits example"
+        )
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """A question with the known word that is closest to a mistaken one, or nothing if none is close."""
+    spelling = {name.lower(): name for name in known}
+    close = get_close_matches(word.lower(), spelling, n=1)
+    return f" (did you mean {spelling[close[0]]!r}?)" if close else ""

@@ -10,34 +10,34 @@ Exit codes: 0 solved (or verified), 1 not converged (or not verified; whatever w
 
 from __future__ import annotations
 
-import json
-import math
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import numpy as np
 import typer
 
-from optdesign import __version__, files, plotting, tables
-from optdesign.certificate import certify
+from optdesign import __version__, files, plotting, report, tables
+from optdesign.certificate import FEASIBILITY_RTOL, certify
 from optdesign.examples import authors_features
 from optdesign.files import CandidateFile, Labels
 from optdesign.problem import DesignProblem
 from optdesign.progress import waiting
 from optdesign.result import DesignResult, History, Status
 from optdesign.solve import METHODS, solve
-from optdesign.verification import Verification, verify
+from optdesign.verification import verify
 
 SOLVED, NOT_CONVERGED, BAD_INPUT = 0, 1, 2
 
-SHOWN = 12
-"""Candidates of a design that are listed in the terminal."""
-
 DEMO_TOL = 1e-6
+
+WARM_UP = (4, "bca"), (4, "newton"), (20_000, "auto")
+"""Numbers of candidates and methods that between them use every kernel."""
+
+VERIFY_TOL = 1e-4
+"""Relative gap up to which a saved design counts as optimal, unless another is asked for."""
 
 app = typer.Typer(
     name="optdesign",
@@ -58,6 +58,14 @@ Block = Annotated[
 ]
 Features = Annotated[
     str | None, typer.Option(metavar="A,B,C", help="Feature columns [default: all other numeric columns].")
+]
+Budget = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|NUMBER",
+        help="Two columns, group label and budget; or one number, the budget of every group "
+        "[default: 1; of a saved design, what its weights sum to].",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print a report in JSON instead of a table.")]
 
@@ -82,15 +90,15 @@ def _options(
     pass
 
 
-@app.command("solve")
+@app.command(
+    "solve", short_help="Find the best weights for the candidates of a file, with their certificate."
+)
 def solve_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Candidates: .csv, .parquet or .npz.")],
     group: Group = None,
     block: Block = None,
     features: Features = None,
-    budget: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Two columns: group label, budget [default: all 1].")
-    ] = None,
+    budget: Budget = None,
     tol: Annotated[float, typer.Option(help="Stop when gap <= tol * rank.")] = 1e-6,
     method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.")] = "auto",
     max_iter: Annotated[int | None, typer.Option(help="Most iterations.")] = None,
@@ -102,15 +110,21 @@ def solve_command(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Save a picture: .png, .pdf or .svg.")
     ] = None,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="FILE is a saved design: replace its columns weight and variance."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Find the best weights for the candidates of a file, with their certificate."""
     with _bad_input():
-        _check_outputs(out, plot)
+        _check_outputs(out, plot, [file] if budget is None else [file, Path(budget)])
         with waiting(f"reading {file}"):
-            source = files.read(file, group=group, block=block, features=_names(features))
+            source = files.read(file, group=group, block=block, features=_names(features), fresh=not again)
             if budget is not None:
                 source = source.with_budgets(budget)
+        _warm_up()
+        with waiting("finding the rank of every block"):
             problem = source.problem()
         result = solve(
             problem, tol=tol, method=method, max_iter=max_iter, time_limit=time_limit, progress=True
@@ -120,52 +134,58 @@ def solve_command(
                 files.write(out, source, problem.budgets, result.weights, result.variances)
         if plot is not None:
             with waiting(f"drawing {plot}"):
-                plotting.save(result, plot, tol=tol, groups=source.groups.names, blocks=source.blocks.names)
+                names, words = (source.groups.names, source.blocks.names), _words(source)
+                plotting.save(result, plot, tol=tol, groups=names[0], blocks=names[1], words=words)
     outputs = {"design": out, "plot": plot}
     if as_json:
-        _print_json({**_solved(result), **_described(source, problem), "outputs": _paths(outputs)})
+        described = report.described(source, problem)
+        report.print_json({**report.solved(result), **described, "outputs": report.paths(outputs)})
     else:
-        _print_result(result, source)
-        _print_outputs(outputs)
+        report.print_result(result, source, out)
+        report.print_outputs(outputs)
     raise typer.Exit(SOLVED if result.converged else NOT_CONVERGED)
 
 
-@app.command("verify")
+@app.command(
+    "verify", short_help="Certify the weights of a saved design and compare them with the answer of cvxpy."
+)
 def verify_command(
     design: Annotated[Path, typer.Argument(metavar="DESIGN", help="A saved design, with weights.")],
     group: Group = None,
     block: Block = None,
     features: Features = None,
+    budget: Budget = None,
     solver: Annotated[str, typer.Option(help="CLARABEL, SCS or another cone solver of cvxpy.")] = "CLARABEL",
-    tol: Annotated[
-        float | None, typer.Option(help="Ask for a certificate with gap <= tol * rank as well.")
-    ] = None,
+    tol: Annotated[float, typer.Option(help="Largest gap / rank of a design that passes.")] = VERIFY_TOL,
     as_json: Json = False,
 ) -> None:
     """Certify the weights of a saved design and compare them with the answer of cvxpy.
 
-    The budgets are the sums of the weights. Exit code 0 if the two agree, 1 if not or if cvxpy fails.
+    Exit code 0 if gap <= tol * rank and cvxpy agrees, 1 if not or if cvxpy fails. The budgets are the sums
+    of the weights; with --budget, sums that differ from these budgets are refused.
     """
     with _bad_input():
+        if not tol > 0:
+            raise ValueError(f"--tol must be positive; got {tol}. The default is {VERIFY_TOL:g}.")
         with waiting(f"reading {design}"):
             source = files.read(design, group=group, block=block, features=_names(features))
+            if budget is not None:
+                source = source.with_budgets(budget)
             result = _saved_design(source, design)
             solver = _known_solver(solver)
         with waiting(f"solving with cvxpy and {solver}"):
             outcome = verify(result, solver)
-    good_enough = tol is None or result.relative_gap <= tol
     if as_json:
-        report = {**_certified(result), **_described(source, result.problem), **_verified(outcome)}
-        _print_json({**report, "tol": tol, "within_tol": good_enough})
+        described = report.described(source, result.problem)
+        report.print_json({**report.certified(result), **described, **report.verified(result, outcome, tol)})
     else:
-        _print_result(result, source)
-        _print_verification(outcome)
-        if not good_enough:
-            typer.echo(f"The relative gap {result.relative_gap:.3g} exceeds --tol {tol:.3g}.")
-    raise typer.Exit(SOLVED if outcome.agrees and good_enough else NOT_CONVERGED)
+        report.print_result(result, source, design)
+        report.print_verification(result, outcome, tol)
+    passed = outcome.agrees and result.relative_gap <= tol
+    raise typer.Exit(SOLVED if passed else NOT_CONVERGED)
 
 
-@app.command("demo")
+@app.command("demo", short_help="Solve, certify, verify and draw the paper's synthetic instance.")
 def demo_command(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the picture and the design go.")] = Path(
         "demo"
@@ -179,7 +199,8 @@ def demo_command(
     design, picture = out / "design.csv", out / "demo.png"
     with _bad_input():
         out.mkdir(parents=True, exist_ok=True)
-        _check_outputs(design, picture)
+        _check_outputs(design, picture, [])
+        _warm_up()
         result = solve(DesignProblem.disjoint(features), tol=DEMO_TOL, method="bca", progress=True)
         with waiting("verifying with cvxpy"):
             outcome = verify(result)
@@ -188,9 +209,10 @@ def demo_command(
             title = f"The authors' synthetic instance: {clients} clients, {arms} arms, dimension {dim}"
             plotting.save(result, picture, tol=DEMO_TOL, words=("client", "arm"), title=title)
     typer.echo(f"{clients} clients (groups), {arms} arms (blocks), dimension {dim}, seed {seed}\n")
-    _print_result(result, source)
-    _print_verification(outcome)
-    _print_outputs({"design": design, "plot": picture})
+    report.print_result(result, source, design)
+    report.print_verification(result, outcome, DEMO_TOL)
+    typer.echo()
+    report.print_outputs({"design": design, "plot": picture})
     raise typer.Exit(SOLVED if result.converged and outcome.agrees else NOT_CONVERGED)
 
 
@@ -200,7 +222,7 @@ def _bad_input() -> Iterator[None]:
     try:
         yield
     except (ValueError, ImportError) as error:
-        _refuse(str(error))
+        _refuse(report.spelled(str(error)))
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         _refuse(f"{error.strerror or error}{where}. Check the path.")
@@ -211,8 +233,11 @@ def _refuse(message: str) -> NoReturn:
     raise typer.Exit(BAD_INPUT)
 
 
-def _check_outputs(out: Path | None, plot: Path | None) -> None:
-    """Refuse outputs that could not be written before the work is done."""
+def _check_outputs(out: Path | None, plot: Path | None, inputs: list[Path]) -> None:
+    """Refuse, before the work is done, outputs that could not be written or would overwrite an input."""
+    for option, path in (("--out", out), ("--plot", plot)):
+        if path is not None and any(_same_file(path, file) for file in inputs):
+            raise ValueError(f"{option} must not be a file that is read; got {path}. Choose another path.")
     if out is not None:
         if tables.check_suffix(out, "--out", files.SUFFIXES) == ".parquet":
             tables.pyarrow()
@@ -221,6 +246,27 @@ def _check_outputs(out: Path | None, plot: Path | None) -> None:
         tables.check_suffix(plot, "--plot", plotting.SUFFIXES)
         plotting.matplotlib()
         tables.check_writable(plot, "--plot")
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve() or (one.exists() and other.exists() and one.samefile(other))
+
+
+def _warm_up() -> None:
+    """Solve problems that need every kernel, so that all are ready.
+
+    Compiled kernels are kept on disk: later uses load them in a fraction of a second.
+    """
+    with waiting("compiling (first use only)"):
+        for n, method in WARM_UP:
+            turn = np.linspace(0.0, np.pi, n, endpoint=False)
+            candidates = np.column_stack([np.cos(turn), 2 * np.sin(turn)])
+            solve(DesignProblem(candidates, np.arange(n) % 2), method=method)
+
+
+def _words(source: CandidateFile) -> tuple[str, str]:
+    """What the file calls groups and blocks."""
+    return source.group or files.GROUP, source.block or files.BLOCK
 
 
 def _names(text: str | None) -> list[str] | None:
@@ -235,16 +281,24 @@ def _saved_design(source: CandidateFile, path: Path) -> DesignResult:
             f"a saved design must have a column 'weight'; {path} has "
             f"{', '.join(map(repr, source.columns))}. Save one with optdesign solve --out."
         )
+    names, numbers = source.groups
+    sums = np.bincount(numbers, weights=weights, minlength=len(names))
     if source.budgets is None:
-        names, numbers = source.groups
-        budgets = np.bincount(numbers, weights=weights, minlength=len(names))
-        empty = np.flatnonzero(~(budgets > 0))
+        empty = np.flatnonzero(~(sums > 0))
         if len(empty):
             raise ValueError(
                 f"the weights of a group must sum to something positive, its budget; those of group "
-                f"{str(names[empty[0]])!r} in {path} sum to {budgets[empty[0]]:g}. Drop its rows."
+                f"{str(names[empty[0]])!r} in {path} sum to {sums[empty[0]]:g}. Drop its rows."
             )
-        source = replace(source, budgets=budgets)
+        source = replace(source, budgets=sums)
+    else:
+        wrong = np.flatnonzero(~(np.abs(sums - source.budgets) <= FEASIBILITY_RTOL * source.budgets))
+        if len(wrong):
+            i = wrong[0]
+            raise ValueError(
+                f"the weights of a group must sum to the budget; those of group {str(names[i])!r} in {path} "
+                f"sum to {sums[i]:g}, and its budget is {source.budgets[i]:g}. Solve again with this budget."
+            )
     problem = source.problem()
     nothing = np.empty(0)
     return DesignResult(
@@ -280,121 +334,15 @@ def _grid(features: np.ndarray) -> CandidateFile:
     return CandidateFile(
         candidates=flat,
         features=tuple(names),
+        group="client",
+        block="arm",
+        ignored=(),
         groups=Labels(np.arange(clients), client),
         blocks=Labels(np.arange(arms), arm),
         budgets=None,
         weights=None,
         columns=columns,
     )
-
-
-def _certified(result: DesignResult) -> dict[str, Any]:
-    return {
-        "gap": result.gap,
-        "relative_gap": result.relative_gap,
-        "efficiency": result.efficiency,
-        "rank": result.rank,
-        "g_value": result.g_value,
-        "log_det": result.log_det,
-        "support": len(result.support),
-    }
-
-
-def _solved(result: DesignResult) -> dict[str, Any]:
-    return {
-        "status": result.status.name,
-        "message": result.status.value,
-        **_certified(result),
-        "iterations": result.iterations,
-        "seconds": result.seconds,
-        "method": result.method,
-    }
-
-
-def _described(source: CandidateFile, problem: DesignProblem) -> dict[str, Any]:
-    return {
-        "candidates": problem.n_candidates,
-        "features": list(source.features),
-        "groups": problem.n_groups,
-        "blocks": problem.n_blocks,
-        "rank_note": _rank_note(source, problem),
-    }
-
-
-def _verified(outcome: Verification) -> dict[str, Any]:
-    return {
-        "verdict": outcome.verdict,
-        "message": outcome.message,
-        "comparisons": [
-            {"name": c.name, "difference": c.difference, "tolerance": c.tolerance, "agrees": c.agrees}
-            for c in outcome.comparisons
-        ],
-    }
-
-
-def _rank_note(source: CandidateFile, problem: DesignProblem) -> str:
-    """The problem's note on close rank decisions, with the label of the block it numbers."""
-    if not problem.rank_note:
-        return ""
-    b = int(problem.span.close_blocks[0])
-    return f"{problem.rank_note} Block {b} is {str(source.blocks.names[b])!r}."
-
-
-def _paths(outputs: dict[str, Path | None]) -> dict[str, str]:
-    return {name: str(path) for name, path in outputs.items() if path is not None}
-
-
-def _print_json(report: dict[str, Any]) -> None:
-    """Print a report; JSON has no infinity, so a number that is not finite becomes null."""
-    finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in report.items()}
-    typer.echo(json.dumps(finite, indent=2, allow_nan=False))
-
-
-def _print_result(result: DesignResult, source: CandidateFile) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    problem = result.problem
-    console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
-    facts = Table(box=None, show_header=False, pad_edge=False)
-    facts.add_row("candidates", f"{problem.n_candidates}, features {escape(', '.join(source.features))}")
-    facts.add_row("groups, blocks", f"{problem.n_groups}, {problem.n_blocks}")
-    facts.add_row("rank", str(result.rank))
-    facts.add_row("gap", f"{result.gap:.3g} (relative to the rank {result.relative_gap:.3g})")
-    # Rounded down: the display never promises more than the certificate.
-    facts.add_row("efficiency", f"at least {math.floor(result.efficiency * 1e9) / 1e9:.9f}")
-    facts.add_row("log det", f"{result.log_det:.9g}")
-    if result.method != "saved":
-        facts.add_row("method", f"{result.method}, {result.iterations} iterations, {result.seconds:.3g} s")
-        facts.add_row("status", escape(result.status.value))
-    note = _rank_note(source, problem)
-    if note:
-        facts.add_row("note", escape(note))
-    console.print(facts)
-
-    support = result.support
-    largest = support[np.argsort(-result.weights[support], kind="stable")[:SHOWN]]
-    design = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("row", "group", "block", "weight", "variance"):
-        design.add_column(heading, justify="left" if heading in ("group", "block") else "right")
-    for n in np.sort(largest):
-        group, block = (str(labels.names[labels.numbers[n]]) for labels in (source.groups, source.blocks))
-        numbers = f"{result.weights[n]:.6f}", f"{result.variances[n]:.6f}"
-        design.add_row(str(n + 1), escape(group), escape(block), *numbers)
-    console.print(design)
-    if len(support) > SHOWN:
-        console.print(f"The {SHOWN} largest of {len(support)} weights; the others are smaller.\n")
-
-
-def _print_verification(outcome: Verification) -> None:
-    typer.echo(f"verification  {outcome}")
-
-
-def _print_outputs(outputs: dict[str, Path | None]) -> None:
-    for name, path in _paths(outputs).items():
-        typer.echo(f"{name} written to {path}")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +19,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optdesign.problem import DesignProblem
-from optdesign.tables import Table, atomic, check_suffix, csv_rows, read_archive, read_table, write_table
+from optdesign.tables import (
+    Table,
+    atomic,
+    check_suffix,
+    csv_rows,
+    place,
+    read_archive,
+    read_table,
+    write_table,
+)
 
 SUFFIXES = (".csv", ".parquet", ".npz")
 
@@ -45,6 +55,11 @@ class CandidateFile:
 
     candidates: np.ndarray
     features: tuple[str, ...]
+    ignored: tuple[str, ...]
+    """Columns that are not features because they are not numeric; none if the features were chosen."""
+    group: str | None
+    """The column of group labels, if there is one."""
+    block: str | None
     groups: Labels
     blocks: Labels
     budgets: np.ndarray | None
@@ -55,9 +70,21 @@ class CandidateFile:
         """The problem of these candidates; budgets that are not given are 1."""
         return DesignProblem(self.candidates, self.groups.numbers, self.blocks.numbers, self.budgets)
 
-    def with_budgets(self, path: Path) -> CandidateFile:
-        """The same candidates with the budgets of another file."""
-        return replace(self, budgets=read_budgets(path, self.groups.names))
+    def with_budgets(self, given: str) -> CandidateFile:
+        """The same candidates with budgets: the path of a file of them, or one number for every group."""
+        number = _number(given)
+        if number is not None:
+            if not (number > 0 and isfinite(number)):
+                raise ValueError(
+                    f"--budget must be positive and finite, or a file; got {given}. Leave it out for 1."
+                )
+            return replace(self, budgets=np.full(len(self.groups.names), number))
+        if self.group is None:
+            raise ValueError(
+                f"--budget {given} needs groups: name their column with --group; the columns are "
+                f"{_listed(list(self.columns))}. Without groups, give one number, as in --budget 100."
+            )
+        return replace(self, budgets=read_budgets(Path(given), self.groups.names))
 
 
 def read(
@@ -66,18 +93,20 @@ def read(
     group: str | None = None,
     block: str | None = None,
     features: Sequence[str] | None = None,
+    fresh: bool = False,
 ) -> CandidateFile:
     """Read candidates from a CSV, Parquet or NPZ file.
 
     ``group`` and ``block`` name the columns of labels; left out, columns called "group" and "block" are
     taken if there are any, and otherwise everything is one group, or one block. ``features`` names the
     feature columns; left out, they are all numeric columns that are neither labels nor weight nor variance.
+    With ``fresh``, a file that has a weight or a variance is refused: a design saved from it would lose them.
     """
     if check_suffix(path, "the file of candidates", SUFFIXES) == ".npz":
-        return _from_arrays(read_archive(path), path, group, block, features)
+        return _from_arrays(read_archive(path), path, group, block, features, fresh)
     numbers = None if features is None else {*features, WEIGHT}
     columns = read_table(path, text={group or GROUP, block or BLOCK}, numbers=numbers)
-    return _from_columns(columns, path, group, block, features)
+    return _from_columns(columns, path, group, block, features, fresh)
 
 
 def read_budgets(path: Path, groups: np.ndarray) -> np.ndarray:
@@ -85,7 +114,13 @@ def read_budgets(path: Path, groups: np.ndarray) -> np.ndarray:
 
     A CSV file may start with a header or not.
     """
-    if check_suffix(path, "--budget", SUFFIXES[:2]) == ".csv":
+    header = False
+    if path.suffix.lower() not in SUFFIXES[:2]:
+        raise ValueError(
+            f"--budget must be a number, or a file with two columns, group label and budget, that ends in "
+            f"{' or '.join(SUFFIXES[:2])}; got {str(path)!r}."
+        )
+    if path.suffix.lower() == ".csv":
         rows = list(csv_rows(path))
         header = bool(rows) and len(rows[0]) == 2 and _number(rows[0][1]) is None
         rows = rows[header:]
@@ -93,16 +128,17 @@ def read_budgets(path: Path, groups: np.ndarray) -> np.ndarray:
         columns = read_table(path, text=set())
         rows = [list(map(_text, row)) for row in zip(*columns.values(), strict=True)]
     found: dict[str, float] = {}
-    for at, row in enumerate(rows, start=1):
+    for at, row in enumerate(rows):
         if len(row) != 2:
             raise ValueError(
-                f"--budget must have two columns, group and budget; row {at} of {path} has {len(row)} "
-                "field(s). Drop the other columns."
+                f"--budget must have two columns, group and budget; {place(path, at, header)} of {path} has "
+                f"{len(row)}. Drop the other columns."
             )
         label, value = row[0], _number(row[1])
         if value is None or not (value > 0 and isfinite(value)):
             raise ValueError(
-                f"--budget must be positive numbers; group {label!r} has {row[1]!r} in {path}. "
+                f"--budget must be positive numbers; {place(path, at, header)} of {path} gives group "
+                f"{label!r} {row[1]!r}. "
                 "Drop the group's candidates or give it a budget."
             )
         if label in found:
@@ -112,11 +148,13 @@ def read_budgets(path: Path, groups: np.ndarray) -> np.ndarray:
         found[label] = value
     known = list(map(_text, groups))
     missing = [label for label in known if label not in found]
-    if missing:
-        raise ValueError(
-            f"--budget must cover every group; {path} has no budget for {_listed(missing)}. Add a row."
-        )
     unknown = sorted(set(found).difference(known))
+    if missing:
+        also = f", but one for {_listed(unknown)}, which no candidate has" if unknown else ""
+        raise ValueError(
+            f"--budget must cover every group; {path} has no budget for {_listed(missing)}{also}. "
+            f"{'Spell the labels alike' if unknown else 'Add a row'}."
+        )
     if unknown:
         raise ValueError(
             f"--budget must name groups that have candidates; {path} names {_listed(unknown)}. "
@@ -152,17 +190,36 @@ def write(
 
 
 def _from_columns(
-    columns: Table, path: Path, group: str | None, block: str | None, features: Sequence[str] | None
+    columns: Table,
+    path: Path,
+    group: str | None,
+    block: str | None,
+    features: Sequence[str] | None,
+    fresh: bool,
 ) -> CandidateFile:
     n = len(next(iter(columns.values()), ()))
     if n == 0:
         raise ValueError(f"{path} must have one candidate a row; it has no rows.")
+    taken = [name for name in (WEIGHT, VARIANCE) if name in columns]
+    if fresh and taken:
+        raise ValueError(
+            f"{path} must not have a column {taken[0]!r}: that is what a saved design adds. If it is your "
+            f"data, rename it, say to 'body_{taken[0]}'; if {path} is a saved design, add --again."
+        )
     group = GROUP if group is None and GROUP in columns else group
     block = BLOCK if block is None and BLOCK in columns else block
     for argument, wanted in (("--group", [group]), ("--block", [block]), ("--features", features or [])):
         for name in wanted:
             _require(columns, name, argument, path)
-    names = _infer(columns, path, (group, block, WEIGHT, VARIANCE)) if features is None else features
+    for argument, wanted in (("--group", [group]), ("--block", [block]), ("--features", features or [])):
+        for name in {WEIGHT, VARIANCE}.intersection(wanted):
+            raise ValueError(
+                f"{argument} must not be {name!r}, which is an output column. Rename yours in {path}, say to "
+                f"'body_{name}'."
+            )
+    labels = (group, block, WEIGHT, VARIANCE)
+    names = _infer(columns, path, labels) if features is None else features
+    ignored = [] if features is not None else [k for k in columns if k not in (*labels, *names)]
     if not names:
         raise ValueError(
             f"there must be a feature, that is a column of numbers that is neither group, block, weight nor "
@@ -174,6 +231,9 @@ def _from_columns(
     return CandidateFile(
         candidates=candidates,
         features=tuple(names),
+        ignored=tuple(ignored),
+        group=group,
+        block=block,
         groups=_numbered(columns, group, n, path),
         blocks=_numbered(columns, block, n, path),
         budgets=None,
@@ -183,7 +243,12 @@ def _from_columns(
 
 
 def _from_arrays(
-    arrays: Table, path: Path, group: str | None, block: str | None, features: Sequence[str] | None
+    arrays: Table,
+    path: Path,
+    group: str | None,
+    block: str | None,
+    features: Sequence[str] | None,
+    fresh: bool,
 ) -> CandidateFile:
     if "candidates" not in arrays:
         raise ValueError(
@@ -202,19 +267,24 @@ def _from_arrays(
             f"features in {path} must name the {x.shape[1]} columns of candidates; got {_listed(names)}. "
             "Leave the array out for x0, x1, ..."
         )
-    columns = dict(zip(names, x.T, strict=True))
+    others = {}
     for default, given, key in ((GROUP, group, "groups"), (BLOCK, block, "blocks")):
         if (given or key) in arrays:
-            columns[given or default] = arrays[given or key]
+            others[given or default] = arrays[given or key]
     if "weights" in arrays:
-        columns[WEIGHT] = arrays["weights"]
+        others[WEIGHT] = arrays["weights"]
+    for name in others.keys() & set(names):
+        raise ValueError(
+            f"features in {path} must not be called {name!r}, as labels or weights are. Rename the feature."
+        )
+    columns = {**dict(zip(names, x.T, strict=True)), **others}
     for name, column in columns.items():
         if column.shape != x.shape[:1]:
             raise ValueError(
                 f"{name} in {path} must have one entry per candidate, shape ({len(x)},); got {column.shape}. "
                 "Give one for every row of candidates."
             )
-    file = _from_columns(columns, path, group, block, names if features is None else features)
+    file = _from_columns(columns, path, group, block, names if features is None else features, fresh)
     budgets = arrays.get("budgets")
     if budgets is not None and budgets.shape != file.groups.names.shape:
         raise ValueError(
@@ -243,9 +313,14 @@ def _infer(columns: Table, path: Path, others: Sequence[str | None]) -> list[str
 def _require(columns: Iterable[str], name: str | None, argument: str, path: Path) -> None:
     if name is not None and name not in columns:
         raise ValueError(
-            f"{argument} must name a column of {path}; there is no {name!r}. "
+            f"{argument} must name a column of {path}; there is no {name!r}{_meant(name, columns)}. "
             f"The columns are {_listed(list(columns))}."
         )
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    close = get_close_matches(name, known, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def _finite(columns: Table, name: str, path: Path) -> np.ndarray:
@@ -259,7 +334,7 @@ def _finite(columns: Table, name: str, path: Path) -> np.ndarray:
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         raise ValueError(
-            f"{name} must be finite; data row {bad[0] + 1}, column {name!r} of {path} holds "
+            f"{name} must be finite; {place(path, bad[0])}, column {name!r} of {path} holds "
             f"{values[bad[0]]}. Drop the row or fill in the entry."
         )
     return values
@@ -267,7 +342,8 @@ def _finite(columns: Table, name: str, path: Path) -> np.ndarray:
 
 def _first_text(column: np.ndarray, name: str, path: Path) -> str:
     at = next((k for k, v in enumerate(column) if _number(_text(v)) is None), 0)
-    return f"data row {at + 1}, column {name!r} of {path} holds {_text(column[at])!r}"
+    held = _text(column[at])
+    return f"{place(path, at)}, column {name!r} of {path} {f'holds {held!r}' if held.strip() else 'is empty'}"
 
 
 def _numbered(columns: Table, name: str | None, n: int, path: Path) -> Labels:
@@ -278,7 +354,7 @@ def _numbered(columns: Table, name: str | None, n: int, path: Path) -> Labels:
     empty = next((k for k, v in enumerate(column.tolist()) if v is None or v == "" or v != v), None)
     if empty is not None:
         raise ValueError(
-            f"every row must have a label; data row {empty + 1}, column {name!r} of {path} is empty. "
+            f"every row must have a label; {place(path, empty)}, column {name!r} of {path} is empty. "
             "Fill it in or drop the row."
         )
     if column.dtype != object:

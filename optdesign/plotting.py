@@ -30,8 +30,15 @@ MOST_POINTS = 20_000
 MOST_CELLS = 1000
 """Rows and columns of the picture of the weights; of more, neighbours share a cell."""
 
+MOST_NUMBERS = (15, 8)
+"""Rows and columns of the picture of the weights in which the numbers are written out."""
+
 MOST_TICKS = 15
 """Labels along an axis that are written out."""
+
+
+BESIDE = "(its candidates side by side)"
+"""Why candidates of a group are spread along its part of an axis."""
 
 
 def matplotlib() -> Any:
@@ -111,7 +118,9 @@ def _draw_weights(
         count = f"{len(support)} of {p.n_candidates} candidates"
         axes.set(ylabel="weight", title=f"Weights: {count} have any", xlim=_limits(x))
         axes.set_ylim(bottom=0)
-        _label_axis(axes.xaxis, p.n_groups, groups, "candidate" if p.n_groups == 1 else words[0])
+        _label_axis(
+            axes.xaxis, p.n_groups, groups, "candidate" if p.n_groups == 1 else f"{words[0]} {BESIDE}"
+        )
         return
     rows, columns = min(p.n_groups, MOST_CELLS), min(p.n_blocks, MOST_CELLS)
     cell = (p.groups * rows // p.n_groups) * columns + p.blocks * columns // p.n_blocks
@@ -125,8 +134,13 @@ def _draw_weights(
     )  # fmt: skip
     bar = figure.colorbar(image, ax=axes, shrink=0.9, pad=0.02)
     bar.outline.set_visible(False)
-    bar.set_label("weight (white: none)")
-    axes.set(title=f"Weights per {words[0]} and {words[1]}")
+    bar.set_label("total weight (white: none)")
+    if p.n_groups <= MOST_NUMBERS[0] and p.n_blocks <= MOST_NUMBERS[1]:
+        for (row, column), total in np.ndenumerate(grid):
+            light = total < 0.35 * grid.max()
+            text = f"{total:.3g}" if total > 0 else "0"
+            axes.text(column, row, text, ha="center", va="center", color="black" if light else "white")
+    axes.set(title=f"Total weight per {words[0]} and {words[1]}")
     _label_axis(axes.xaxis, p.n_blocks, blocks, words[1])
     _label_axis(axes.yaxis, p.n_groups, groups, words[0])
 
@@ -143,25 +157,35 @@ def _draw_variances(axes: Any, result: DesignResult, groups: Names, word: str) -
     x = _positions(result, place)
     idle = np.flatnonzero(result.weights == 0)
     idle = idle[:: max(1, len(idle) // MOST_POINTS)]
-    for rows, color, size, label in (
-        (idle, GREY, 5, "candidate without weight"),
-        (result.support, BLUE, 16, "candidate with weight"),
-    ):
-        axes.scatter(
-            x[rows], scaled[rows], s=size, color=color, label=label, linewidths=0, rasterized=True, zorder=2
-        )
     left, right = _limits(x)
     edges = np.array([left, right]) if p.n_groups == 1 else np.arange(p.n_groups + 1) - 0.5
     label = "bound: largest of all" if p.n_groups == 1 else f"bound: largest of each {word}"
-    axes.stairs(top[order], edges, baseline=None, color=ORANGE, linewidth=1.2, label=label, zorder=3)
+    # Below the points, unless there are so many that they would hide it.
+    above = 2 if p.n_groups <= MOST_TICKS else 5
+    axes.stairs(top[order], edges, baseline=None, color=ORANGE, linewidth=1.2, label=label, zorder=above)
+    for rows, color, size, zorder, label in (
+        (result.support, BLUE, 16, 4, "candidate with weight"),
+        (idle, GREY, 7, 3, "candidate without weight"),
+    ):
+        axes.scatter(
+            x[rows],
+            scaled[rows],
+            s=size,
+            color=color,
+            label=label,
+            linewidths=0,
+            rasterized=True,
+            zorder=zorder,
+        )
     axes.set(
         ylabel="budget × variance",
-        title=f"Variances: the bounds sum to {result.rank} + {result.gap:.1e}",
+        title=f"Variances: bounds sum to rank + gap = {result.rank} + {result.gap:.1e}",
         xlim=(left, right),
         ylim=(0, 1.3 * top.max()),
     )
     shown = None if groups is None else [groups[i] for i in order]
-    _label_axis(axes.xaxis, p.n_groups, shown, "candidate" if p.n_groups == 1 else f"{word}, sorted by bound")
+    several = f"{word}, sorted by bound {BESIDE}"
+    _label_axis(axes.xaxis, p.n_groups, shown, "candidate" if p.n_groups == 1 else several)
     axes.legend(loc="upper left")
 
 

@@ -74,7 +74,7 @@ def solve(
     [-1.0, 0.0, 1.0]
     """
     began = time.perf_counter()
-    _check(tol, method, max_iter, time_limit)
+    _check(problem, tol, method, max_iter, time_limit)
     run = _Run(problem, _start(problem, start), tol, began, time_limit)
     with Progress(progress, run.goal) as display:
         limit = DEFAULT_MAX_ITER if max_iter is None else int(max_iter)
@@ -192,7 +192,14 @@ def _is_interrupt(error: BaseException | None) -> bool:
     return error is not None
 
 
-def _check(tol: float, method: str, max_iter: int | None, time_limit: float | None) -> None:
+def _check(
+    problem: DesignProblem, tol: float, method: str, max_iter: int | None, time_limit: float | None
+) -> None:
+    if not isinstance(problem, DesignProblem):
+        raise TypeError(
+            f"problem must be a DesignProblem; got {type(problem).__name__}. Wrap it: "
+            "DesignProblem(candidates)."
+        )
     if not (np.isfinite(tol) and tol > 0):
         raise ValueError(f"tol must be positive and finite; got {tol}. The default is 1e-6.")
     if not isinstance(method, str) or method not in METHODS:

@@ -66,6 +66,22 @@ def csv_rows(path: Path) -> Iterator[list[str]]:
         raise ValueError(f"{path} must be a CSV file ({error}). Export it again.") from None
 
 
+def place(path: Path, row: int, header: bool = True) -> str:
+    """Where to look for a row of a file, counted from 0: the line of a CSV file, as an editor numbers it."""
+    if path.suffix.lower() != ".csv":
+        return f"row {row + 1}"
+    left = row + header
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file, skipinitialspace=True)
+        before = 0
+        for fields in reader:
+            if fields and left == 0:
+                break
+            left -= bool(fields)
+            before = reader.line_num
+    return f"line {before + 1}"
+
+
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
     """A temporary path to write to, which takes the place of ``path`` if all goes well.
@@ -139,8 +155,8 @@ def _read_csv(path: Path, text: set[str], numbers: set[str] | None) -> Table:
         if set(map(len, chunk)) != {len(names)}:
             at = next(k for k, row in enumerate(chunk) if len(row) != len(names))
             raise ValueError(
-                f"{path} must have {len(names)} fields in every row, as in its header; data row "
-                f"{done + at + 1} has {len(chunk[at])}. Quote fields that contain commas."
+                f"{path} must have {len(names)} fields in every row, as in its header; "
+                f"{place(path, done + at)} has {len(chunk[at])}. Quote fields that contain commas."
             )
         for name, fields in zip(names, zip(*chunk, strict=True), strict=True):
             if name not in plain:

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import bandits
+import optdesign
 from bandits import cli, config
 from bandits.plotting import plot_regret
 from bandits.reproduce import FIGURES
@@ -89,7 +90,8 @@ def test_the_example_is_complete_and_valid(tmp_path):
         "UCB, no communication",
     ]
     assert experiment.policies["EnhancedFedPE"].protocol == "scalars"
-    assert experiment.horizon == 16384
+    assert experiment.horizon == 2**17
+    assert experiment.title == ""
 
 
 def test_environments_from_a_file_and_from_generators(tmp_path):
@@ -118,6 +120,10 @@ def test_mistakes_in_a_file_are_named():
         ({"environment": {"kind": "moon"}}, "moon"),
         ({"environment": {"kind": "authors", "colour": 1}}, "colour"),
         ({"policy": [{"kind": "UCB"}]}, "UCB"),
+        ({"polices": []}, r"'polices' \(did you mean 'policy'\?\)"),
+        ({"policy": [{"kind": "fedpe"}]}, r"'fedpe' \(did you mean 'FedPE'\?\)"),
+        ({"policy": [{"kind": "FedPE", "dleta": 0.1}]}, "did you mean 'delta'"),
+        ({"environment": {"kind": "author"}}, "did you mean 'authors'"),
         ({"policy": [{"kind": "FedPE", "gap": 1}]}, "gap"),
         ({"policy": [{"kind": "FedPE"}, {"kind": "FedPE"}]}, "twice"),
         ({"policy": [{"kind": "FedPE", "schedule": {"kind": "weekly"}}]}, "weekly"),
@@ -138,8 +144,56 @@ def test_errors_are_one_line_and_exit_with_2(tmp_path, monkeypatch, capsys):
             cli.main()
         assert stopped.value.code == 2
         said = capsys.readouterr().err
-        assert said.startswith("error: ")
+        assert said.startswith("bandits: ")
         assert len(said.splitlines()) == 1
+
+
+def test_results_of_another_experiment_are_refused_before_any_run(tmp_path, monkeypatch):
+    file = tmp_path / "small.toml"
+    file.write_text(SMALL)
+    out = tmp_path / "out"
+    command("run", file, "--out", out)
+    before = {p: p.read_bytes() for p in out.iterdir()}
+    file.write_text(SMALL.replace('label = "alone"', 'label = "alone"\nsigma = 3.0'))
+    monkeypatch.setattr(cli, "simulate", None)
+    with pytest.raises(ValueError, match=r"regret-alone.npz was made with other options of 'alone'"):
+        command("run", file, "--out", out)
+    with pytest.raises(ValueError, match="--out must not hold results of another experiment"):
+        command("run", file, "--out", out, "--horizon", 100)
+    assert {p: p.read_bytes() for p in out.iterdir()} == before
+
+
+def test_the_title_is_that_of_the_file(tmp_path, monkeypatch):
+    drawn = []
+
+    def draw(runs, title):
+        drawn.append(title)
+        return plot_regret(runs, title)
+
+    monkeypatch.setattr("bandits.plotting.plot_regret", draw)
+    for head in ("", 'title = "Four clients"\n'):
+        (tmp_path / "small.toml").write_text(head + SMALL)
+        command("run", tmp_path / "small.toml", "--out", tmp_path / "out")
+    assert drawn == ["", "Four clients"]
+
+
+def test_table_version_and_help(tmp_path):
+    (tmp_path / "small.toml").write_text(SMALL)
+    printed = command("run", tmp_path / "small.toml", "--out", tmp_path / "out").output
+    for word in ("seconds", "scalars", "Best lost", "std"):
+        assert word in printed
+    assert command("--version").output == f"bandits {optdesign.__version__}\n"
+    assert "..." not in command("--help").output.split("Commands:")[1]
+
+
+def test_missing_matplotlib_is_named_before_any_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr(cli, "simulate", None)
+    monkeypatch.setattr(sys, "argv", ["bandits", "reproduce", "fig1a", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 2
+    assert "optdesign[plot]" in capsys.readouterr().err
 
 
 def test_curves_show_mean_and_deviation():

@@ -1,8 +1,10 @@
 import json
+import re
 import runpy
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -109,9 +111,20 @@ def test_json_report_is_complete(folder):
     assert report["seconds"] > 0
     assert 0 < report["support"] <= report["candidates"] == 24
     assert (report["groups"], report["blocks"], report["features"]) == (3, 2, ["x", "y"])
-    assert report["rank_note"] == ""
+    assert report["rank_note"] == report["deficiency_note"] == ""
+    assert (report["parameters"], report["deficient_blocks"], report["ignored_columns"]) == (4, 0, [])
     assert report["outputs"] == {"design": "d.csv", "plot": "d.png"}
     assert (folder / "d.png").stat().st_size > 5000
+
+
+def test_long_designs_say_where_the_rest_is(folder):
+    rows = [f"{k},{k % 5 + 1}" for k in range(30)]
+    (folder / "long.csv").write_text("site,x\n" + "\n".join(rows) + "\n")
+    shown = run("solve", "long.csv", "--group", "site").stdout
+    assert "20 of 30 weights shown, the largest; save all with --out FILE" in shown
+    assert " row   site     weight   variance" in shown
+    shown = run("solve", "long.csv", "--group", "site", "--out", "d.csv").stdout
+    assert "20 of 30 weights shown, the largest; all are in d.csv" in shown
 
 
 def test_features_can_be_chosen():
@@ -124,7 +137,8 @@ def test_not_converged_is_exit_code_1_and_still_written(folder):
         "--method", "bca", "--max-iter", 1, "--tol", "1e-12", "--out", "d.csv", "--plot", "d.svg",
     )  # fmt: skip
     assert result.exit_code == 1
-    assert "max_iter" in result.stdout
+    assert "stopped at --max-iter" in result.stdout
+    assert "1 iteration," in result.stdout
     saved = files.read(folder / "d.csv", group="site", block="arm")
     assert np.isfinite(od.certify(expected(), saved.weights).gap)
     assert (folder / "d.svg").exists()
@@ -154,16 +168,25 @@ def test_a_close_rank_decision_is_reported_with_the_label(folder):
     [
         (["none.csv"], ["No such file", "none.csv"]),
         (["data.txt"], ["must end in"]),
+        (["data.csv", "--group", "sites"], ["did you mean 'site'?"]),
         (["data.csv", "--group", "place"], ["'place'", "'site', 'arm', 'x', 'y'"]),
-        (["data.csv", "--tol", "-1"], ["tol must be positive"]),
-        (["data.csv", "--method", "magic"], ["method must be one of", "'magic'"]),
+        (["data.csv", "--tol", "-1"], ["--tol must be positive"]),
+        (["data.csv", "--max-iter", "0"], ["--max-iter must be"]),
+        (["data.csv", "--time-limit", "0"], ["--time-limit must be"]),
+        (
+            ["data.csv", "--group", "site", "--budget", "all"],
+            ["--budget must be a number, or a file with two columns", "'all'"],
+        ),
+        (["data.csv", "--budget", "-3"], ["--budget must be positive", "-3"]),
+        (["data.csv", "--budget", "budgets.csv"], ["--budget budgets.csv needs groups", "--group", "'site'"]),
+        (["data.csv", "--method", "magic"], ["--method must be one of", "'magic'"]),
         (["data.csv", "--budget", "budgets.csv", "--group", "arm"], ["--budget", "'a', 'b'"]),
         (["data.csv", "--out", "design.xls"], ["--out must end in", "design.xls"]),
         (["data.csv", "--out", "missing/d.csv"], ["--out", "does not exist"]),
         (["data.csv", "--out", "folder.csv"], ["--out", "is a directory"]),
         (["data.csv", "--plot", "d.gif"], ["--plot must end in"]),
         (["data.csv", "--plot", "missing/d.png"], ["--plot", "does not exist"]),
-        (["data.csv", "--features", "site"], ["data row 1, column 'site'"]),
+        (["data.csv", "--features", "site"], ["line 2, column 'site' of data.csv"]),
         (["zero.csv"], ["non-zero"]),
         (["folder.csv"], ["directory"]),
     ],
@@ -208,15 +231,121 @@ def test_verify_reports_in_json():
     assert report["relative_gap"] <= 1e-6
     assert len(report["comparisons"]) == 3
     assert report["within_tol"]
+    assert report["optimal"]
+    assert report["tol"] == 1e-4
 
 
-def test_verify_of_poor_weights(folder):
+@pytest.fixture
+def uniform(folder):
     p = expected()
     source = files.read(folder / "data.csv", group="site", block="arm")
     files.write(folder / "d.csv", source, p.budgets, p.uniform(), np.zeros(24))
-    result = run("verify", "d.csv", "--group", "site", "--block", "arm", "--tol", "1e-3")
+
+
+@pytest.mark.usefixtures("uniform")
+def test_verify_of_poor_weights_cannot_be_misread():
+    result = run("verify", "d.csv", "--group", "site", "--block", "arm")
     assert result.exit_code == 1
-    assert "exceeds --tol 0.001" in result.stdout
+    last = result.stdout.splitlines()[-1]
+    assert last.startswith("NOT optimal: efficiency only at least 0.")
+    assert "exceeds --tol 0.0001" in last
+    assert "agrees" not in result.stdout
+    assert "comparison  consistent: with cvxpy" in result.stdout
+    report = json.loads(run("verify", "d.csv", "--group", "site", "--block", "arm", "--json").stdout)
+    assert (report["optimal"], report["within_tol"], report["verdict"]) == (False, False, "consistent")
+    assert report["conclusion"] == last
+
+
+@pytest.mark.usefixtures("uniform")
+def test_verify_passes_what_its_tolerance_allows():
+    result = run("verify", "d.csv", "--group", "site", "--block", "arm", "--tol", 10)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[-1].startswith("optimal to within 10: efficiency at least 0.")
+
+
+@pytest.mark.parametrize(("budget", "good"), [("budgets.csv", True), ("other.csv", False), ("3", False)])
+def test_verify_compares_budgets(folder, budget, good):
+    solved("--budget", "budgets.csv", "--out", "d.csv")
+    (folder / "other.csv").write_text(BUDGETS.replace("south,2", "south,2.5"))
+    arguments = ["verify", "d.csv", "--group", "site", "--block", "arm", "--budget", budget]
+    if good:
+        assert run(*arguments).exit_code == 0
+    else:
+        message = refused(*arguments)
+        assert ("'north'" if budget == "3" else "'south'") in message
+        assert ("budget is 3" if budget == "3" else "sum to 2, and its budget is 2.5") in message
+
+
+@pytest.mark.parametrize("name", ["weight", "variance"])
+def test_a_column_of_the_user_is_never_taken_for_ours(folder, name):
+    text = f"x,{name}\n1,70\n2,\n"
+    (folder / "people.csv").write_text(text)
+    for options in ([], ["--features", "x"], ["--features", f"x,{name}"], ["--group", name]):
+        message = refused("solve", "people.csv", *options, "--out", "d.csv")
+        assert f"rename it, say to 'body_{name}'" in message
+    assert f"--features must not be '{name}'" in refused(
+        "solve", "people.csv", "--features", f"x,{name}", "--again"
+    )
+    assert (folder / "people.csv").read_text() == text
+    assert not (folder / "d.csv").exists()
+
+
+@pytest.mark.parametrize("suffix", files.SUFFIXES)
+def test_a_saved_design_can_be_solved_again(folder, suffix):
+    solved("--out", f"d{suffix}")
+    labels = [] if suffix == ".npz" else ["--group", "site", "--block", "arm"]
+    assert "--again" in refused("solve", f"d{suffix}", *labels)
+    result = run("solve", f"d{suffix}", *labels, "--again", "--tol", "1e-9", "--out", f"e{suffix}")
+    assert result.exit_code == 0, result.output
+    assert "features x, y" in result.stdout
+    names = {} if suffix == ".npz" else {"group": "site", "block": "arm"}
+    saved = files.read(folder / f"e{suffix}", **names)
+    assert od.certify(expected(), saved.weights).relative_gap <= 1e-9
+
+
+def test_columns_that_are_ignored_are_named(folder):
+    (folder / "notes.csv").write_text("x,y,note,when\n1,0,good,May\n0,1,,June\n")
+    assert "note, when: not numeric; choose columns with --features" in run("solve", "notes.csv").stdout
+    report = json.loads(run("solve", "notes.csv", "--json").stdout)
+    assert report["ignored_columns"] == ["note", "when"]
+    assert "ignored" not in run("solve", "notes.csv", "--features", "x,y").stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("drug,x,y\naspirin,1,2\naspirin,2,4\nother,1,0\nother,0,1\n",
+         "rank 3 of 4: drug 'aspirin' (rank 1 of 2) cannot estimate all of its parameters."),
+        ("drug,x,y\naspirin,1,2\nb,2,4\n",
+         "rank 2 of 4: drug 'aspirin' (rank 1 of 2) and 1 more cannot estimate all of their parameters."),
+        ("drug,x,y\na,1,2\na,2,4\n",
+         "rank 1 of 2: the candidates cannot estimate all parameters; some features are redundant."),
+    ],
+)  # fmt: skip
+def test_parameters_that_cannot_be_estimated_are_reported(folder, text, note):
+    (folder / "drugs.csv").write_text(text)
+    assert note in run("solve", "drugs.csv", "--block", "drug").stdout
+    report = json.loads(run("solve", "drugs.csv", "--block", "drug", "--json").stdout)
+    assert report["deficiency_note"] == note
+    assert report["deficient_blocks"] == 1 + ("1 more" in note)
+
+
+@pytest.mark.parametrize("path", ["data.csv", "./data.csv", "link.csv", "twin.csv", "budgets.csv"])
+def test_inputs_are_not_overwritten(folder, path):
+    (folder / "link.csv").symlink_to("data.csv")
+    (folder / "twin.csv").hardlink_to(folder / "data.csv")
+    before = (folder / "data.csv").read_text()
+    options = ["--group", "site", "--block", "arm", "--budget", "budgets.csv"]
+    assert "--out must not be a file that is read" in refused("solve", "data.csv", *options, "--out", path)
+    assert "--plot must not be a file that is read" in refused("solve", "data.csv", *options, "--plot", path)
+    assert (folder / "data.csv").read_text() == before
+
+
+def test_one_number_is_the_budget_of_every_group(folder):
+    solved("--budget", "100", "--out", "d.csv")
+    saved = files.read(folder / "d.csv", group="site", block="arm")
+    np.testing.assert_allclose(np.bincount(saved.groups.numbers, saved.weights), 100)
+    assert run("solve", "data.csv", "--features", "x,y", "--budget", "7").exit_code == 0
 
 
 def test_verify_of_weights_that_lose_rank(folder):
@@ -226,6 +355,7 @@ def test_verify_of_weights_that_lose_rank(folder):
     report = json.loads(result.stdout)
     assert report["verdict"] == "differs"
     assert report["gap"] is None
+    assert report["conclusion"].startswith("NOT optimal: the design loses rank")
 
 
 def test_verify_that_is_inconclusive_is_exit_code_1(monkeypatch):
@@ -234,6 +364,7 @@ def test_verify_that_is_inconclusive_is_exit_code_1(monkeypatch):
     result = run("verify", "d.csv", "--group", "site", "--block", "arm")
     assert result.exit_code == 1
     assert "inconclusive: the solver failed" in result.stdout
+    assert result.stdout.splitlines()[-1].startswith("NOT verified: the certificate holds")
 
 
 @pytest.mark.parametrize(
@@ -242,6 +373,7 @@ def test_verify_that_is_inconclusive_is_exit_code_1(monkeypatch):
         ("x\n1\n", [], ["'weight'", "'x'"]),
         ("x,weight,group\n1,1,a\n2,0,b\n", [], ["'b'", "sum to 0"]),
         ("x,weight\n1,-1\n2,2\n", [], ["negative"]),
+        ("x,weight\n1,1\n", ["--tol", "0"], ["--tol must be positive"]),
         ("x,weight\n1,1\n", ["--solver", "magic"], ["--solver must be one of", "CLARABEL", "'magic'"]),
     ],
 )
@@ -257,12 +389,27 @@ def test_verify_takes_budgets_of_an_archive():
     assert "sum to the budget" in refused("verify", "d.npz")
 
 
+def test_kernels_are_compiled_before_the_clock_starts(monkeypatch):
+    said = []
+
+    @contextmanager
+    def waiting(text):
+        said.append(text)
+        yield
+
+    monkeypatch.setattr(cli, "waiting", waiting)
+    solved("--out", "d.csv")
+    assert said[:2] == ["reading data.csv", "compiling (first use only)"]
+    assert said[-1] == "writing d.csv"
+
+
 def test_demo_solves_verifies_and_draws(folder):
     result = run("demo", "--out", "here/demo", "--seed", 1)
     assert result.exit_code == 0, result.output
     assert "agrees" in result.stdout
     assert "converged" in result.stdout
-    assert "largest of" in result.stdout
+    assert re.search(r"20 of \d+ weights shown, the largest; all are in here/demo/design.csv", result.stdout)
+    assert all(line == line.rstrip() for line in result.stdout.splitlines())
     assert (folder / "here/demo/demo.png").stat().st_size > 50_000
     saved = files.read(folder / "here/demo/design.csv", group="client", block="arm")
     assert saved.candidates.shape == (1000, 3)
@@ -277,6 +424,9 @@ def test_demo_refuses_a_folder_it_cannot_make():
 def test_version_help_and_usage(monkeypatch):
     assert run("--version").stdout == f"optdesign {od.__version__}\n"
     assert "--time-limit" in run("solve", "--help").stdout
+    summaries = " ".join(run("--help").stdout.split())
+    assert "..." not in summaries.split("Commands:")[1]
+    assert "compare them with the answer of cvxpy." in summaries
     assert run("solve").exit_code == 2
     assert run("solve", "data.csv", "--max-iter", "many").exit_code == 2
     monkeypatch.setattr(sys, "argv", ["optdesign", "--version"])

@@ -77,8 +77,8 @@ def test_a_column_that_turns_out_to_be_text_late(write, monkeypatch):
     monkeypatch.setattr(tables, "CHUNK", 2)
     path = write("x,n,g\n1,1,a\n2,2,b\n3,1,a\n4,oops,b\n5,5,a\n")
     assert files.read(path, features=["x"], group="g").columns["n"].tolist() == ["1", "2", "1", "oops", "5"]
-    assert "data row 4, column 'n'" in error(path)
-    assert "data row 4, column 'n'" in error(path, features=["x", "n"])
+    assert "line 5, column 'n'" in error(path)
+    assert "line 5, column 'n'" in error(path, features=["x", "n"])
 
 
 @pytest.mark.parametrize(
@@ -88,17 +88,17 @@ def test_a_column_that_turns_out_to_be_text_late(write, monkeypatch):
         ("x,y\n", {}, ["no rows"]),
         ("x;y\n1;2\n", {}, ["commas", "'x;y'"]),
         ("x,x\n1,2\n", {}, ["'x' occurs twice"]),
-        ("x,y\n1,2\n1,2,3\n", {}, ["2 fields", "data row 2 has 3"]),
+        ("x,y\n1,2\n1,2,3\n", {}, ["2 fields", "line 3 has 3"]),
         ("x,y\n1,2\n", {"group": "site"}, ["--group", "no 'site'", "'x', 'y'"]),
         ("x,y\n1,2\n", {"block": "arm"}, ["--block", "no 'arm'"]),
         ("x,y\n1,2\n", {"features": ["z"]}, ["--features", "no 'z'"]),
         ("x,y\n1,2\n", {"features": []}, ["there must be a feature"]),
         ("x,y\na,b\n", {}, ["there must be a feature", "'x', 'y'"]),
-        ("x,y\n1,2\n1,two\n", {}, ["data row 2, column 'y'", "'two'", "--features"]),
-        ("x,y\n1,2\n1,\n", {"features": ["y"]}, ["data row 2, column 'y'", "''"]),
-        ("x,y\n1,2\n1,nan\n", {}, ["finite", "data row 2, column 'y'"]),
-        ("x,weight\n1,a\n", {}, ["weight must be numbers", "data row 1"]),
-        ("x,g\n1,a\n2,\n", {"group": "g"}, ["label", "data row 2, column 'g'"]),
+        ("x,y\n1,2\n1,two\n", {}, ["line 3, column 'y'", "'two'", "--features"]),
+        ("x,y\n1,2\n1,\n", {"features": ["y"]}, ["line 3, column 'y'", "is empty"]),
+        ("x,y\n1,2\n1,nan\n", {}, ["finite", "line 3, column 'y'"]),
+        ("x,weight\n1,a\n", {}, ["weight must be numbers", "line 2"]),
+        ("x,g\n1,a\n2,\n", {"group": "g"}, ["label", "line 3, column 'g'"]),
         (b"x,y\n1,\xff\n", {}, ["UTF-8"]),
         ('x\n"' + "1" * 200_000 + '"\n', {}, ["must be a CSV file"]),
         (",".join(f"c{k}" for k in range(12)) + "\n" + ",".join("1" * 12) + "\n", {"group": "q"}, ["2 more"]),
@@ -118,10 +118,17 @@ def test_other_bad_files(write, tmp_path):
     assert "arquet" in error(write("x", "data.parquet"))
 
 
+def test_lines_are_those_of_an_editor(write):
+    path = write('\nx,note\n1,"two\nlines"\n\n2,b\n?,"and\ntwo"\n')
+    assert "line 7, column 'x'" in error(path, features=["x"])
+    assert tables.place(path, 0) == "line 3"
+    assert tables.place(path, 0, header=False) == "line 2"
+
+
 @pytest.mark.parametrize("header", ["", "site,budget\n"])
 def test_budgets(write, header):
     path = write(header + "south,2.5\nnorth,1\n", "budgets.csv")
-    f = files.read(write(CSV), group="site").with_budgets(path)
+    f = files.read(write(CSV), group="site").with_budgets(str(path))
     np.testing.assert_array_equal(f.problem().budgets, [1, 2.5])
 
 
@@ -141,13 +148,16 @@ def test_budgets_in_parquet_with_numbers_for_labels(tmp_path):
         ("north,1\nsouth,0\n", ["positive", "'south'", "'0'"]),
         ("north,1\nsouth,much\n", ["positive", "'much'"]),
         ("north,1\nnorth,2\nsouth,1\n", ["'north' twice"]),
-        ("north\n", ["two columns", "row 1"]),
+        ("north\n", ["two columns", "line 1 of", "has 1."]),
+        ("g,f\n\nnorth,1\nsouth,1,1\n", ["two columns", "line 4 of", "has 3."]),
+        ("g,f\nnorth,1\nsouth,-1\n", ["line 3 of", "gives group 'south' '-1'"]),
+        ("North,1\nsouth,1\n", ["no budget for 'north', but one for 'North'", "Spell the labels alike"]),
     ],
 )
 def test_bad_budgets(write, text, words):
     f = files.read(write(CSV), group="site")
     with pytest.raises(ValueError, match="--budget") as caught:
-        f.with_budgets(write(text, "budgets.csv"))
+        f.with_budgets(str(write(text, "budgets.csv")))
     for word in words:
         assert word in str(caught.value)
 
@@ -206,10 +216,10 @@ def test_parquet_types(tmp_path):
     files.write(tmp_path / "b.csv", f, np.ones(2), np.ones(3), np.ones(3))
     assert "2024-01-02" in (tmp_path / "b.csv").read_text()
     pq.write_table(pa.table({"site": ["a", None], "x": [1, 2]}), path)
-    assert "data row 2, column 'site'" in error(path, group="site")
+    assert "row 2, column 'site'" in error(path, group="site")
     pq.write_table(pa.table({"x": [1, None]}), path)
-    assert "data row 2, column 'x'" in error(path)
-    assert "x must be numbers; data row 1" in error(_dates(path), features=["x"])
+    assert "row 2, column 'x'" in error(path)
+    assert "x must be numbers; row 1" in error(_dates(path), features=["x"])
 
 
 def _dates(path):
@@ -240,6 +250,14 @@ def test_npz_arrays(tmp_path):
         ({"candidates": np.ones((3, 2)), "budgets": [1.0, 2.0]}, ["budgets", "(1,)", "(2,)"]),
         ({"candidates": np.array([["a", "b"]])}, ["must be numbers", "'a'"]),
         ({"candidates": np.array([[None]])}, ["plain arrays"]),
+        (
+            {"candidates": np.ones((3, 2)), "features": ["x", "weight"], "weights": np.ones(3)},
+            ["must not be called 'weight'"],
+        ),
+        (
+            {"candidates": np.ones((3, 2)), "features": ["x", "group"], "groups": [0, 0, 1]},
+            ["must not be called 'group'"],
+        ),
     ],
 )
 def test_bad_npz(tmp_path, arrays, words):

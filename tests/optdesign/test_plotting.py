@@ -32,14 +32,21 @@ def test_picture_is_written(grid, tmp_path, suffix):
 def test_panels_of_a_grid(grid):
     figure = plotting.draw(grid, tol=1e-6, words=("client", "arm"))
     first, second, third = titles(figure)
-    assert first == "Weights per client and arm"
-    assert f"{grid.rank} +" in second
+    assert first == "Total weight per client and arm"
+    assert f"rank + gap = {grid.rank} + " in second
     assert "efficiency at least 99.999" in third
     weights, variances, gaps = three_panels(figure)
     shown = np.nan_to_num(np.ma.filled(weights.images[0].get_array(), 0.0))
     np.testing.assert_allclose(shown, grid.weights_matrix())
     bounds = np.sort(grid.variances.reshape(12, 4).max(axis=1))
     np.testing.assert_allclose(variances.patches[0].get_data().values, bounds)
+    assert [t.get_text() for t in weights.texts] == [f"{w:.3g}" for w in grid.weights_matrix().ravel()]
+    assert [t.get_text() for t in variances.get_legend().get_texts()] == [
+        "bound: largest of each client",
+        "candidate with weight",
+        "candidate without weight",
+    ]
+    assert "side by side" in variances.get_xlabel()
     drawn = sum(len(points.get_offsets()) for points in variances.collections)
     assert drawn == grid.problem.n_candidates
     np.testing.assert_allclose(gaps.lines[0].get_ydata(), grid.history.gaps)
@@ -73,8 +80,9 @@ def test_large_problems_are_thinned_out(monkeypatch):
     shown = np.nan_to_num(np.ma.filled(weights.images[0].get_array(), 0.0))
     assert shown.shape == (5, 5)
     assert shown.sum() == pytest.approx(20)
-    assert len(variances.collections[0].get_offsets()) < 40
-    assert len(variances.collections[1].get_offsets()) == len(r.support)
+    assert len(variances.collections[1].get_offsets()) < 40
+    assert len(variances.collections[0].get_offsets()) == len(r.support)
+    assert len(weights.texts) == 0
 
 
 def test_efficiency_is_never_rounded_up():

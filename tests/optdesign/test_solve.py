@@ -247,6 +247,11 @@ def test_history_of_block_coordinate_ascent_ends_at_the_target() -> None:
     assert r.history.gaps[-1] <= 1e-6 * r.rank
 
 
+def test_candidates_must_be_wrapped_in_a_problem() -> None:
+    with pytest.raises(TypeError, match=r"must be a DesignProblem; got ndarray. Wrap it: DesignProblem"):
+        od.solve(np.eye(2))
+
+
 def test_results_are_frozen_and_repr_is_short() -> None:
     r = od.solve(od.DesignProblem(np.eye(2)), method="bca")
     with pytest.raises(dataclasses.FrozenInstanceError):

@@ -1,0 +1,239 @@
+"""What the command ``optdesign`` says about a design: tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from optdesign.files import CandidateFile
+from optdesign.problem import DesignProblem
+from optdesign.result import DesignResult
+from optdesign.verification import Verification
+
+SHOWN = 20
+"""Candidates of a design that are listed in the terminal."""
+
+WIDE = 10_000
+"""Columns of a terminal in which no table is ever squeezed."""
+
+OPTIONS = {"max_iter": "--max-iter", "time_limit": "--time-limit", "tol": "--tol", "method": "--method"}
+"""Arguments of ``solve`` as the command line spells them."""
+
+
+def spelled(message: str) -> str:
+    """An error of the solver with the argument it names spelled as the option it is here."""
+    argument, _, rest = message.partition(" must ")
+    return f"{OPTIONS[argument]} must {rest}" if argument in OPTIONS else message
+
+
+def certified(result: DesignResult) -> dict[str, Any]:
+    """The certificate of a design."""
+    return {
+        "gap": result.gap,
+        "relative_gap": result.relative_gap,
+        "efficiency": result.efficiency,
+        "rank": result.rank,
+        "g_value": result.g_value,
+        "log_det": result.log_det,
+        "support": len(result.support),
+    }
+
+
+def solved(result: DesignResult) -> dict[str, Any]:
+    """The certificate of a design, and how it was found."""
+    return {
+        "status": result.status.name,
+        "message": status(result),
+        **certified(result),
+        "iterations": result.iterations,
+        "seconds": result.seconds,
+        "method": result.method,
+    }
+
+
+def described(source: CandidateFile, problem: DesignProblem) -> dict[str, Any]:
+    """The problem, and what was noticed about it."""
+    return {
+        "candidates": problem.n_candidates,
+        "features": list(source.features),
+        "ignored_columns": list(source.ignored),
+        "groups": problem.n_groups,
+        "blocks": problem.n_blocks,
+        "parameters": problem.n_blocks * problem.dim,
+        "deficient_blocks": len(_deficient(problem)),
+        "deficiency_note": deficiency_note(source, problem),
+        "rank_note": rank_note(source, problem),
+    }
+
+
+def verified(result: DesignResult, outcome: Verification, tol: float) -> dict[str, Any]:
+    """What a comparison with another solver found, and what follows from it and the certificate."""
+    return {
+        "optimal": outcome.agrees and result.relative_gap <= tol,
+        "conclusion": conclusion(result, outcome, tol),
+        "verdict": _verdict(result, outcome, tol),
+        "message": outcome.message,
+        "comparisons": [
+            {"name": c.name, "difference": c.difference, "tolerance": c.tolerance, "agrees": c.agrees}
+            for c in outcome.comparisons
+        ],
+        "tol": tol,
+        "within_tol": result.relative_gap <= tol,
+    }
+
+
+def conclusion(result: DesignResult, outcome: Verification, tol: float) -> str:
+    """One line that says whether a design is optimal: its certificate first, then the other solver."""
+    relative, least = f"relative gap {result.relative_gap:.3g}", _efficiency(result)
+    if not math.isfinite(result.gap):
+        return "NOT optimal: the design loses rank, that is, it cannot estimate what the candidates could"
+    if not result.relative_gap <= tol:
+        return f"NOT optimal: efficiency only at least {least} ({relative} exceeds --tol {tol:.3g})"
+    if not outcome.agrees:
+        why = "cvxpy differs" if outcome.verdict == "differs" else "cvxpy has no answer to compare with"
+        return f"NOT verified: the certificate holds ({relative}), but {why}"
+    return f"optimal to within {tol:.3g}: efficiency at least {least} ({relative}), and cvxpy agrees"
+
+
+def _verdict(result: DesignResult, outcome: Verification, tol: float) -> str:
+    """The outcome in a word. A design far from the optimum agrees with nothing: it is merely consistent."""
+    return "consistent" if outcome.agrees and not result.relative_gap <= tol else outcome.verdict
+
+
+def _efficiency(result: DesignResult) -> str:
+    # Rounded down: the display never promises more than the certificate.
+    return f"{math.floor(result.efficiency * 1e9) / 1e9:.9f}"
+
+
+def status(result: DesignResult) -> str:
+    """Why the solver stopped, and what to do about it on the command line."""
+    message = result.status.value
+    if result.converged:
+        return message
+    for argument in ("max_iter", "time_limit", "tol"):
+        message = message.replace(argument, OPTIONS[argument])
+    return message.replace("change the method", "change --method")
+
+
+def _deficient(problem: DesignProblem) -> np.ndarray:
+    return np.flatnonzero(problem.ranks < problem.dim)
+
+
+def deficiency_note(source: CandidateFile, problem: DesignProblem) -> str:
+    """A sentence about blocks with fewer independent candidates than features, or an empty string."""
+    blocks = _deficient(problem)
+    if len(blocks) == 0:
+        return ""
+    b, d = blocks[0], problem.dim
+    total = f"rank {problem.rank} of {problem.n_blocks * d}"
+    if problem.n_blocks == 1:
+        return f"{total}: the candidates cannot estimate all parameters; some features are redundant."
+    others = f" and {len(blocks) - 1} more" if len(blocks) > 1 else ""
+    name = f"{source.block or 'block'} {str(source.blocks.names[b])!r} (rank {problem.ranks[b]} of {d})"
+    return f"{total}: {name}{others} cannot estimate all of {'their' if others else 'its'} parameters."
+
+
+def rank_note(source: CandidateFile, problem: DesignProblem) -> str:
+    """The problem's note on close rank decisions, with the label of the block it numbers."""
+    if not problem.rank_note:
+        return ""
+    b = int(problem.span.close_blocks[0])
+    return f"{problem.rank_note} Block {b} is {str(source.blocks.names[b])!r}."
+
+
+def paths(outputs: dict[str, Path | None]) -> dict[str, str]:
+    """The outputs that were asked for."""
+    return {name: str(path) for name, path in outputs.items() if path is not None}
+
+
+def print_json(report: dict[str, Any]) -> None:
+    """Print a report; JSON has no infinity, so a number that is not finite becomes null."""
+    finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in report.items()}
+    typer.echo(json.dumps(finite, indent=2, allow_nan=False))
+
+
+def print_result(result: DesignResult, source: CandidateFile, saved: Path | None) -> None:
+    """Print the certificate and the largest weights; ``saved`` is the file that holds all of them."""
+    for name, value in _facts(result, source):
+        typer.echo(f"{name:<10}  {value}")
+    typer.echo()
+    support = result.support
+    largest = support[np.argsort(-result.weights[support], kind="stable")[:SHOWN]]
+    _print_table(_weights(result, source, np.sort(largest)))
+    if len(support) > SHOWN:
+        where = "save all with --out FILE" if saved is None else f"all are in {saved}"
+        typer.echo(f"\n{SHOWN} of {len(support)} weights shown, the largest; {where}")
+    typer.echo()
+
+
+def print_verification(result: DesignResult, outcome: Verification, tol: float) -> None:
+    """Print what was compared, and then the conclusion."""
+    typer.echo(f"comparison  {_verdict(result, outcome, tol)}{str(outcome).removeprefix(outcome.verdict)}")
+    typer.echo(f"\n{conclusion(result, outcome, tol)}")
+
+
+def print_outputs(outputs: dict[str, Path | None]) -> None:
+    """Say what was written where."""
+    for name, path in paths(outputs).items():
+        typer.echo(f"{name} written to {path}")
+
+
+def _facts(result: DesignResult, source: CandidateFile) -> Iterator[tuple[str, str]]:
+    """Lines of the report, each a name and a value."""
+    problem = result.problem
+    yield "candidates", f"{problem.n_candidates}, features {', '.join(source.features)}"
+    if source.ignored:
+        yield "ignored", f"{', '.join(source.ignored)}: not numeric; choose columns with --features"
+    for name, n, column in (
+        ("groups", problem.n_groups, source.group),
+        ("blocks", problem.n_blocks, source.block),
+    ):
+        yield name, str(n) if column is None else f"{n} (column {column})"
+    yield "rank", f"{result.rank} of {problem.n_blocks * problem.dim} parameters"
+    yield "gap", f"{result.gap:.3g} (relative to the rank {result.relative_gap:.3g})"
+    yield "efficiency", f"at least {_efficiency(result)}"
+    yield "log det", f"{result.log_det:.9g}"
+    if result.method != "saved":
+        iterations = f"{result.iterations} iteration{'' if result.iterations == 1 else 's'}"
+        yield "method", f"{result.method}, {iterations}, {result.seconds:.3g} s"
+        yield "status", status(result)
+    for note in (deficiency_note(source, problem), rank_note(source, problem)):
+        if note:
+            yield "note", note
+
+
+def _weights(result: DesignResult, source: CandidateFile, rows: np.ndarray) -> Any:
+    """The table of some weights, with the labels under the names of their columns."""
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("row", justify="right")
+    labels = [(source.group, source.groups), (source.block, source.blocks)]
+    labels = [(column, values) for column, values in labels if column is not None]
+    for column, _ in labels:
+        table.add_column(escape(str(column)))
+    for heading in ("weight", "variance"):
+        table.add_column(heading, justify="right")
+    for n in rows:
+        names = [escape(str(values.names[values.numbers[n]])) for _, values in labels]
+        table.add_row(str(n + 1), *names, f"{result.weights[n]:.6f}", f"{result.variances[n]:.6f}")
+    return table
+
+
+def _print_table(table: Any) -> None:
+    """Print a table as wide as it is, without spaces at the end of its lines or blank lines around it."""
+    from rich.console import Console
+
+    text = io.StringIO()
+    Console(file=text, color_system=None, width=WIDE).print(table)
+    lines = [line.rstrip() for line in text.getvalue().splitlines()]
+    typer.echo("\n".join(lines).strip("\n"))
