@@ -55,4 +55,44 @@ class Case:
         return np.full(n, np.nan), np.full(n, np.nan), np.full((n, self.z.shape[1]), np.nan)
 
 
+class Whitened(Case):
+    """A case whitened at its shares, with every matrix of a Newton system written out."""
+
+    def __init__(self, seed: int, orders: float = 2.0, **sizes: int) -> None:
+        super().__init__(seed, **sizes)
+        n = len(self.z)
+        self.groups = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+        self.sums = (self.groups == np.arange(len(self.starts) - 1)[:, None]).astype(float)
+        self.w = 10.0 ** self.rng.uniform(-orders / 2, orders / 2, size=n)
+        self.a = np.zeros_like(self.z)
+        self.phi = np.zeros((n, int((self.ranks * (self.ranks + 1) // 2).sum())))
+        self.offsets = np.concatenate([[0], np.cumsum(self.ranks * (self.ranks + 1) // 2)])
+        for b, (m, r, rows) in enumerate(zip(self.matrices(), self.ranks, self.rows(), strict=True)):
+            a = np.linalg.solve(np.linalg.cholesky(m[:r, :r]), self.z[rows, :r].T).T
+            self.a[rows, :r] = a
+            i, j = np.tril_indices(r)
+            svec = np.where(i == j, 1.0, np.sqrt(2)) * a[:, i] * a[:, j]
+            self.phi[rows, self.offsets[b] : self.offsets[b + 1]] = svec
+
+    @property
+    def hessian(self) -> np.ndarray:
+        return np.where(self.blocks[:, None] == self.blocks, (self.a @ self.a.T) ** 2, 0.0)
+
+    @property
+    def centred(self) -> np.ndarray:
+        """W - W 1 1' W / sum w in every group."""
+        total = self.sums @ self.w
+        return np.diag(self.w) - (self.sums * self.w).T @ np.diag(1 / total) @ (self.sums * self.w)
+
+    def dense(self, r: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """du, dlambda and the condition of the matrix, equilibrated: du is in units of sqrt(w)."""
+        m, root = len(self.sums), np.sqrt(self.w)
+        h = root[:, None] * self.hessian * root + np.eye(len(root))
+        a = self.sums * root
+        scale = np.linalg.norm(a, axis=1, keepdims=True)
+        kkt = np.block([[h, (a / scale).T], [a / scale, np.zeros((m, m))]])
+        x = np.linalg.solve(kkt, np.concatenate([root * r, np.zeros(m)]))
+        return x[: len(root)] * root, x[len(root) :] / scale[:, 0], float(np.linalg.cond(kkt))
+
+
 seeds = pytest.mark.parametrize("seed", range(5))

@@ -4,12 +4,12 @@ import pathlib
 
 import numpy as np
 import pytest
-from problems import assert_certified, assert_feasible, plain, random_problem
+from problems import METHODS, assert_certified, assert_feasible, plain, random_problem
 from structures import STRUCTURES, instances
 
 import optdesign as od
 from optdesign import problem as problem_module
-from optdesign.solvers import active, auto, bca, newton, start
+from optdesign.solvers import active, auto, bca, start, systems
 
 TOL = 1e-9
 
@@ -36,7 +36,7 @@ def slow_for_sweeps() -> od.DesignProblem:
 @pytest.mark.parametrize(("groups", "blocks"), [(1, 1), (3, 1), (3, 2), (20, 3)])
 def test_large_groups(groups: int, blocks: int) -> None:
     problem = many(groups, blocks)
-    assert start.worth_thinning(problem, problem.uniform())
+    assert start.many_candidates(problem)
     r = od.solve(problem, tol=TOL)
     p = assert_certified(r, TOL)
     assert r.method == f"auto: {active.STAGE}"
@@ -51,7 +51,7 @@ def test_large_groups(groups: int, blocks: int) -> None:
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_thinned_starts_are_feasible_sparse_and_of_full_rank(blocks: int) -> None:
     problem = many(3, blocks)
-    w = start.thinned(problem, problem.uniform())
+    w = start.thinned(problem)
     assert_feasible(problem, w)
     assert np.isfinite(od.certify(problem, w).gap)
     basis = problem.span.pivots[problem.span.pivots >= 0]
@@ -67,15 +67,33 @@ def test_thinned_starts_where_all_leverages_are_the_same() -> None:
     """Every fraction leaves all candidates: the last one is taken, and the optimum is found from there."""
     angle = 2 * np.pi * np.arange(3000) / 3000
     problem = od.DesignProblem(np.column_stack([np.cos(angle), np.sin(angle)]))
-    assert np.count_nonzero(start.thinned(problem, problem.uniform())) == 3000
+    assert np.count_nonzero(start.thinned(problem)) == 3000
     assert_certified(od.solve(problem, tol=TOL), TOL)
 
 
-def test_small_groups_and_sparse_starts_are_not_thinned() -> None:
+def test_default_starts_are_thinned_where_there_are_many_candidates() -> None:
     small, large = random_problem(0, "shared"), many()
-    assert not start.worth_thinning(small, small.uniform())
-    sparse = start.thinned(large, large.uniform())
-    assert not start.worth_thinning(large, sparse)
+    assert not start.many_candidates(small)
+    np.testing.assert_array_equal(start.default_start(small), small.uniform())
+    np.testing.assert_array_equal(start.default_start(large), start.thinned(large))
+    assert np.count_nonzero(start.default_start(large)) < large.n_candidates
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_given_start_is_never_thinned(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even the uniform design: what is given is where the method starts."""
+
+    def refuse(problem: od.DesignProblem) -> np.ndarray:
+        raise AssertionError(problem)
+
+    problem = many(n=1000)
+    default = od.solve(problem, tol=TOL, method=method)
+    monkeypatch.setattr(start, "thinned", refuse)
+    r = od.solve(problem, tol=TOL, method=method, start=problem.uniform(), max_iter=5000)
+    assert abs(r.log_det - default.log_det) <= max(r.gap, default.gap) + 1e-12
+    assert_feasible(problem, r.weights)
+    with pytest.raises(AssertionError):
+        od.solve(problem, method=method)
 
 
 def test_violators_are_found() -> None:
@@ -99,7 +117,7 @@ def test_violators_are_found() -> None:
 
 def test_weights_of_the_best_round_are_kept_and_every_yield_is_feasible() -> None:
     problem = many(3, 2)
-    w = start.thinned(problem, problem.uniform())
+    w = start.thinned(problem)
     best, newton_steps = np.inf, 0
     for step in active.run(problem, w, TOL * problem.rank, 60):
         assert_feasible(problem, w)
@@ -118,7 +136,7 @@ def test_weights_of_the_best_round_are_kept_and_every_yield_is_feasible() -> Non
 def test_rounds_go_on_until_the_target(tol: float) -> None:
     for seed in range(5):
         problem = many(3, 2, n=1000, seed=seed)
-        w = start.thinned(problem, problem.uniform())
+        w = start.thinned(problem)
         gaps = [float(s.gaps[-1]) for s in active.run(problem, w, tol * problem.rank, 60) if len(s.gaps)]
         assert all(gap > tol * problem.rank for gap in gaps[:-1])
         assert gaps[-1] <= tol * problem.rank
@@ -225,7 +243,7 @@ def test_the_method_names_the_stages_in_order() -> None:
 
 def test_sweeps_take_over_where_the_system_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a small limit, so that the problem can be small: what is left is done by more sweeps."""
-    monkeypatch.setattr(newton, "SYSTEM_LIMIT", 10)
+    monkeypatch.setattr(systems, "ORDER_LIMIT", 10)
     r = od.solve(slow_for_sweeps(), tol=1e-4)
     assert_certified(r, 1e-4)
     assert r.method == f"auto: bca, then {active.STAGE}, then bca"
@@ -283,7 +301,7 @@ def test_sweeps_ahead() -> None:
 
 def test_sweeps_of_large_groups_start_from_high_leverage_too() -> None:
     problem = many()
-    w = problem.uniform()
+    w = start.default_start(problem)
     next(bca.run(problem, w, 0.0, 1))
     assert np.count_nonzero(w) <= start.THINNED * needed(problem)
     assert_certified(od.solve(problem, tol=TOL, method="bca"), TOL)

@@ -39,7 +39,9 @@ def test_pseudo_det_is_the_product_of_non_zero_eigenvalues(a: np.ndarray) -> Non
 def test_degree_is_zero_above_the_rank_and_infinite_below(a: np.ndarray, degree: int) -> None:
     rank = int(np.sum(np.linalg.eigvalsh(a) > 0.1))
     if degree > len(a):
-        with pytest.raises(ValueError, match=rf"degree must lie between 0 and {len(a)}; got {degree}"):
+        with pytest.raises(
+            ValueError, match=rf"degree must be an integer between 0 and {len(a)}; got {degree}"
+        ):
             linalg.pseudo_det(a, degree)
     elif degree == rank:
         assert linalg.pseudo_det(a, degree) == linalg.pseudo_det(a)
@@ -109,7 +111,26 @@ def test_the_logarithm_does_not_overflow() -> None:
         (lambda: linalg.pseudo_inverse([[np.inf]]), "a must be finite"),
         (lambda: linalg.pseudo_inverse([[1.0, 2.0], [0.0, 1.0]]), "a must be symmetric; .* Pass"),
         (lambda: linalg.log_pseudo_det(np.diag([1.0, -2.0])), "a must be positive semi-definite; .* -2. If"),
-        (lambda: linalg.pseudo_det(np.eye(2), -1), "degree must lie between 0 and 2; got -1. Leave"),
+        (
+            lambda: linalg.pseudo_det(np.eye(2), -1),
+            "degree must be an integer between 0 and 2; got -1. Leave",
+        ),
+        (
+            lambda: linalg.pseudo_det(np.eye(2), 1.5),
+            "degree must be an integer between 0 and 2; got 1.5. Leave",
+        ),
+        (
+            lambda: linalg.pseudo_det(np.eye(2), 2.0),
+            "degree must be an integer between 0 and 2; got 2.0. Leave",
+        ),
+        (
+            lambda: linalg.rank_one_update(np.diag([1.0, 0.0]), [0.0, 2.0], 1.0),
+            "u must lie in the range of A; 2 of",
+        ),
+        (
+            lambda: linalg.rank_one_update(np.diag([1.0, 0.0]), [1.0, 1e-3], 1.0),
+            "u must lie in the range of A; 0.001",
+        ),
         (lambda: linalg.range_basis([1.0, 2.0]), r"a must be a matrix; got shape \(2,\)"),
         (lambda: linalg.range_basis([[np.nan, 1.0]]), "a must be finite"),
         (lambda: linalg.rank_one_update(np.eye(2), [1.0, 0.0], -1.0), "the update must preserve the range"),

@@ -151,10 +151,11 @@ def test_statuses_are_their_messages() -> None:
         ({"max_iter": 1.5}, "max_iter must be .* got 1.5. Leave"),
         ({"time_limit": 0.0}, "time_limit must be positive seconds; got 0.0. Leave"),
         ({"time_limit": np.nan}, "time_limit must be positive seconds; got nan"),
-        ({"start": [1.0]}, "start must have 2 finite, non-negative entries"),
-        ({"start": [1.0, np.nan]}, "start must have 2 finite, non-negative entries"),
-        ({"start": [1.0, -1.0]}, "start must have 2 finite, non-negative entries"),
-        ({"start": [1.0, np.inf]}, "start must have 2 finite, non-negative entries"),
+        ({"start": [1.0]}, r"start must have one entry per candidate, shape \(2,\); got \(1,\). Of weights"),
+        ({"start": np.eye(2)}, r"start must have one entry per candidate, shape \(2,\); got \(2, 2\)"),
+        ({"start": [1.0, np.nan]}, r"start must be finite and not negative; start\[1\] = nan. Leave"),
+        ({"start": [-1.0, 1.0]}, r"start must be finite and not negative; start\[0\] = -1.0. Leave"),
+        ({"start": [1.0, np.inf]}, r"start must be finite and not negative; start\[1\] = inf. Leave"),
     ],
 )
 def test_bad_options_are_named(options: dict, message: str) -> None:

@@ -53,7 +53,7 @@ def forged(r: od.DesignResult, **changes: float) -> od.DesignResult:
 
 
 def test_wrong_weights_with_a_forged_certificate_differ() -> None:
-    """Weights far from the optimum that claim to be it: the information gives them away."""
+    """Weights far from the optimum that claim to be it: everything that follows from them gives them away."""
     r = od.solve(random_problem(53, "shared"), tol=1e-8)
     start = np.random.default_rng(0).exponential(size=len(r.weights)) ** 3 + 1e-3
     total = np.bincount(r.problem.groups, weights=start)
@@ -61,23 +61,50 @@ def test_wrong_weights_with_a_forged_certificate_differ() -> None:
     v = od.verify(wrong)
     assert v.verdict == "differs"
     assert not v
-    assert "information" in v.message
-    assert "<- differs" in str(v)
-    assert [c.agrees for c in v.comparisons] == [True, True, False]
+    assert v.message.startswith("objective log Det, G, information (log eigenvalues) against")
+    assert str(v).count("<- differs") == 3
+    assert [c.agrees for c in v.comparisons] == [False, False, False]
 
 
-def test_a_wrong_objective_differs() -> None:
-    r = od.solve(random_problem(53, "shared"), tol=1e-8)
-    v = od.verify(forged(r, log_det=r.log_det - 0.1))
-    assert v.verdict == "differs"
-    assert v.message.startswith("objective log Det against")
+def test_a_small_error_shows_in_g_first() -> None:
+    """Moving eps of the weight away from (1/3, 1/3, 1/3) costs 9 eps in G, and 9 eps^2 in log Det.
 
-
-def test_a_wrong_g_differs() -> None:
-    r = od.solve(random_problem(53, "shared"), tol=1e-8)
-    v = od.verify(forged(r, g_value=r.rank + 0.5))
-    assert v.verdict == "differs"
+    With a claimed gap of 1e-8, eps = 1e-5 is too much for G alone.
+    """
+    problem = od.DesignProblem(np.eye(3))
+    eps = 1e-5
+    r = od.solve(problem, tol=1e-9)
+    wrong = forged(dataclasses.replace(r, weights=np.array([1 / 3 - eps, 1 / 3 + eps, 1 / 3])), gap=1e-8)
+    v = verification.compare(wrong, r)  # the uniform design is optimal, to rounding
     assert v.message.startswith("G against")
+    assert [c.agrees for c in v.comparisons] == [True, False, True]
+    assert v.comparisons[1].difference == pytest.approx(9 * eps, rel=1e-3)
+    assert v.comparisons[0].difference == pytest.approx(9 * eps**2, abs=1e-14)
+
+
+@pytest.mark.parametrize("changes", [{"log_det": -0.1}, {"g_value": 0.5}])
+def test_what_is_compared_comes_from_the_weights(changes: dict) -> None:
+    """A certificate may claim any F and G: they are computed afresh."""
+    r = od.solve(random_problem(53, "shared"), tol=1e-8)
+    claims = {name: getattr(r, name) + by for name, by in changes.items()}
+    v, honest = od.verify(forged(r, **claims)), od.verify(r)
+    assert v
+    assert v.comparisons == honest.comparisons
+    start = dataclasses.replace(r, weights=r.problem.uniform())
+    assert [c.difference for c in od.verify(forged(start, **claims)).comparisons] == [
+        c.difference for c in od.verify(start).comparisons
+    ]
+
+
+def test_what_is_allowed_comes_from_the_claimed_gap() -> None:
+    problem = random_problem(53, "shared")
+    r = od.solve(problem, tol=1e-8)
+    uniform = dataclasses.replace(
+        r, weights=problem.uniform(), certificate=od.certify(problem, problem.uniform())
+    )
+    assert uniform.gap > 0.1
+    assert od.verify(uniform)
+    assert od.verify(forged(uniform, gap=1e-8)).verdict == "differs"
 
 
 def test_a_design_that_loses_rank_differs() -> None:

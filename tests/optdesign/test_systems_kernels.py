@@ -1,0 +1,239 @@
+"""The kernels of the Newton systems, against dense NumPy of their equation (1).
+
+    (H + W^-1) du + A' dlambda = r,    A du = 0
+
+These tests run a second time with the kernels as plain Python. Tolerances are those of :mod:`cases`, or
+multiples of eps times the condition of the dense matrix where that is named.
+"""
+
+import numpy as np
+import pytest
+from cases import RTOL, Whitened, seeds
+from problems import EPS
+
+from optdesign.solvers import systems
+from optdesign.solvers.systems import ByGroup, ByInformation
+
+pytestmark = pytest.mark.kernels
+
+
+class Case(Whitened):
+    """A case with the parts of its systems, before and after their factorisation."""
+
+    def group_system(self, ridge: float = 0.0) -> tuple[ByGroup, np.ndarray, np.ndarray]:
+        system = ByGroup(self.blocks, self.starts, self.ranks)
+        factor = np.full((len(self.ranks), system.size, system.size), np.nan)
+        schur = np.full((system.groups, system.groups), np.nan)
+        index = system.group, system.by_block, system.block_starts
+        systems._group_system(self.a, self.w, *index, self.ranks, ridge, factor, schur)
+        return system, factor, schur
+
+    def information_system(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        total, pivot = systems._pivots(self.w, self.starts)
+        q = self.offsets[-1]
+        matrix = np.eye(q) + np.triu(np.full((q, q), np.nan), 1)
+        sums = np.zeros((len(total), q))
+        rows = self.starts, self.blocks, self.ranks, self.offsets
+        systems._add_groups(self.a, self.w, total, pivot, *rows, 0, matrix, sums)
+        return total, pivot, matrix - sums.T @ sums
+
+    def solutions(self, r: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        both = [system(self.blocks, self.starts, self.ranks) for system in (ByGroup, ByInformation)]
+        assert all(system.factorise(self.a, self.w) for system in both)
+        return [system.solve(r) for system in both]
+
+
+SIZES = [
+    {"blocks": 1, "groups": 1, "width": 1, "n": 4},
+    {"blocks": 1, "groups": 1},
+    {"blocks": 1, "groups": 6},
+    {"blocks": 3, "groups": 4},
+    {"blocks": 4, "groups": 8, "width": 2},
+    {"blocks": 2, "groups": 12},
+]
+sizes = pytest.mark.parametrize("size", SIZES, ids=lambda s: "-".join(f"{k}{v}" for k, v in s.items()))
+
+
+@seeds
+def test_cholesky_solve(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(5, 5)) + 3 * np.eye(5)
+    matrix, b = root @ root.T, rng.normal(size=5)
+    x = b.copy()
+    noise = np.triu(np.full((5, 5), np.nan), 1)  # only the lower triangle is read
+    systems._cholesky_solve(np.linalg.cholesky(matrix) + noise, x)
+    np.testing.assert_allclose(x, np.linalg.solve(matrix, b), rtol=RTOL * np.linalg.cond(matrix))
+
+
+def test_cholesky_tells_whether_it_succeeded() -> None:
+    good = np.array([[4.0, np.nan], [2.0, 5.0]])
+    assert systems._cholesky(good, 0.0) is True
+    np.testing.assert_allclose(np.tril(good), [[2, 0], [1, 2]], rtol=4 * EPS)
+    assert systems._cholesky(np.array([[1.0, 0.0], [1.0, 1.0]]), 0.0) is False
+    assert systems._cholesky(np.array([[1.0, 0.0], [1.0, 1.0]]), 1e-8) is True
+
+
+@seeds
+def test_svec(seed: int) -> None:
+    c = Case(seed)
+    for n, b in enumerate(c.blocks):
+        out = np.full(8, np.nan)
+        q = systems._svec(c.a[n], c.ranks[b], out)
+        assert q == c.offsets[b + 1] - c.offsets[b]
+        np.testing.assert_allclose(out[:q], c.phi[n, c.offsets[b] : c.offsets[b + 1]], rtol=RTOL)
+        assert np.isnan(out[q:]).all()
+    np.testing.assert_allclose(c.phi @ c.phi.T, c.hessian, rtol=RTOL, atol=RTOL)
+
+
+@seeds
+def test_add_square_and_add_product(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    m, v, y = rng.normal(size=(4, 4)), rng.normal(size=4), rng.normal(size=3)
+    got = m.copy()
+    systems._add_square(got, -0.7, v)
+    np.testing.assert_allclose(np.tril(got), np.tril(m - 0.7 * np.outer(v, v)), rtol=RTOL, atol=RTOL)
+    np.testing.assert_array_equal(np.triu(got, 1), np.triu(m, 1))
+    got = m[:, :3].copy()
+    systems._add_product(got, 0.4, v, y)
+    np.testing.assert_allclose(got, m[:, :3] + 0.4 * np.outer(v, y), rtol=RTOL, atol=RTOL)
+
+
+@seeds
+@sizes
+def test_group_system(seed: int, size: dict) -> None:
+    c = Case(seed, **size)
+    system, factor, schur = c.group_system()
+    matrix = c.hessian + np.diag(1 / c.w)
+    inverse = np.linalg.inv(matrix)
+    rounding = RTOL * np.linalg.cond(matrix)
+    np.testing.assert_allclose(
+        schur, c.sums @ inverse @ c.sums.T, rtol=0, atol=rounding * np.abs(schur).max()
+    )
+    for b in range(len(c.ranks)):
+        rows = system.by_block[system.block_starts[b] : system.block_starts[b + 1]]
+        assert np.all(c.blocks[rows] == b)
+        lower = np.tril(factor[b, : len(rows), : len(rows)])
+        part = inverse[np.ix_(rows, rows)]
+        np.testing.assert_allclose(lower.T @ lower, part, rtol=0, atol=rounding * np.abs(part).max())
+    r = c.rng.normal(size=len(c.z))
+    t = systems._block_solve(factor, system.by_block, system.block_starts, r)
+    np.testing.assert_allclose(t, inverse @ r, rtol=0, atol=rounding * np.abs(t).max())
+
+
+@seeds
+@sizes
+@pytest.mark.parametrize("orders", [0.0, 4.0])
+def test_information_system(seed: int, size: dict, orders: float) -> None:
+    """I + Phi' W~ Phi, whichever block the pivot lies in; ties have the first pivot."""
+    c = Case(seed, orders=orders, **size)
+    total, pivot, matrix = c.information_system()
+    np.testing.assert_allclose(total, c.sums @ c.w, rtol=RTOL)
+    expected_pivot = [np.flatnonzero(c.groups == i)[np.argmax(c.w[c.groups == i])] for i in range(len(total))]
+    np.testing.assert_array_equal(pivot, expected_pivot)
+    expected = np.eye(len(matrix)) + c.phi.T @ c.centred @ c.phi
+    np.testing.assert_allclose(np.tril(matrix), np.tril(expected), rtol=0, atol=RTOL * np.abs(expected).max())
+
+
+def test_information_system_has_met_both_block_orders() -> None:
+    """The cases above are worth something: candidates in the pivot's block, before it and after it."""
+    seen = set()
+    for seed in range(5):
+        for size in SIZES:
+            c = Case(seed, **size)
+            _, pivot, _ = c.information_system()
+            seen |= set(np.sign(c.blocks - c.blocks[pivot][c.groups]).tolist())
+    assert seen == {-1, 0, 1}
+
+
+@seeds
+@sizes
+@pytest.mark.parametrize("entries", [1, 100, 10**6])
+def test_information_system_in_batches(
+    seed: int, size: dict, entries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One group at a time, a few, or all at once: the factor is that of the same matrix."""
+    monkeypatch.setattr(systems, "BATCH_ENTRIES", entries)
+    c = Case(seed, **size)
+    system = ByInformation(c.blocks, c.starts, c.ranks)
+    assert system.factorise(c.a, c.w)
+    lower = np.tril(system.matrix)
+    expected = np.eye(len(lower)) + c.phi.T @ c.centred @ c.phi
+    np.testing.assert_allclose(lower @ lower.T, expected, rtol=0, atol=RTOL * np.abs(expected).max())
+
+
+@seeds
+@sizes
+def test_a_ridge_in_the_group_system(seed: int, size: dict) -> None:
+    """It is relative to H: W^-1 stays what it is."""
+    c = Case(seed, **size)
+    _, _, schur = c.group_system(0.5)
+    matrix = c.hessian + np.diag(0.5 * np.diag(c.hessian) + 1 / c.w)
+    expected = c.sums @ np.linalg.inv(matrix) @ c.sums.T
+    rounding = RTOL * np.linalg.cond(matrix) * np.abs(expected).max()
+    np.testing.assert_allclose(schur, expected, rtol=0, atol=rounding)
+
+
+@seeds
+@sizes
+def test_centred(seed: int, size: dict) -> None:
+    c = Case(seed, **size)
+    total, pivot, _ = c.information_system()
+    r, y = c.rng.normal(size=len(c.z)), np.zeros(c.offsets[-1])
+    du, bound = np.full(len(r), np.nan), np.full(len(total), np.nan)
+    rest = total, pivot, c.starts, c.blocks, c.ranks, c.offsets, r
+    systems._centred(c.a, c.w, *rest, y, False, du, bound)
+    scale = RTOL * max(1.0, np.abs(c.phi).max()) * c.w.sum()
+    np.testing.assert_allclose(y, c.phi.T @ c.centred @ r, rtol=0, atol=scale)
+    y = c.rng.normal(size=len(y))
+    systems._centred(c.a, c.w, *rest, y, True, du, bound)
+    v = r - c.phi @ y
+    np.testing.assert_allclose(du, c.centred @ v, rtol=0, atol=scale * np.abs(v).max())
+    np.testing.assert_allclose(
+        bound, c.sums @ (c.w * v) / (c.sums @ c.w), rtol=0, atol=RTOL * np.abs(v).max()
+    )
+
+
+@pytest.mark.parametrize("seed", range(10))
+@sizes
+@pytest.mark.parametrize("orders", [0.0, 2.0, 6.0])
+def test_both_systems_solve_equation_1(seed: int, size: dict, orders: float) -> None:
+    c = Case(seed, orders=orders, **size)
+    r = c.rng.normal(size=len(c.z))
+    du, dbound, condition = c.dense(r)
+    for got_du, got_bound in c.solutions(r):
+        # Errors of a stable solution are eps times the condition, in units in which the matrix is
+        # equilibrated: sqrt(w) for du. 100 bounds the sizes of N + groups <= 36 with their constants.
+        rounding = 100 * EPS * condition
+        unit = max(np.linalg.norm(du / np.sqrt(c.w)), np.linalg.norm(dbound))
+        assert np.linalg.norm((got_du - du) / np.sqrt(c.w)) <= rounding * unit
+        assert np.linalg.norm(got_bound - dbound) <= rounding * unit
+
+
+@pytest.mark.parametrize("seed", range(10))
+@sizes
+@pytest.mark.parametrize("support", ["any", "one"])
+def test_information_system_with_ratios_of_twenty_orders(seed: int, size: dict, support: str) -> None:
+    """I + M stays positive definite, and what comes out solves (1) to rounding.
+
+    The share of n moves by w_n times a difference of v = r - Phi y, whose rounding is eps times the terms
+    of v; the pivot takes minus the sum of the others, so its w, the largest, multiplies no rounding. Hence
+    the residual of row n is below (N + Q) eps max |terms| (1 + |phi_n| sum_{m != p} w_m (|phi_m| + |phi_p|)),
+    and the subtraction in M leaves at least a 1 / K of what it is taken from, K the candidates of a group.
+    """
+    c = Case(seed, orders=20.0, **size)
+    _, pivot, _ = c.information_system()
+    others = np.setdiff1d(np.arange(len(c.w)), pivot)
+    if support == "one":  # as at the end of a run: one candidate a group has a share
+        c.w[others] = np.minimum(c.w[others], 1.0)
+        c.w[pivot] = 1e10
+    r = c.rng.normal(size=len(c.z))
+    _, _, matrix = c.information_system()
+    np.linalg.cholesky(np.tril(matrix) + np.tril(matrix, -1).T)
+    du, dbound = c.solutions(r)[1]
+    np.testing.assert_allclose(c.sums @ du, 0, atol=len(du) * EPS * np.abs(du).max())
+    residual = c.hessian @ du + du / c.w + dbound[c.groups] - r
+    norm = np.linalg.norm(c.phi, axis=1)
+    amplified = 1 + norm * np.sum((c.w * (norm + norm[pivot][c.groups]))[others])
+    terms = np.abs(r).max() + (np.abs(c.phi) @ np.abs(c.phi.T @ du)).max()
+    rounding = (len(c.w) + len(matrix)) * EPS * np.diff(c.starts).max() * terms * amplified
+    assert np.all(np.abs(residual) <= rounding)
