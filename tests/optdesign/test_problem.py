@@ -335,3 +335,18 @@ def test_masked_features_are_refused(make) -> None:
             make(np.ma.array(x, mask=mask))
     with pytest.raises(ValueError, match="candidates must not be masked"):
         od.DesignProblem(np.ma.array(x[0], mask=x[0] > 1))
+
+
+@pytest.mark.parametrize("make", [od.DesignProblem.disjoint, od.DesignProblem.shared])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_memory_maps_of_features_are_kept(
+    make, dtype: type, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.random.default_rng(0).normal(size=(40, 5, 3)).astype(dtype)
+    x.tofile(tmp_path / "x.bin")
+    mapped = np.memmap(tmp_path / "x.bin", dtype=dtype, mode="r", shape=x.shape)
+    monkeypatch.setattr(module, "COPY_LIMIT", mapped.nbytes - 1)
+    kept, copied = make(mapped), make(x.astype(np.float64))
+    assert np.shares_memory(kept.candidates, mapped)
+    assert kept.candidates.dtype == dtype
+    np.testing.assert_array_equal(od.solve(kept).weights, od.solve(copied).weights)

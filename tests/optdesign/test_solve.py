@@ -307,7 +307,7 @@ def test_a_good_start_is_never_made_worse(method: str, kind: str, tol: float) ->
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_start_that_meets_the_target_comes_back(method: str) -> None:
-    """For Newton steps bit for bit; a sweep may still improve it."""
+    """By Newton steps unchanged, to the rounding of its scale; a sweep may still improve it."""
     for kind in KINDS:
         problem = random_problem(3, kind)
         w = od.solve(problem, tol=1e-9, method="newton").weights
