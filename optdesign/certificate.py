@@ -67,9 +67,9 @@ def certify(problem: DesignProblem, weights: ArrayLike) -> Certificate:
     w = _feasible(problem, weights)
     information = information_matrices(problem, w)
     factor = np.zeros_like(information)
-    log_det, full = factorise(information, problem.ranks, factor)
+    log_det = factorise(information, problem.ranks, factor)
     g, largest = all_variances(problem, factor)
-    for b in np.flatnonzero(~full):
+    for b in np.flatnonzero(np.isneginf(log_det)):
         _singular_variances(problem, int(b), information[b], g, largest)
     g_value = float(problem.budgets @ largest)
     rank = problem.rank
@@ -79,7 +79,7 @@ def certify(problem: DesignProblem, weights: ArrayLike) -> Certificate:
         relative_gap=gap / rank,
         efficiency=float(np.exp(-gap / rank)),
         g_value=g_value,
-        log_det=float(log_det) + problem.log_volume,
+        log_det=float(log_det.sum()) + problem.log_volume,
         rank=rank,
         variances=read_only(g),
     )

@@ -80,7 +80,8 @@ class Ellipsoid:
     @property
     def volume(self) -> float:
         """Volume of the ellipsoid; infinite where it exceeds the range of floating point."""
-        return float(np.exp(np.minimum(self.log_volume, np.log(np.finfo(float).max) + 1)))
+        with np.errstate(over="ignore"):
+            return float(np.exp(self.log_volume))
 
     def levels(self, points: ArrayLike) -> np.ndarray:
         """(x - centre)' shape (x - centre) of points: at most 1 inside."""

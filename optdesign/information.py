@@ -28,12 +28,11 @@ def accumulate(t, blocks, ranks, weights, information):
 def factorise(information, ranks, factor):
     """Overwrite the lower triangle of factor with L^-1 of every block, where information = L L'.
 
-    Reads the lower triangle of information. Returns the sum of log det and a flag per block; a block
-    that loses rank is flagged False, makes the sum -inf, and leaves an unusable factor. Loops run along
-    rows: the strict upper triangle of factor holds L' on the way.
+    Reads the lower triangle of information. Returns log det of every block; a block that loses rank has
+    -inf and an unusable factor. Loops run along rows: the strict upper triangle of factor holds L' on the
+    way.
     """
-    full = np.ones(len(ranks), np.bool_)
-    log_det = 0.0
+    log_det = np.zeros(len(ranks))
     for b in range(len(ranks)):
         r = ranks[b]
         a = factor[b]
@@ -43,9 +42,9 @@ def factorise(information, ranks, factor):
         for k in range(r):
             pivot = a[k, k]
             if not pivot > SINGULAR_RTOL * information[b, k, k]:
-                full[b] = False
+                log_det[b] = -np.inf
                 break
-            log_det += np.log(pivot)
+            log_det[b] += np.log(pivot)
             inverse = 1.0 / np.sqrt(pivot)
             a[k, k] = inverse
             for j in range(k + 1, r):
@@ -54,8 +53,7 @@ def factorise(information, ranks, factor):
                 c = a[k, i]
                 for j in range(i, r):
                     a[i, j] -= c * a[k, j]
-        if not full[b]:
-            log_det = -np.inf
+        if log_det[b] == -np.inf:
             continue
         for i in range(r):
             for j in range(i):
@@ -66,7 +64,7 @@ def factorise(information, ranks, factor):
                     a[i, j] -= c * a[k, j]
             for j in range(i):
                 a[i, j] *= a[i, i]
-    return log_det, full
+    return log_det
 
 
 @kernel

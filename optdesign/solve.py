@@ -145,9 +145,7 @@ class _Run:
                     break
                 target -= excess
             return Status.STALLED, certificate
-        except (KeyboardInterrupt, SystemError) as error:
-            if not _is_interrupt(error):
-                raise
+        except KeyboardInterrupt:
             return Status.INTERRUPTED, certify(self.problem, self.weights)
 
     def _iterate(self, steps: Iterator[Step], display: Progress) -> bool:
@@ -183,13 +181,6 @@ class _Run:
                 np.concatenate([np.empty(0), *self.gaps]),
             ),
         )
-
-
-def _is_interrupt(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is behind an error: met by a kernel as it hands over arrays, it comes as SystemError."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__
-    return error is not None
 
 
 def _check(

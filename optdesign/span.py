@@ -87,8 +87,14 @@ def find_span(
     occupied = peak.row[:, 0] >= 0
 
     def eliminate(rows: np.ndarray) -> Span:
-        pivots, ranks, maps, margin = _eliminate(x, rows, blocks, groups, row_scale, column, rtol)
-        return Span(maps, ranks, pivots, margin)
+        span = Span(
+            maps=np.zeros((n_blocks, d, d)),
+            ranks=np.zeros(n_blocks, np.int64),
+            pivots=np.full((n_blocks, d), -1),
+            margin=np.zeros((n_blocks, 2)),
+        )
+        _eliminate(x, rows, blocks, groups, row_scale, column, rtol, *span)
+        return span
 
     span: Span | None = None
     if n > 2 * POOL * d * n_blocks:
@@ -186,12 +192,12 @@ def coordinates(x, blocks, maps):
 
 
 @kernel
-def _eliminate(x, candidates, blocks, groups, row_scale, column, rtol):
+def _eliminate(x, candidates, blocks, groups, row_scale, column, rtol, maps, ranks, pivots, margin):
     """Householder elimination with row pivoting among some candidates, block by block.
 
-    Returns pivots (candidates, -1 beyond the rank), ranks, maps T and margins. With Q the product of the
-    reflections and R the (lower triangular) pivot rows after them, T = Q[:, :rank] R^-1, for rows that are
-    multiplied by their row scale and divided by the column scales.
+    Overwrites maps T, ranks, pivots (candidates) and margins, given as zeros, and pivots as -1. With Q the
+    product of the reflections and R the (lower triangular) pivot rows after them, T = Q[:, :rank] R^-1, for
+    rows that are multiplied by their row scale and divided by the column scales.
     """
     n, d, n_blocks = len(candidates), x.shape[1], len(column)
     start = np.zeros(n_blocks + 1, np.int64)
@@ -212,10 +218,6 @@ def _eliminate(x, candidates, blocks, groups, row_scale, column, rtol):
             y[i, j] = x[c, j] * row_scale[groups[c]] / column[b, j]
             norm[i] += y[i, j] * y[i, j]
 
-    pivots = np.full((n_blocks, d), -1)
-    ranks = np.zeros(n_blocks, np.int64)
-    maps = np.zeros((n_blocks, d, d))
-    margin = np.zeros((n_blocks, 2))
     v = np.empty(d)
     at = np.empty(d, np.int64)
     for b in range(n_blocks):
@@ -259,7 +261,6 @@ def _eliminate(x, candidates, blocks, groups, row_scale, column, rtol):
                 maps[b, i, j] = t / y[at[j], j]
             for j in range(r):
                 maps[b, i, j] /= column[b, i]
-    return pivots, ranks, maps, margin
 
 
 @kernel

@@ -195,8 +195,7 @@ def _evaluate(z, blocks, starts, ranks, fixed, u, a, g):
     information = fixed.copy()
     accumulate(z, blocks, ranks, u, information)
     factor = np.empty_like(information)
-    _, full = factorise(information, ranks, factor)
-    if not full.all():
+    if factorise(information, ranks, factor).min() == -np.inf:
         return np.inf
     gap = 0.0
     for i in range(len(starts) - 1):

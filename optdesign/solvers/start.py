@@ -74,8 +74,7 @@ def priced(problem: DesignProblem, rows: np.ndarray, weights: np.ndarray) -> tup
     """
     information = information_matrices(problem, weights, rows)
     factor = np.zeros_like(information)
-    _, full = factorise(information, problem.ranks, factor)
-    if full.all():
+    if np.all(factorise(information, problem.ranks, factor) > -np.inf):
         return all_variances(problem, factor, quick=True)
     return np.full(problem.n_candidates, np.inf), np.full(problem.n_groups, np.inf)
 

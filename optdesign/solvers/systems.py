@@ -73,7 +73,9 @@ class ByGroup:
 
     def solve(self, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Solve (1) for du and dlambda."""
-        return _solve_by_group(self.starts, self.by_block, self.block_starts, self.factor, self.schur, r)
+        du, dbound = np.empty(len(r)), np.empty(self.groups)
+        _solve_by_group(self.starts, self.by_block, self.block_starts, self.factor, self.schur, r, du, dbound)
+        return du, dbound
 
 
 class ByInformation:
@@ -90,7 +92,7 @@ class ByInformation:
 
     def factorise(self, a: np.ndarray, w: np.ndarray) -> bool:
         """Prepare for whitened rows a and the diagonal w of W. Returns whether that succeeded."""
-        total, pivot = _pivots(w, self.starts)
+        total, pivot = np.add.reduceat(w, self.starts[:-1]), _pivots(w, self.starts)
         self.rows = (a, w, total, pivot, self.starts, self.blocks, self.ranks, self.offsets)
         ridge = RIDGE
         while ridge < 1:
@@ -107,8 +109,10 @@ class ByInformation:
 
     def solve(self, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Solve (1) for du and dlambda."""
+        du, dbound = np.empty(len(r)), np.empty(self.groups)
         a, w, total, pivot, starts, blocks, ranks, offsets = self.rows
-        return _solve_by_information(a, w, total, pivot, starts, blocks, ranks, offsets, self.matrix, r)
+        _solve_by_information(a, w, total, pivot, starts, blocks, ranks, offsets, self.matrix, r, du, dbound)
+        return du, dbound
 
 
 def cheaper_system(blocks: np.ndarray, starts: np.ndarray, ranks: np.ndarray) -> ByGroup | ByInformation:
@@ -180,17 +184,16 @@ def _group_system(a, w, group, by_block, block_starts, ranks, ridge, factor, sch
 
 
 @kernel
-def _solve_by_group(starts, by_block, block_starts, factor, schur, r):
-    """Solve (1) for du and dlambda, given factors of the blocks and of the Schur complement."""
+def _solve_by_group(starts, by_block, block_starts, factor, schur, r, du, dbound):
+    """Overwrite du and dbound with the solution of (1), given factors of the blocks and of the complement."""
     t = _block_solve(factor, by_block, block_starts, r)
-    dbound = np.empty(len(starts) - 1)
     for i in range(len(dbound)):
         dbound[i] = t[starts[i] : starts[i + 1]].sum()
     _cholesky_solve(schur, dbound)
     t = r.copy()
     for i in range(len(dbound)):
         t[starts[i] : starts[i + 1]] -= dbound[i]
-    return _block_solve(factor, by_block, block_starts, t), dbound
+    du[:] = _block_solve(factor, by_block, block_starts, t)
 
 
 @kernel
@@ -215,14 +218,11 @@ def _block_solve(factor, by_block, block_starts, r):
 
 @kernel
 def _pivots(w, starts):
-    """Sum of w and row of its largest entry, for every group."""
-    groups = len(starts) - 1
-    total, pivot = np.empty(groups), np.empty(groups, np.int64)
-    for i in range(groups):
-        part = w[starts[i] : starts[i + 1]]
-        total[i] = part.sum()
-        pivot[i] = starts[i] + np.argmax(part)
-    return total, pivot
+    """Row of the largest w in every group."""
+    pivot = np.empty(len(starts) - 1, np.int64)
+    for i in range(len(pivot)):
+        pivot[i] = starts[i] + np.argmax(w[starts[i] : starts[i + 1]])
+    return pivot
 
 
 @kernel
@@ -297,14 +297,12 @@ def _svec(row, rank, out):
 
 
 @kernel
-def _solve_by_information(a, w, total, pivot, starts, blocks, ranks, offsets, factor, r):
-    """Solve (1) for du and dlambda, given the factor of I + M."""
-    du, dbound = np.empty(len(r)), np.empty(len(total))
+def _solve_by_information(a, w, total, pivot, starts, blocks, ranks, offsets, factor, r, du, dbound):
+    """Overwrite du and dbound with the solution of (1), given the factor of I + M."""
     y = np.zeros(offsets[-1])
     _centred(a, w, total, pivot, starts, blocks, ranks, offsets, r, y, False, du, dbound)
     _cholesky_solve(factor, y)
     _centred(a, w, total, pivot, starts, blocks, ranks, offsets, r, y, True, du, dbound)
-    return du, dbound
 
 
 @kernel

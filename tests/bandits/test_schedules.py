@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import bandits
 from bandits.schedules import Exponential, Greedy, Lengths, Uniform
 
 ANY = st.sampled_from([Exponential(), Exponential(3, 4), Uniform(), Uniform(7), Greedy()])
@@ -61,3 +62,18 @@ def test_any_sequence():
         Exponential(1, 1)
     with pytest.raises(ValueError, match="length"):
         Uniform(0)
+
+
+def test_a_policy_takes_lengths_as_any_sequence():
+    given = [5, 50, 500]
+    expected = bandits.FedPE(schedule=given)
+    for lengths in (tuple(given), np.array(given), np.array(given, dtype=float)):
+        policy = bandits.FedPE(schedule=lengths)
+        assert list(policy.schedule.lengths(300, 3)) == list(expected.schedule.lengths(300, 3))
+
+
+def test_the_method_of_a_policy_is_checked():
+    with pytest.raises(
+        ValueError, match=r"design_method must be one of .*bca.*; got 'simplex'\. The paper's"
+    ):
+        bandits.FedPE(design_method="simplex")

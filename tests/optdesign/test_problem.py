@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from problems import lattice, matrices, problems
+from problems import KINDS, lattice, matrices, problems, random_problem
 
 import optdesign as od
 from optdesign import problem as module
@@ -306,3 +306,47 @@ def test_log_volume_connects_coordinates_and_candidates(x: np.ndarray) -> None:
     # Lattice data: the smallest non-zero eigenvalue of x'x is at least det / largest^3 > 1e-9 of the largest.
     expected = np.sum(np.log(values[values > 1e-10 * values[-1]]))
     assert np.linalg.slogdet(t.T @ t)[1] + p.log_volume == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pickled_problem_is_frozen_and_gives_the_same_bits(kind: str) -> None:
+    p = random_problem(4, kind)
+    q = pickle.loads(pickle.dumps(p))
+    for name in ("candidates", "groups", "blocks", "budgets"):
+        assert not getattr(q, name).flags.writeable
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(q, name)[0] = 7
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        q.budgets = np.ones(1)
+    for method in od.METHODS:
+        a, b = od.solve(p, tol=1e-8, method=method), od.solve(q, tol=1e-8, method=method)
+        np.testing.assert_array_equal(a.weights, b.weights)
+        assert (a.gap, a.log_det, a.iterations) == (b.gap, b.log_det, b.iterations)
+
+
+@pytest.mark.parametrize("make", [od.DesignProblem.disjoint, od.DesignProblem.shared])
+def test_masked_features_are_refused(make) -> None:
+    """NumPy would drop the mask and take what lies beneath; even an empty mask is refused."""
+    x = np.random.default_rng(0).normal(size=(4, 3, 2))
+    for mask in (x > 1, np.zeros_like(x, bool)):
+        with pytest.raises(
+            ValueError, match=r"features must not be masked; NumPy would drop the mask\. Drop"
+        ):
+            make(np.ma.array(x, mask=mask))
+    with pytest.raises(ValueError, match="candidates must not be masked"):
+        od.DesignProblem(np.ma.array(x[0], mask=x[0] > 1))
+
+
+@pytest.mark.parametrize("make", [od.DesignProblem.disjoint, od.DesignProblem.shared])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_memory_maps_of_features_are_kept(
+    make, dtype: type, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.random.default_rng(0).normal(size=(40, 5, 3)).astype(dtype)
+    x.tofile(tmp_path / "x.bin")
+    mapped = np.memmap(tmp_path / "x.bin", dtype=dtype, mode="r", shape=x.shape)
+    monkeypatch.setattr(module, "COPY_LIMIT", mapped.nbytes - 1)
+    kept, copied = make(mapped), make(x.astype(np.float64))
+    assert np.shares_memory(kept.candidates, mapped)
+    assert kept.candidates.dtype == dtype
+    np.testing.assert_array_equal(od.solve(kept).weights, od.solve(copied).weights)

@@ -120,3 +120,18 @@ def test_repair_clips_rescales_and_fills_in() -> None:
     raw = np.array([3.0, -1.0, 0.0, 0.0, np.nan, 2.0])
     got = reference._repair(raw, reduce(problem))
     np.testing.assert_array_equal(got, [1.0, 0.0, 0.5, 0.5, 0.0, 1.0])
+
+
+@pytest.mark.parametrize("form", ["primal", "dual"])
+def test_a_group_that_informs_nothing(form: str) -> None:
+    """Zero vectors only, in a block of rank 0: its bound is zero, and the others are as without it."""
+    x = np.random.default_rng(0).normal(size=(12, 2))
+    groups, blocks = np.repeat([0, 1, 2], 4), np.repeat([0, 0, 1], 4)
+    x[8:] = 0.0
+    problem = od.DesignProblem(x, groups, blocks, budgets=[1.0, 2.0, 5.0])
+    alone = od.DesignProblem(x[:8], groups[:8], budgets=[1.0, 2.0])
+    r, expected = reference.solve(problem, form=form), od.solve(alone, tol=1e-9)
+    assert np.isfinite(r.gap)
+    assert r.relative_gap <= 1e-4
+    assert abs(r.log_det - expected.log_det) <= max(r.gap, expected.gap) + 1e-12
+    assert r.weights[8:].sum() == pytest.approx(5.0, rel=1e-12)

@@ -283,3 +283,80 @@ def test_many_candidates(method: str) -> None:
     for groups in (np.repeat([0, 1], 20_000), np.arange(40_000) % 2):
         r = od.solve(od.DesignProblem(x, groups, budgets=[1.0, 3.0]), tol=1e-2, method=method)
         assert_certified(r, 1e-2)
+
+
+# ----------------------------------------------------------------------------------- good starts and many
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("tol", [1e-2, 1e-5, 1e-8])
+def test_a_good_start_is_never_made_worse(method: str, kind: str, tol: float) -> None:
+    """Sweeps never lower F; Newton steps, alone or in combination, are kept only where they lower the gap.
+
+    Sweeps may raise the gap on the way, so those of "auto" are held to F as well.
+    """
+    for seed in range(5):
+        problem = random_problem(seed, kind)
+        w = od.solve(problem, tol=tol, method="newton").weights
+        given_start = od.certify(problem, w)
+        r = od.solve(problem, tol=1e-15, method=method, start=w, max_iter=1)
+        rounding = 2 * plain(problem, w).error
+        assert_feasible(problem, r.weights)
+        if method == "newton":
+            assert r.gap <= given_start.gap + rounding
+            assert r.log_det >= given_start.log_det - given_start.gap - rounding
+        else:
+            assert r.log_det >= given_start.log_det - rounding
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_start_that_meets_the_target_comes_back(method: str) -> None:
+    """By Newton steps unchanged, to the rounding of its scale; a sweep may still improve it."""
+    for kind in KINDS:
+        problem = random_problem(3, kind)
+        w = od.solve(problem, tol=1e-9, method="newton").weights
+        r = od.solve(problem, tol=1e-6, method=method, start=w)
+        assert_certified(r, 1e-6)
+        rounding = 2 * plain(problem, w).error
+        assert r.log_det >= od.certify(problem, w).log_det - rounding
+        if method == "newton":
+            assert r.iterations == 1
+            np.testing.assert_allclose(r.weights, w, rtol=4 * problem.n_candidates * EPS)
+
+
+def test_weights_and_variances_are_read_only() -> None:
+    r = od.solve(random_problem(0, "shared"))
+    for array in (
+        r.weights,
+        r.variances,
+        r.certificate.variances,
+        od.certify(r.problem, r.weights).variances,
+    ):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1.0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_many_solves_do_not_depend_on_the_number_of_jobs(method: str) -> None:
+    many = [random_problem(seed, kind) for seed in range(3) for kind in KINDS] + [same_family(20, 4, 3)]
+    expected = [od.solve(problem, tol=1e-8, method=method) for problem in many]
+    for n_jobs in (1, 2, 4, -1):
+        results = od.solve_many(iter(many), n_jobs=n_jobs, tol=1e-8, method=method)
+        assert len(results) == len(many)
+        for problem, r, e in zip(many, results, expected, strict=True):
+            assert r.problem is problem
+            np.testing.assert_array_equal(r.weights, e.weights)
+            assert (r.gap, r.log_det, r.iterations, r.method) == (e.gap, e.log_det, e.iterations, e.method)
+
+
+def test_many_solves_of_none_and_with_no_jobs() -> None:
+    assert od.solve_many([]) == od.solve_many([], n_jobs=2) == []
+    with pytest.raises(ValueError, match=r"n_jobs must not be 0\. Use 1"):
+        od.solve_many([random_problem(0, "shared")], n_jobs=0)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_errors_of_many_solves_come_through(n_jobs: int) -> None:
+    with pytest.raises(ValueError, match="tol must be positive"):
+        od.solve_many([random_problem(0, "shared")] * 2, n_jobs=n_jobs, tol=-1.0)

@@ -166,3 +166,26 @@ class TestTournament:
         np.testing.assert_allclose(c.variances, g, rtol=slack)
         assert c.log_det == pytest.approx(np.linalg.slogdet(u)[1], abs=3 * slack)
         assert c.gap == pytest.approx(g.max() - 3, rel=slack)
+
+
+@pytest.mark.parametrize(
+    ("size", "close"), [(1e-5, False), (1e-9, False), (1e-10, False), (5e-11, True), (1e-14, True)]
+)
+def test_a_tiny_column_is_a_close_decision(size: float, close: bool) -> None:
+    """Below about 7.6e-11 of the largest a column cannot be told from noise: the rank note says so."""
+    x = np.random.default_rng(0).normal(size=(30, 3)).clip(-2, 2)
+    x[0] = 2.0
+    p = od.DesignProblem(x * [1.0, size, 1.0])
+    assert ("close decision" in p.rank_note) == close
+    assert p.span.close_blocks.tolist() == ([0] if close else [])
+
+
+def test_only_the_block_with_the_tiny_column_is_named_and_zero_columns_are_not() -> None:
+    x = np.random.default_rng(0).normal(size=(40, 3))
+    x[::2, 1] *= 1e-13
+    p = od.DesignProblem(x, blocks=np.arange(40) % 2)
+    assert p.span.close_blocks.tolist() == [0]
+    x[::2, 1] = 0.0
+    p = od.DesignProblem(x, blocks=np.arange(40) % 2)
+    assert p.rank_note == ""
+    assert p.ranks.tolist() == [2, 3]

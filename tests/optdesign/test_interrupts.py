@@ -1,0 +1,118 @@
+"""Ctrl-C, as a real signal at many moments: nothing is lost, and nothing is swallowed."""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import types
+from problems import METHODS, assert_feasible, plain, same_family
+
+import optdesign as od
+
+TOL = 1e-13
+
+
+@contextmanager
+def interrupt_after(seconds: float) -> Iterator[list[str]]:
+    """Send this process SIGINT; the list tells when Python has raised KeyboardInterrupt for it."""
+    raised: list[str] = []
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        raised.append("raised")
+        signal.default_int_handler(number, frame)
+
+    before = signal.signal(signal.SIGINT, handler)
+    timer = threading.Timer(seconds, os.kill, [os.getpid(), signal.SIGINT])
+    try:
+        timer.start()
+        yield raised
+    finally:
+        try:
+            timer.cancel()
+            timer.join()
+        except KeyboardInterrupt:  # the run ended first
+            timer.join()
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="module")
+def slow() -> od.DesignProblem:
+    """1,000 clients with nearly one vector each: a Newton step by information takes tens of milliseconds."""
+    problem = same_family(1000, 10, 5)
+    for method in METHODS:  # compiled before the clock starts
+        od.solve(problem, tol=TOL, method=method, max_iter=30)
+    return problem
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("delay", [0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4])
+def test_an_interrupt_leaves_certified_weights(slow: od.DesignProblem, method: str, delay: float) -> None:
+    """A run that is over before the signal comes has converged, or stopped at what rounding allows."""
+    with interrupt_after(delay) as raised:
+        r = od.solve(slow, tol=TOL, method=method, time_limit=20)
+        seen = bool(raised)
+    if seen:
+        assert r.status is od.Status.INTERRUPTED
+    else:
+        assert r.relative_gap <= 10 * TOL
+    assert_feasible(slow, r.weights)
+    p = plain(slow, r.weights)
+    assert abs(p.gap - r.gap) <= 2 * p.error
+    assert abs(p.log_det - r.log_det) <= 2 * p.error
+    assert len(r.history.gaps) == r.iterations
+    # Not worse than where it started: half-written weights would be.
+    assert r.log_det >= od.certify(slow, slow.uniform()).log_det
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_interrupt_at_any_step_leaves_the_weights_of_that_step(method: str) -> None:
+    """Raised between steps rather than by a clock, after every number of steps there is."""
+    problem = same_family(20, 4, 3)
+    run = od.METHODS[method]
+    steps = od.solve(problem, tol=1e-9, method=method).iterations
+    for after in range(min(steps, 30)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(od.METHODS, method, _interrupted(run, after))
+            r = od.solve(problem, tol=1e-9, method=method)
+        assert r.status in (od.Status.INTERRUPTED, od.Status.CONVERGED)
+        assert_feasible(problem, r.weights)
+        c = od.certify(problem, r.weights)
+        assert c.gap == r.gap
+        assert np.isfinite(r.gap)
+
+
+def test_no_kernel_returns_a_tuple_with_an_array(slow: od.DesignProblem) -> None:
+    """Boxing an array runs Python, where an interrupt is raised; a tuple of them is then a SystemError."""
+    od.certify(slow, slow.uniform())
+    seen = 0
+    for module in [m for name, m in sys.modules.items() if name.split(".")[0] in ("optdesign", "bandits")]:
+        for function in vars(module).values():
+            for returned in [s.return_type for s in getattr(function, "nopython_signatures", [])]:
+                seen += 1
+                if isinstance(returned, types.BaseTuple):
+                    assert not any(isinstance(t, types.Array) for t in returned), function
+    assert seen > 20
+
+
+def _interrupted(run: Callable[..., Iterator], after: int) -> Callable[..., Iterator]:
+    def wrapped(*arguments: Any) -> Iterator:
+        for step, value in enumerate(run(*arguments)):
+            if step == after:
+                raise KeyboardInterrupt
+            yield value
+
+    return wrapped
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_interrupt_ends_many_solves_at_once(slow: od.DesignProblem, n_jobs: int) -> None:
+    with pytest.raises(KeyboardInterrupt), interrupt_after(0.3) as raised:
+        od.solve_many([slow] * 20, n_jobs=n_jobs, tol=TOL, method="bca", time_limit=1.0)
+    assert raised
