@@ -20,8 +20,11 @@ from optdesign._kernel import kernel
 from optdesign.certificate import _variances
 
 
-def literal_bca(features: np.ndarray, gap: float) -> np.ndarray:
-    """Algorithm 3 on features (M, K, d), all arms active; returns the weights (M, K)."""
+def literal_bca(features: np.ndarray, gap: float, *, derivatives: bool = False) -> np.ndarray:
+    """Algorithm 3 on features (M, K, d), all arms active; returns the weights (M, K).
+
+    The subproblem is handed to SLSQP as it stands in the paper, or with its derivatives supplied as well.
+    """
     clients, arms, _ = features.shape
     weights = np.full((clients, arms), 1.0 / arms)
     inverses = [np.linalg.pinv((features[:, a].T * weights[:, a]) @ features[:, a]) for a in range(arms)]
@@ -36,9 +39,9 @@ def literal_bca(features: np.ndarray, gap: float) -> np.ndarray:
             step = minimize(
                 lambda w, g=g: -np.sum(np.log(np.maximum(1 + w * g, 1e-300))),
                 np.zeros(arms),
-                jac=lambda w, g=g: -g / np.maximum(1 + w * g, 1e-300),
+                jac=(lambda w, g=g: -g / np.maximum(1 + w * g, 1e-300)) if derivatives else None,
                 bounds=list(zip(-weights[i], 1 - weights[i], strict=True)),
-                constraints={"type": "eq", "fun": np.sum, "jac": np.ones_like},
+                constraints={"type": "eq", "fun": np.sum, **({"jac": np.ones_like} if derivatives else {})},
                 method="SLSQP",
             ).x
             for a in range(arms):

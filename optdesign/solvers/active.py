@@ -17,7 +17,7 @@ import numpy as np
 from optdesign.problem import DesignProblem
 from optdesign.reduced import reduce
 from optdesign.solvers import Step, bca, newton
-from optdesign.solvers.start import ROOM, exceeding, priced
+from optdesign.solvers.start import ROOM, exceeding, many_candidates, priced
 from optdesign.solvers.systems import step_cost
 
 INNER = 0.1
@@ -38,8 +38,8 @@ KEEP = 0.9
 
 ALL = 0.5
 CHEAP_STEP = 2e6
-"""When more than this fraction of the candidates is active, all are; and also when a Newton step on all of
-them needs no more multiplications than this."""
+"""When more than this fraction of the candidates is active, all are; and also when groups are small and a
+Newton step on all candidates needs no more multiplications than this."""
 
 ENTER_RTOL = 1e-13
 """Nothing enters that exceeds the active bound by rounding only."""
@@ -98,7 +98,8 @@ def _next_active(
     stay = (w > 0) | (g[active] >= KEEP * bound[groups])
     enter = exceeding(problem.groups, g, np.maximum(bound + GROW * (top - bound), bound * (1 + ENTER_RTOL)))
     rows = np.union1d(active[stay], enter)
-    if len(rows) > ALL * len(g) or step_cost(problem) <= CHEAP_STEP:
+    cheap = step_cost(problem) <= CHEAP_STEP and not many_candidates(problem)
+    if len(rows) > ALL * len(g) or cheap:
         rows = np.arange(len(g))
     rows = rows[np.argsort(problem.groups[rows], kind="stable")]
     known = np.zeros(len(g))

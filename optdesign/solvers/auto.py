@@ -27,11 +27,15 @@ SMALL_WORK = 1.5e6
 this many multiplications, about the least that Newton steps would cost, unless HOPELESS seem to be ahead."""
 
 
+SMALL_SWEEP = 1e5
+"""Groups of many candidates get sweeps only if one needs no more multiplications than this."""
+
+
 def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
     """Run the combination. Overwrites weights."""
     left = max_iter
     work = 3 * problem.n_candidates * problem.span.maps.shape[2] ** 2
-    if PATIENCE * work < SMALL_WORK or not many_candidates(problem):
+    if work <= SMALL_SWEEP or not many_candidates(problem):
         gaps = np.empty(0)
         for step in bca.run(problem, weights, target, left, batch=SWEEPS):
             yield step

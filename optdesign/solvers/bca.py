@@ -48,6 +48,9 @@ EXCHANGE_STOP = 0.1
 """A visit ends when the largest and the smallest variance are this much closer than at its start, or
 differ by rounding only."""
 
+LAG = 5.0
+"""The gap summed up during a sweep may be this many times what it is at its end."""
+
 REFRESH = 4
 """Sweeps between two inversions from scratch."""
 
@@ -106,8 +109,8 @@ def _sweeps(z, blocks, starts, separable, ranks, target, u, inverse, gaps):
     """Sweep len(gaps) times, or until the gap is at most target. Overwrites u, inverse and gaps.
 
     Returns the number of sweeps and the largest change of a share in the last one. The gap of a sweep is
-    summed up from each group's largest variance as it is visited; where that says the target is reached it
-    is computed again from the shares alone.
+    summed up from each group's largest variance as it is visited, so it lags behind; where it comes near
+    the target it is computed again from the shares alone.
     """
     largest = 0
     for i in range(len(starts) - 1):
@@ -120,11 +123,12 @@ def _sweeps(z, blocks, starts, separable, ranks, target, u, inverse, gaps):
     rank = ranks.sum()
     information = np.empty((len(ranks), width, width))
     factor = np.zeros((len(ranks), width, width))
-    step = 0.0
+    step, fresh = 0.0, False
     for sweep in range(len(gaps)):
-        if sweep % REFRESH == 0:
+        if sweep % REFRESH == 0 and not fresh:
             _refresh(z, blocks, ranks, u, information, factor)
             invert(factor, ranks, inverse)
+        fresh = False
         total = 0.0
         step = 0.0
         for i in range(len(starts) - 1):
@@ -136,11 +140,13 @@ def _sweeps(z, blocks, starts, separable, ranks, target, u, inverse, gaps):
             total += top
             step = max(step, moved)
         gaps[sweep] = total - rank
-        if gaps[sweep] <= target:
+        if gaps[sweep] <= LAG * target:
             _refresh(z, blocks, ranks, u, information, factor)
             gaps[sweep] = _gap(z, blocks, starts, ranks, factor)
             if gaps[sweep] <= target:
                 return sweep + 1, step
+            invert(factor, ranks, inverse)
+            fresh = True
     return len(gaps), step
 
 

@@ -33,7 +33,8 @@ fraction that leaves no more than THINNED times the candidates that an optimum n
 
 def many_candidates(problem: DesignProblem) -> bool:
     """Whether groups are large and there are far more candidates than an optimum needs."""
-    return problem.n_candidates > max(MANY * problem.n_groups, ROOM * problem.enough)
+    n = problem.n_candidates
+    return n > MANY * problem.n_groups and n > ROOM * problem.enough
 
 
 def default_start(problem: DesignProblem) -> np.ndarray:
