@@ -20,7 +20,7 @@ from optdesign.solvers import Step, bca, newton
 from optdesign.solvers.start import ROOM, exceeding, many_candidates, priced
 from optdesign.solvers.systems import step_cost
 
-INNER = 0.1
+INNER = 0.01
 """A round solves its part to this fraction of the last gap over all candidates."""
 LAST = 0.3
 """But not below this fraction of the target."""

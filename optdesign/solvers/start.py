@@ -19,7 +19,7 @@ MANY = 64
 SMALL = 2000
 """Up to this many candidates in a single group, a basis is start enough."""
 
-SAMPLE = 20
+SAMPLE = 100
 """Leverages are ranked by the information of this many times the candidates that an optimum needs."""
 
 ROOM = 6
