@@ -63,10 +63,10 @@ class ByGroup:
         self.schur = np.empty((self.groups, self.groups))
         ridge = RIDGE
         while ridge < 1:
-            _group_system(
+            full = _group_system(
                 a, w, self.group, self.by_block, self.block_starts, self.ranks, ridge, self.factor, self.schur
             )
-            if _cholesky(self.schur, ridge):
+            if full and _cholesky(self.schur, ridge):
                 return True
             ridge *= 100
         return False
@@ -160,7 +160,10 @@ def _cholesky(matrix: np.ndarray, ridge: float) -> bool:
 
 @kernel
 def _group_system(a, w, group, by_block, block_starts, ranks, ridge, factor, schur):
-    """Factorise H + W^-1 in every block and sum up the Schur complement. Overwrites factor and schur."""
+    """Factorise H + W^-1 in every block and sum up the Schur complement. Overwrites factor and schur.
+
+    Returns whether every factor exists.
+    """
     sizes = np.diff(block_starts)
     matrix = np.empty_like(factor)
     for b in range(len(sizes)):
@@ -173,7 +176,8 @@ def _group_system(a, w, group, by_block, block_starts, ranks, ridge, factor, sch
                     dot += a[n, k] * a[by_block[lo + j], k]
                 matrix[b, i, j] = dot * dot
             matrix[b, i, i] = (1.0 + ridge) * matrix[b, i, i] + 1.0 / w[n]
-    factorise(matrix, sizes, factor)
+    if not np.isfinite(factorise(matrix, sizes, factor)).all():
+        return False
     invert(factor, sizes, matrix)
     schur[:] = 0.0
     for b in range(len(sizes)):
@@ -181,6 +185,7 @@ def _group_system(a, w, group, by_block, block_starts, ranks, ridge, factor, sch
         for i in range(sizes[b]):
             for j in range(sizes[b]):
                 schur[group[by_block[lo + i]], group[by_block[lo + j]]] += matrix[b, i, j]
+    return True
 
 
 @kernel
