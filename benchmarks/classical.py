@@ -66,9 +66,8 @@ def main() -> None:
                 "REX": lambda x=x: rex(x, 1e-6),
             }.items():
                 got.setdefault(label, []).append(measure(problem, job, repeats))
-            slow = x.size > 500_000
-            job = lambda x=x: wolfe_atwood(x, 1e-6)  # noqa: E731
-            got.setdefault("WA", []).append(measure_once(problem, job) if slow else measure(problem, job))
+            timed = measure_once if x.size > 500_000 else measure
+            got.setdefault("WA", []).append(timed(problem, lambda x=x: wolfe_atwood(x, 1e-6)))
         m = {label: medians(values) for label, values in got.items()}
         rows.append(
             [
