@@ -61,7 +61,7 @@ def main() -> None:
         [[duration(seconds), f"{result.relative_gap:.1e}", duration(passes), f"{seconds / passes:.0f}",
           f"{x.nbytes / 1e6:.0f} MB", f"{(peak - before) / 1e6:.0f} MB", result.method]],
     )  # fmt: skip
-    stats = pstats.Stats(profile).stats  # type: ignore[attr-defined]
+    stats = pstats.Stats(profile).stats
     spent = sorted(((v[2], k[2]) for k, v in stats.items()), reverse=True)[:8]
     show("Where the time goes", ["kernel or function", "share"],
          [[name, f"{100 * own / seconds:.0f} %"] for own, name in spent])  # fmt: skip
