@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign._kernel import kernel
-from optdesign.information import SINGULAR_RTOL, accumulate, factorise
+from optdesign.information import SINGULAR_RTOL, factorise
 from optdesign.problem import DesignProblem, floats, read_only
-from optdesign.span import CHUNK
+from optdesign.span import write_coordinates
 
 TILE = 64
 VARIANCE_CHUNK = 4096
@@ -97,10 +97,9 @@ def information_matrices(
     if rows is None:
         rows = np.flatnonzero(weights)
         weights = weights[rows]
-    for start in range(0, len(rows), CHUNK):
-        part = rows[start : start + CHUNK]
-        t, blocks = problem.coordinates(part), read_only(problem.blocks[part])
-        accumulate(t, blocks, problem.ranks, weights[start : start + CHUNK], information)
+    _add_information(
+        problem.candidates, problem.blocks, problem.span.maps, problem.ranks, rows, weights, information
+    )
     return information
 
 
@@ -116,7 +115,7 @@ def all_variances(
     largest = np.zeros(problem.n_groups)
     maps = problem.span.maps
     if quick:
-        maps = np.ascontiguousarray(maps @ np.tril(factor).transpose(0, 2, 1))
+        maps = _composed(maps, problem.ranks, factor)
     _variances(
         problem.candidates, problem.blocks, problem.groups, maps, problem.ranks, factor, quick, g, largest
     )
@@ -133,21 +132,19 @@ def _feasible(problem: DesignProblem, weights: ArrayLike) -> np.ndarray:
         )
     w = np.array(w, order="C")
     total = np.zeros(problem.n_groups)
-    bad, low = _clean(w, problem.groups, FEASIBILITY_RTOL * problem.budgets, total)
+    bad, low, i, excess = _clean(w, problem.groups, problem.budgets, total)
     if bad >= 0:
         raise ValueError(f"weights must be finite; weights[{bad}] = {w[bad]}. Replace it by 0.")
     if low >= 0:
         raise ValueError(
             f"weights must not be negative; weights[{low}] = {w[low]:g}. Clip it and rescale its group."
         )
-    excess = np.abs(total - problem.budgets) / problem.budgets
-    if excess.max() > FEASIBILITY_RTOL:
-        i = int(np.argmax(excess))
+    if excess > FEASIBILITY_RTOL:
         raise ValueError(
             f"weights must sum to the budget of each group; group {i} sums to {total[i]:g}, its budget is "
             f"{problem.budgets[i]:g}. Rescale its weights, or build the problem with that budget."
         )
-    if excess.max() > ROUNDING_RTOL:
+    if excess > ROUNDING_RTOL:
         w *= (problem.budgets / total)[problem.groups]
     return w
 
@@ -167,6 +164,33 @@ def _singular_variances(
     g[rows] = np.where(lost, np.inf, np.sum(inside**2 / values[keep], axis=1))
     largest[:] = 0.0
     np.maximum.at(largest, problem.groups, g)
+
+
+@kernel
+def _add_information(x, blocks, maps, ranks, rows, weights, information):
+    """Add w t t' of some candidates to the lower triangles of their blocks. Overwrites information."""
+    t = np.empty((min(len(rows), TILE), maps.shape[2]))
+    for start in range(0, len(rows), TILE):
+        part = rows[start : start + TILE]
+        write_coordinates(x, blocks, part, maps, t)
+        for n in range(len(part)):
+            b = blocks[part[n]]
+            for i in range(ranks[b]):
+                c = weights[start + n] * t[n, i]
+                for j in range(i + 1):
+                    information[b, i, j] += c * t[n, j]
+
+
+@kernel
+def _composed(maps, ranks, factor):
+    """T L^-T of every block."""
+    out = np.zeros_like(maps)
+    for b in range(len(ranks)):
+        for i in range(maps.shape[1]):
+            for k in range(ranks[b]):
+                for j in range(k + 1):
+                    out[b, i, k] += maps[b, i, j] * factor[b, k, j]
+    return out
 
 
 @kernel
@@ -231,16 +255,22 @@ def _sort_by_block(blocks, start, stop, end, rows):
 
 
 @kernel
-def _clean(w, groups, slack, total):
+def _clean(w, groups, budgets, total):
     """Set negligible negatives to zero and sum up each group. Overwrites w and total.
 
-    Returns the first entry that is not finite and the first that is too negative, or -1.
+    Returns the first entry that is not finite and the first that is too negative, or -1; and the group whose
+    sum is farthest from its budget, with that distance as a fraction of the budget.
     """
     for n in range(len(w)):
         if not abs(w[n]) < np.inf:
-            return n, -1
-        if w[n] < -slack[groups[n]]:
-            return -1, n
+            return n, -1, 0, 0.0
+        if w[n] < -FEASIBILITY_RTOL * budgets[groups[n]]:
+            return -1, n, 0, 0.0
         w[n] = max(w[n], 0.0)
         total[groups[n]] += w[n]
-    return -1, -1
+    farthest, excess = 0, 0.0
+    for i in range(len(total)):
+        distance = abs(total[i] - budgets[i]) / budgets[i]
+        if not distance <= excess:
+            farthest, excess = i, distance
+    return -1, -1, farthest, excess

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdesign.span import RANK_RTOL, Span, coordinates, find_span, log_volumes, scan
+from optdesign.span import RANK_RTOL, Span, find_span, log_volume, scan, write_coordinates
 
 COPY_LIMIT = 1 << 26
 """Input arrays up to this many bytes are copied; larger ones are kept by reference if their type fits."""
@@ -84,13 +84,14 @@ class DesignProblem:
         x = _matrix(candidates)
         n = len(x)
         if _grid is None:
-            group, block = _labels(groups, n, "groups"), _labels(blocks, n, "blocks")
+            group, n_groups = _labels(groups, n, "groups")
+            block, n_blocks = _labels(blocks, n, "blocks")
         else:  # made here, and right
             group, block = read_only(np.asarray(groups)), read_only(np.asarray(blocks))
-        budget = _budgets(budgets, group)
-        if _grid is None or len(budget) != _grid[0]:
+            n_groups, n_blocks = _grid[0], _n_blocks
+        budget = _budgets(budgets, n_groups)
+        if len(budget) != n_groups or (groups is not None and _grid is None):
             _check_groups(group, budget)
-        n_blocks = max(_n_blocks, int(block.max()) + 1)
         peaks, bad = scan(x, block, n_blocks)
         if bad >= 0:
             where = f"candidates[{bad}]"
@@ -102,8 +103,9 @@ class DesignProblem:
                 "Drop the row or fill in its missing entries."
             )
         source = "candidates" if _grid is None else "features"
-        _check_range(source, peaks.value)
-        if not peaks.value.any():
+        tallest = float(peaks.value.max())
+        _check_range(source, tallest)
+        if tallest == 0:
             raise ValueError(
                 f"{source} must have at least one non-zero row; all {n} rows are zero. "
                 "There is nothing to inform: check the feature columns."
@@ -221,10 +223,7 @@ class DesignProblem:
 
         With P the pivot rows of a block, x = t P, so Det(U) = det(sum w t t') det(P P').
         """
-        rows = self.span.pivots
-        scale = np.sqrt(self.budgets[self.groups[rows]])
-        p = np.asarray(self.candidates[rows], dtype=np.float64) * scale[:, :, None]
-        return float(log_volumes(p, self.ranks).sum())
+        return log_volume(self.candidates, self.groups, np.sqrt(self.budgets), self.span.pivots, self.ranks)
 
     @property
     def rank_note(self) -> str:
@@ -241,7 +240,10 @@ class DesignProblem:
 
     def coordinates(self, rows: slice | np.ndarray) -> np.ndarray:
         """Coordinates of some candidates in the basis of their blocks, shape (rows, largest rank)."""
-        return coordinates(read_only(self.candidates[rows]), read_only(self.blocks[rows]), self.span.maps)
+        rows = np.arange(self.n_candidates)[rows] if isinstance(rows, slice) else rows
+        out = np.empty((len(rows), self.span.maps.shape[2]))
+        write_coordinates(self.candidates, self.blocks, rows, self.span.maps, out)
+        return out
 
     def uniform(self) -> np.ndarray:
         """The weights that share each group's budget equally."""
@@ -330,9 +332,10 @@ def _as_array(values: ArrayLike, name: str) -> np.ndarray:
         ) from None
 
 
-def _labels(labels: ArrayLike | None, n: int, name: str) -> np.ndarray:
+def _labels(labels: ArrayLike | None, n: int, name: str) -> tuple[np.ndarray, int]:
+    """Labels as integers, and how many there are: the largest and one."""
     if labels is None:
-        return _frozen(np.zeros(n, np.int64), None)
+        return read_only(np.zeros(n, np.int64)), 1
     array = _as_array(labels, name)
     if array.shape != (n,):
         raise ValueError(
@@ -349,13 +352,14 @@ def _labels(labels: ArrayLike | None, n: int, name: str) -> np.ndarray:
     if array.min() < 0:
         at = int(np.argmin(array))
         raise ValueError(f"{name} must not be negative; {name}[{at}] = {array[at]}. Number them from 0.")
-    if array.max() >= max(LABEL_SLACK, 10 * n):
+    count = int(array.max()) + 1
+    if count > max(LABEL_SLACK, 10 * n):
         at = int(np.argmax(array))
         raise ValueError(
             f"{name} must be numbered 0, 1, 2, ...; {name}[{at}] = {array[at]} with {n} candidates. "
             "Renumber: numpy.unique(labels, return_inverse=True)[1]."
         )
-    return _frozen(array.astype(np.int64, copy=False), labels)
+    return _frozen(array.astype(np.int64, copy=False), labels), count
 
 
 def _integral(array: np.ndarray, name: str) -> np.ndarray:
@@ -368,9 +372,10 @@ def _integral(array: np.ndarray, name: str) -> np.ndarray:
     return array.astype(np.int64)
 
 
-def _budgets(budgets: ArrayLike | None, groups: np.ndarray) -> np.ndarray:
-    n_groups = int(groups.max()) + 1
-    array = np.ones(n_groups) if budgets is None else _as_array(budgets, "budgets")
+def _budgets(budgets: ArrayLike | None, n_groups: int) -> np.ndarray:
+    if budgets is None:
+        return read_only(np.ones(n_groups))
+    array = _as_array(budgets, "budgets")
     if array.dtype.kind not in "buif":
         raise ValueError(f"budgets must be real numbers; got dtype {array.dtype}. Convert them first.")
     if array.ndim == 0:
@@ -387,14 +392,13 @@ def _budgets(budgets: ArrayLike | None, groups: np.ndarray) -> np.ndarray:
             f"budgets must be positive and finite; budgets[{bad[0]}] = {array[bad[0]]:g}. "
             "Drop the group or give it a budget."
         )
-    _check_range("budgets", array.max(keepdims=True))
-    _check_range("budgets", array.min(keepdims=True))
+    _check_range("budgets", float(array.max()))
+    _check_range("budgets", float(array.min()))
     return _frozen(array, budgets)
 
 
-def _check_range(name: str, values: np.ndarray) -> None:
+def _check_range(name: str, size: float) -> None:
     """Refuse magnitudes whose powers leave the range of floating point."""
-    size = float(np.abs(values).max())
     if size > LARGEST or 0 < size < 1 / LARGEST:
         raise ValueError(
             f"{name} must be between {1 / LARGEST:g} and {LARGEST:g} in size; got {size:g}. "

@@ -12,7 +12,7 @@ import numpy as np
 
 from optdesign._kernel import kernel
 from optdesign.problem import DesignProblem, read_only
-from optdesign.span import CHUNK
+from optdesign.span import CHUNK, write_coordinates
 
 
 class Reduced(NamedTuple):
@@ -58,26 +58,35 @@ def reduce(problem: DesignProblem, rows: np.ndarray | None = None) -> Reduced:
     """Reduce a problem, or the part of it made of some candidates (sorted, one or more a group)."""
     groups = problem.groups if rows is None else problem.groups[rows]
     order = rows
-    if len(groups) > 1 and np.any(groups[1:] < groups[:-1]):
+    if not _is_sorted(groups):
         by_group = np.argsort(groups, kind="stable")
         order = by_group if rows is None else rows[by_group]
     starts = np.zeros(problem.n_groups + 1, np.int64)
     np.cumsum(np.bincount(groups, minlength=problem.n_groups), out=starts[1:])
-    n, width = len(groups), problem.span.maps.shape[2]
-    z = np.empty((n, width))
+    n, maps = len(groups), problem.span.maps
+    z = np.empty((n, maps.shape[2]))
     root = np.sqrt(problem.budgets)
     for at in range(0, n, CHUNK):
-        part = slice(at, at + CHUNK)
-        take = part if order is None else order[part]
-        z[part] = problem.coordinates(take)
-        _scale_rows(z[part], read_only(problem.groups[take]), root)
+        take = np.arange(at, min(at + CHUNK, n)) if order is None else order[at : at + CHUNK]
+        _write_rows(problem.candidates, problem.blocks, problem.groups, root, maps, take, z[at : at + CHUNK])
     blocks = problem.blocks if order is None else read_only(problem.blocks[order])
     return Reduced(z, blocks, starts, problem.ranks, order)
 
 
 @kernel
-def _scale_rows(z, groups, factor):
-    """Multiply row n of z by factor[groups[n]]. Overwrites z."""
-    for n in range(len(z)):
+def _is_sorted(values):
+    """Tell whether no value is below the one before."""
+    descents = 0
+    for n in range(1, len(values)):
+        descents += values[n] < values[n - 1]
+    return descents == 0
+
+
+@kernel
+def _write_rows(x, blocks, groups, root, maps, rows, z):
+    """Overwrite z with the coordinates of some candidates, times the root of their group's budget."""
+    write_coordinates(x, blocks, rows, maps, z)
+    for i in range(len(rows)):
+        scale = root[groups[rows[i]]]
         for k in range(z.shape[1]):
-            z[n, k] *= factor[groups[n]]
+            z[i, k] *= scale

@@ -8,13 +8,14 @@ For any H_b > 0 and lambda with z_n' H_b z_n <= lambda_i(n), log det(U H) <= tr(
 
     sum_b log det U_b <= sum_i lambda_i - D - sum_b log det H_b,
 
-with equality at the optimum for H = U^-1 and lambda_i the largest variance of group i. Scaling (H, lambda)
-shows that sum_i lambda_i = D there, so the dual is
+with equality at the optimum for H = U^-1 and lambda_i the largest variance of group i. The right side is
+smallest, along multiples of (H, lambda), where sum_i lambda_i = D; which multiple is taken does not matter to
+the weights, and numbers near one suit solvers. So the dual is
 
-    maximise  sum_b log det H_b   s.t.  z_n' H_b z_n <= lambda_i(n),  sum_i lambda_i = D,
+    maximise  sum_b log det H_b   s.t.  z_n' H_b z_n <= lambda_i(n),  mean of lambda_i = 1,
 
-one scalar a group, one linear inequality a candidate; the multipliers of the inequalities are the weights.
-It has no variable per candidate, so it is the form to take when there are many.
+one scalar a group, one linear inequality a candidate; the multipliers of the inequalities are the weights, up
+to a factor. It has no variable per candidate, so it is the form to take when there are many.
 
 A solver's own status is not believed: the weights it returns are made feasible and certified.
 """
@@ -115,7 +116,7 @@ def _dual(reduced: Reduced, solver: str, options: dict[str, Any]) -> tuple[np.nd
     bound = cp.Variable(reduced.n_groups, nonneg=True)
     objective = 0
     parts = []
-    constraints = [cp.sum(bound) == reduced.rank]
+    constraints = [cp.sum(bound) == reduced.n_groups]
     for b in np.flatnonzero(reduced.ranks):
         rows, outer = _outer(reduced, int(b))
         r = int(reduced.ranks[b])

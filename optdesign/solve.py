@@ -122,7 +122,7 @@ class _Run:
         self.goal = tol * problem.rank
         self.deadline = np.inf if time_limit is None else began + time_limit
         self.iterations = 0
-        self.times: list[np.ndarray] = []
+        self.spans: list[tuple[float, float, int]] = []
         self.gaps: list[np.ndarray] = []
         self.stages: list[str] = []
 
@@ -156,7 +156,7 @@ class _Run:
             if stage not in self.stages[-1:]:
                 self.stages.append(stage)
             if len(gaps):
-                self.times.append(np.linspace(before, now, len(gaps) + 1)[1:] - self.began)
+                self.spans.append((before - self.began, now - self.began, len(gaps)))
                 self.gaps.append(gaps)
                 self.iterations += len(gaps)
                 before = now
@@ -177,7 +177,7 @@ class _Run:
             seconds=time.perf_counter() - self.began,
             history=History(
                 np.arange(1, self.iterations + 1),
-                np.concatenate([np.empty(0), *self.times]),
+                np.array([a + (b - a) * k / n for a, b, n in self.spans for k in range(1, n + 1)]),
                 np.concatenate([np.empty(0), *self.gaps]),
             ),
         )

@@ -56,14 +56,7 @@ class Span(NamedTuple):
     @property
     def close_blocks(self) -> np.ndarray:
         """Blocks whose rank would change under a slightly different tolerance."""
-        low, high = CLOSE_RTOL
-        return np.flatnonzero((self.margin[:, 0] > low) | (self.margin[:, 1] < high))
-
-
-def _tiny_columns(peak: np.ndarray) -> np.ndarray:
-    """Blocks with a column that is not zero, yet too small beside the others to be told from noise."""
-    tallest = peak.max(axis=1, keepdims=True)
-    return ((peak > 0) & (peak < COLUMN_FLOOR * RANK_RTOL * 1e5 * tallest)).any(axis=1)
+        return np.flatnonzero([_is_close(m) for m in self.margin])
 
 
 def find_span(
@@ -84,7 +77,6 @@ def find_span(
     n, d = x.shape
     n_blocks = len(peak.value)
     column = _column_scales(peak.value)
-    occupied = peak.row[:, 0] >= 0
 
     def eliminate(rows: np.ndarray) -> Span:
         span = Span(
@@ -98,17 +90,15 @@ def find_span(
 
     span: Span | None = None
     if n > 2 * POOL * d * n_blocks:
-        sample = np.arange(0, n, n // (POOL * d * n_blocks))
-        span = eliminate(np.concatenate([sample, peak.row[occupied].ravel()]))
-    if span is None or np.any(span.ranks[occupied] < d) or len(span.close_blocks):
+        span = eliminate(_pool(n, n // (POOL * d * n_blocks), peak.row))
+    if span is None or _may_miss(peak.row, d, span.ranks, span.margin):
         winners = [eliminate(np.arange(i, min(i + CHUNK, n))) for i in range(0, n, CHUNK)]
         span = winners[0]
         if len(winners) > 1:
             pool = np.unique(np.concatenate([w.pivots.ravel() for w in winners]))
             span = eliminate(pool[pool >= 0])
     width = max(1, int(span.ranks.max()))
-    # What was lost with a tiny column is a close decision, whatever the residuals say.
-    span.margin[_tiny_columns(peak.value), 0] = RANK_RTOL
+    _mark_tiny_columns(peak.value, span.margin)
     return span._replace(maps=np.ascontiguousarray(span.maps[:, :, :width]))
 
 
@@ -127,27 +117,35 @@ def scan(x: np.ndarray, blocks: np.ndarray, n_blocks: int) -> tuple[Peaks, int]:
 
 
 @kernel
-def log_volumes(p, ranks):
-    """log det(P P') of the first ``ranks[b]`` rows P of every p[b], by Gram-Schmidt. Overwrites p."""
-    out = np.zeros(len(ranks))
-    d = p.shape[2]
+def log_volume(x, groups, row_scale, pivots, ranks):
+    """Sum over blocks of log det(P P'), P the pivots times their row scales, by Gram-Schmidt."""
+    d = x.shape[1]
+    p = np.empty((d, d))
+    total = 0.0
     for b in range(len(ranks)):
         for k in range(ranks[b]):
-            row = p[b, k]
             # Rows are scaled to unit peak, so that no square leaves the range of floating point.
-            peak = np.abs(row).max()
-            row /= peak
+            peak = 0.0
+            for j in range(d):
+                p[k, j] = x[pivots[b, k], j]
+                peak = max(peak, abs(p[k, j]))
+            for j in range(d):
+                p[k, j] /= peak
             for _ in range(2):  # twice is enough
                 for m in range(k):
                     dot = 0.0
                     for j in range(d):
-                        dot += row[j] * p[b, m, j]
+                        dot += p[k, j] * p[m, j]
                     for j in range(d):
-                        row[j] -= dot * p[b, m, j]
-            norm = np.sqrt((row * row).sum())
-            row /= norm
-            out[b] += 2.0 * (np.log(norm) + np.log(peak))
-    return out
+                        p[k, j] -= dot * p[m, j]
+            norm = 0.0
+            for j in range(d):
+                norm += p[k, j] * p[k, j]
+            norm = np.sqrt(norm)
+            for j in range(d):
+                p[k, j] /= norm
+            total += 2.0 * (np.log(norm) + np.log(peak) + np.log(row_scale[groups[pivots[b, k]]]))
+    return total
 
 
 @kernel
@@ -167,6 +165,49 @@ def _scan(x, blocks, peak, row):
 
 
 @kernel
+def _pool(n, stride, peak_row):
+    """Every stride-th candidate, and those that have a peak."""
+    sample = np.arange(0, n, stride)
+    out = np.empty(len(sample) + peak_row.size, np.int64)
+    out[: len(sample)] = sample
+    count = len(sample)
+    for b in range(len(peak_row)):
+        for j in range(peak_row.shape[1]):
+            if peak_row[b, j] >= 0:
+                out[count] = peak_row[b, j]
+                count += 1
+    return out[:count]
+
+
+@kernel
+def _may_miss(peak_row, d, ranks, margin):
+    """Tell whether more candidates could change the rank of some block that has any, or make it clearer."""
+    unsure = 0
+    for b in range(len(ranks)):
+        unsure += peak_row[b, 0] >= 0 and (ranks[b] < d or _is_close(margin[b]))
+    return unsure > 0
+
+
+@kernel
+def _is_close(margin):
+    """Tell whether the largest rejected or the smallest accepted residual is near the tolerance."""
+    return margin[0] > CLOSE_RTOL[0] or margin[1] < CLOSE_RTOL[1]
+
+
+@kernel
+def _mark_tiny_columns(peak, margin):
+    """Make a close decision of every block that has a column, not zero, too small to be told from noise.
+
+    Overwrites margin: what was lost with such a column the residuals do not say.
+    """
+    for b in range(len(peak)):
+        floor = COLUMN_FLOOR * RANK_RTOL * 1e5 * peak[b].max()
+        for j in range(peak.shape[1]):
+            if 0.0 < peak[b, j] < floor:
+                margin[b, 0] = RANK_RTOL
+
+
+@kernel
 def _column_scales(peak):
     """Powers of two near the peak of every block and column, not below COLUMN_FLOOR times the largest."""
     out = np.ones_like(peak)
@@ -179,16 +220,16 @@ def _column_scales(peak):
 
 
 @kernel
-def coordinates(x, blocks, maps):
-    """Coordinates ``x_n @ maps[block of n]`` of every row."""
-    n, d = x.shape
-    r = maps.shape[2]
-    t = np.zeros((n, r))
-    for i in range(n):
-        for j in range(d):
-            for k in range(r):
-                t[i, k] += x[i, j] * maps[blocks[i], j, k]
-    return t
+def write_coordinates(x, blocks, rows, maps, out):
+    """Overwrite out with the coordinates ``x_n @ maps[block of n]`` of some candidates."""
+    for i in range(len(rows)):
+        n = rows[i]
+        b = blocks[n]
+        for k in range(maps.shape[2]):
+            t = 0.0
+            for j in range(x.shape[1]):
+                t += x[n, j] * maps[b, j, k]
+            out[i, k] = t
 
 
 @kernel

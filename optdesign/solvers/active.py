@@ -14,11 +14,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from optdesign._kernel import kernel
 from optdesign.problem import DesignProblem
 from optdesign.reduced import reduce
 from optdesign.solvers import Step, bca, newton
-from optdesign.solvers.start import ROOM, exceeding, many_candidates, priced
-from optdesign.solvers.systems import step_cost
+from optdesign.solvers.start import ROOM, many_candidates, priced
 
 INNER = 0.01
 """A round solves its part to this fraction of the last gap over all candidates."""
@@ -37,9 +37,12 @@ KEEP = 0.9
 """Candidates without weight stay active while their variance is this fraction of the bound."""
 
 ALL = 0.5
-CHEAP_STEP = 2e6
-"""When more than this fraction of the candidates is active, all are; and also when groups are small and a
-Newton step on all candidates needs no more multiplications than this."""
+"""When more than this fraction of the candidates is active, all are."""
+
+DENSE = 1.5
+DENSE_LIMIT = 100_000
+"""All are, too, when groups are small and a run starts with weight on all or on more than DENSE times the
+candidates that an optimum needs: then which of them keep it is open. Up to this many candidates in all."""
 
 ENTER_RTOL = 1e-13
 """Nothing enters that exceeds the active bound by rounding only."""
@@ -56,52 +59,55 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
     An iteration is a round; its gap is the one over all candidates.
     """
     n = problem.n_candidates
-    active = np.flatnonzero(weights)
-    w = weights[active]
+    rows, trial = np.flatnonzero(weights), weights.copy()
+    everything = dense(problem, weights)
     best, since_best = np.inf, 0
     for _ in range(max_iter):
-        g, top = priced(problem, active, w)
+        g, top = priced(problem, rows, trial[rows])
         gap = float(problem.budgets @ top) - problem.rank
         since_best += 1
         if gap < best:
             best, since_best = gap, 0
-            better = np.zeros(n)
-            better[active] = w
-            weights[:] = better
+            weights[:] = trial
         yield Step(np.array([gap]), STAGE)
         if gap <= target or since_best > STALL_ROUNDS or not np.isfinite(gap):
             return
-        active, w = _next_active(problem, active, w, g, top)
+        rows = _next_rows(problem.groups, g, top, rows, trial)
+        if everything or len(rows) > ALL * n:
+            rows = np.arange(n)
         inner = LAST * target
-        if len(active) < n:
+        if len(rows) < n:
             inner = max(inner, INNER * min(gap, problem.rank))
-        reduced = reduce(problem, active)
-        budgets = problem.budgets[problem.groups[active]]
-        u = w / budgets
+        reduced = reduce(problem, rows)
+        u = reduced.restrict(trial, problem)
         inner_gap = np.inf
-        if len(active) < n and np.count_nonzero(u) <= ROOM * problem.enough:
+        if len(rows) < n and np.count_nonzero(u) <= ROOM * problem.enough:
             for gaps in bca.ascend(reduced, u, inner, SWEEPS):
                 inner_gap = gaps[-1]
         if inner_gap > inner:
             for _ in newton.iterate(reduced, u, inner, NEWTON_STEPS):
                 yield Step(np.empty(0), STAGE)
-        w = u * budgets
+        reduced.extend(u, problem, trial)
 
 
-def _next_active(
-    problem: DesignProblem, active: np.ndarray, w: np.ndarray, g: np.ndarray, top: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The active set of the next round, sorted by group, and its weights so far."""
-    groups = problem.groups[active]
-    bound = np.zeros(problem.n_groups)
-    np.maximum.at(bound, groups, g[active])
-    stay = (w > 0) | (g[active] >= KEEP * bound[groups])
-    enter = exceeding(problem.groups, g, np.maximum(bound + GROW * (top - bound), bound * (1 + ENTER_RTOL)))
-    rows = np.union1d(active[stay], enter)
-    cheap = step_cost(problem) <= CHEAP_STEP and not many_candidates(problem)
-    if len(rows) > ALL * len(g) or cheap:
-        rows = np.arange(len(g))
-    rows = rows[np.argsort(problem.groups[rows], kind="stable")]
-    known = np.zeros(len(g))
-    known[active] = w
-    return rows, known[rows]
+def dense(problem: DesignProblem, weights: np.ndarray) -> bool:
+    """Whether weights tell so little about the optimum's support that all candidates matter."""
+    positive = int(np.count_nonzero(weights))
+    spread = positive == problem.n_candidates or positive > DENSE * problem.enough
+    return spread and problem.n_candidates <= DENSE_LIMIT and not many_candidates(problem)
+
+
+@kernel
+def _next_rows(groups, g, top, rows, weights):
+    """The active candidates of the next round, in order, from those of the last one and all variances."""
+    bound = np.zeros(len(top))
+    for n in rows:
+        bound[groups[n]] = max(bound[groups[n]], g[n])
+    chosen = np.zeros(len(g), np.bool_)
+    for n in rows:
+        chosen[n] = weights[n] > 0.0 or g[n] >= KEEP * bound[groups[n]]
+    for n in range(len(g)):
+        low = bound[groups[n]]
+        if g[n] >= max(low + GROW * (top[groups[n]] - low), low * (1.0 + ENTER_RTOL)):
+            chosen[n] = True
+    return np.flatnonzero(chosen)

@@ -16,37 +16,36 @@ import numpy as np
 from optdesign.problem import DesignProblem
 from optdesign.solvers import Step, active, bca
 from optdesign.solvers.start import many_candidates
-from optdesign.solvers.systems import SystemTooLarge
+from optdesign.solvers.systems import SystemTooLarge, step_cost
 
 SWEEPS = 10
 """Sweeps between two looks at how fast the gap falls."""
 
-PATIENCE, HOPELESS = 20, 1000
-SMALL_WORK = 1.5e6
-"""Sweeps go on as long as no more than PATIENCE seem to be ahead. They also go on up to PATIENCE of them and
-this many multiplications, about the least that Newton steps would cost, unless HOPELESS seem to be ahead."""
+STEPS, DENSE_STEPS = 12, 4
+"""Newton steps that instances need, mostly. Where weight is spread, so many are set against sweeps: either
+all candidates keep it and no more are needed, or sweeps will slow down."""
 
-
-SMALL_SWEEP = 1e5
-"""Groups of many candidates get sweeps only if one needs no more multiplications than this."""
+SMALL_SWEEP = 3e4
+"""Groups of many candidates get sweeps only if one takes no more nanoseconds than this."""
 
 
 def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
     """Run the combination. Overwrites weights."""
     left = max_iter
-    work = 3 * problem.n_candidates * problem.span.maps.shape[2] ** 2
-    if work <= SMALL_SWEEP or not many_candidates(problem):
+    if _sweep_time(problem, weights) <= SMALL_SWEEP or not many_candidates(problem):
         gaps = np.empty(0)
+        spent = 0.0
         for step in bca.run(problem, weights, target, left, batch=SWEEPS):
             yield step
             left -= len(step.gaps)
             if step.gaps[-1] <= target:
                 return
             gaps = np.concatenate([gaps, step.gaps])[-SWEEPS:]
-            spent = (max_iter - left - PATIENCE) * work
+            sweep = _sweep_time(problem, weights)
+            spent += len(step.gaps) * sweep
             if len(gaps) == SWEEPS:
-                ahead = _sweeps_ahead(gaps, target)
-                if ahead > HOPELESS or (ahead > PATIENCE and spent > SMALL_WORK):
+                ahead, newton = _sweeps_ahead(gaps, target) * sweep, _newton_time(problem, weights)
+                if ahead > newton and (spent > newton or active.dense(problem, weights)):
                     break
     for method in (active.run, bca.run):
         if left <= 0:
@@ -63,7 +62,31 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
             return
 
 
+def _sweep_time(problem: DesignProblem, weights: np.ndarray) -> float:
+    """Nanoseconds of a sweep, roughly: variances of all candidates, and updates for those with weight."""
+    n, row = problem.n_candidates, 48 + problem.span.maps.shape[2] ** 2
+    return row * (0.3 * n + 0.7 * np.count_nonzero(weights)) + 20 * n * (problem.n_blocks > 1)
+
+
+def _newton_time(problem: DesignProblem, weights: np.ndarray) -> float:
+    """Nanoseconds until Newton steps on the candidates that matter are done, roughly.
+
+    Groups that have a choice left have it between two candidates, mostly.
+    """
+    if active.dense(problem, weights):
+        steps, rows, groups = DENSE_STEPS, problem.n_candidates, problem.n_groups
+    else:
+        positive = int(np.count_nonzero(weights))
+        rows = min(positive, 2 * max(0, positive - problem.n_groups))
+        steps, groups = STEPS, min(problem.n_groups, rows // 2)
+    return steps * (70_000 + 250 * rows + step_cost(problem, rows, groups))
+
+
 def _sweeps_ahead(gaps: np.ndarray, target: float) -> float:
-    """Sweeps until the target at the pace of the last ones."""
-    pace = math.log(gaps[-1] / gaps[0]) / (len(gaps) - 1)
-    return math.log(target / gaps[-1]) / pace if pace < 0 else math.inf
+    """Sweeps until the target, at the pace of the last ones or of their second half, whichever is better."""
+
+    def at_pace(gaps: np.ndarray) -> float:
+        pace = math.log(gaps[-1] / gaps[0]) / (len(gaps) - 1)
+        return math.log(target / gaps[-1]) / pace if pace < 0 else math.inf
+
+    return min(at_pace(gaps), at_pace(gaps[len(gaps) // 2 :]))

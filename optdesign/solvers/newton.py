@@ -10,6 +10,10 @@ With g = grad F, a bound lambda_i for every group and slacks s, optimality is
 Each iteration takes one Newton step towards u_n s_n = mu (Mehrotra's predictor, then corrector); the linear
 system behind it, and the two ways to solve it, are in :mod:`optdesign.solvers.systems`. Groups with a single
 candidate, or with zero vectors only, have nothing to choose and are left out.
+
+The last steps, and those after the gap has grown, refine the solution of the system once: rounding errors grow
+with the ratios in u / s, most at degenerate optima. After the gap has grown a step also goes no farther in u
+than in (lambda, s), lest slacks drift away from lambda_i - g_n.
 """
 
 from __future__ import annotations
@@ -35,7 +39,7 @@ HALVINGS = 8
 GAP_GROWTH = 10.0
 """A step is halved, so many times at most, while it would make the gap grow by more than this factor."""
 
-START_UNIFORM = (1e-4, 0.5)
+START_UNIFORM = (1e-3, 0.5)
 """Share of the uniform design in the starting point: the relative gap of the given shares, cut to this."""
 
 DUST = (1e-5, 1e-7, 1e-9, 1e-11)
@@ -43,6 +47,9 @@ DUST = (1e-5, 1e-7, 1e-9, 1e-11)
 DUST_SLACK = 0.9
 OVERSHOOT = 0.1
 """Steps go on to this fraction of the target, so that there is room for the removal of dust."""
+
+REFINE = 1e-6
+"""Systems are solved with refinement from this relative gap on."""
 
 STALL_STEPS = 6
 """Stop after this many steps without a smaller gap."""
@@ -73,9 +80,12 @@ def iterate(reduced: Reduced, u: np.ndarray, target: float, max_iter: int) -> It
     system = cheaper_system(free.blocks, free.starts, free.ranks)
     x = _start(free, u[free.rows], best)
     enough = max(OVERSHOOT * target, GAP_FLOOR * reduced.rank)
-    gap, since_best = np.inf, 0
+    last, gap, since_best = np.inf, np.inf, 0
     for step in range(max_iter):
-        gap = _newton_step(free, system, x, gap, CAUTIOUS_STEP if step < CAUTIOUS_STEPS else STEP_TO_BOUNDARY)
+        damping = CAUTIOUS_STEP if step < CAUTIOUS_STEPS else STEP_TO_BOUNDARY
+        grew = gap > last
+        refine = grew or gap <= REFINE * reduced.rank
+        last, gap = gap, _newton_step(free, system, x, gap, damping, refine=refine, together=grew)
         since_best += 1
         if gap < best:
             best, since_best = gap, 0
@@ -160,17 +170,37 @@ def _without_dust(free: _Free, u: np.ndarray, target: float) -> np.ndarray:
 
 
 def _newton_step(
-    free: _Free, system: ByGroup | ByInformation, x: _State, gap: float, damping: float
+    free: _Free,
+    system: ByGroup | ByInformation,
+    x: _State,
+    gap: float,
+    damping: float,
+    *,
+    refine: bool,
+    together: bool,
 ) -> float:
-    """Predictor, corrector, move. Overwrites x; returns its gap, infinite if there is no step."""
+    """Predictor, corrector, move. Overwrites x; returns its gap, infinite if there is no step.
+
+    ``refine`` the solution of the system; go equally far in u and (lambda, s), ``together``.
+    """
     if not system.factorise(x.a, x.u / x.s):
         return np.inf
     r = _residual(free.starts, x.bound, x.g)
     du, _ = system.solve(r)
     centre = _target(x.u, x.s, du)
     du, dbound = system.solve(centre + r)
+    if refine:
+        left = _left_over(x.a, free.blocks, free.starts, free.ranks, x.s / x.u, centre + r, du, dbound)
+        more, more_bound = system.solve(left)
+        du, dbound = du + more, dbound + more_bound
     ds = centre - x.s - x.s / x.u * du
-    return _move(free.z, free.blocks, free.starts, free.ranks, free.fixed, damping, gap, du, ds, dbound, *x)
+    primal, dual = _reach(x.u, du), _reach(x.s, ds)
+    if together:
+        primal = dual = min(primal, dual)
+    return _move(
+        free.z, free.blocks, free.starts, free.ranks, free.fixed, damping * primal, damping * dual, gap,
+        du, ds, dbound, *x,
+    )  # fmt: skip
 
 
 @kernel
@@ -239,9 +269,8 @@ def _target(u, s, du):
 
 
 @kernel
-def _move(z, blocks, starts, ranks, fixed, damping, gap, du, ds, dbound, u, s, bound, a, g):
-    """Go as far as positivity and a bounded gap allow. Overwrites the state; returns the new gap."""
-    primal, dual = damping * _reach(u, du), damping * _reach(s, ds)
+def _move(z, blocks, starts, ranks, fixed, primal, dual, gap, du, ds, dbound, u, s, bound, a, g):
+    """Go so far, or as far as a bounded gap allows. Overwrites the state; returns the new gap."""
     new = np.empty_like(u)
     new_gap = np.inf
     for _ in range(HALVINGS):
@@ -260,6 +289,28 @@ def _move(z, blocks, starts, ranks, fixed, damping, gap, du, ds, dbound, u, s, b
     s += dual * ds
     bound += dual * dbound
     return new_gap
+
+
+@kernel
+def _left_over(a, blocks, starts, ranks, ratio, r, du, dbound):
+    """r - (H + W^-1) du - A' dlambda, the residual of (1) in the systems; ratio is the diagonal of W^-1."""
+    width = a.shape[1]
+    change = np.zeros((len(ranks), width, width))
+    for n in range(len(du)):
+        b = blocks[n]
+        for i in range(ranks[b]):
+            for j in range(ranks[b]):
+                change[b, i, j] += du[n] * a[n, i] * a[n, j]
+    out = np.empty_like(r)
+    for k in range(len(dbound)):
+        for n in range(starts[k], starts[k + 1]):
+            b = blocks[n]
+            t = ratio[n] * du[n] + dbound[k]
+            for i in range(ranks[b]):
+                for j in range(ranks[b]):
+                    t += change[b, i, j] * a[n, i] * a[n, j]
+            out[n] = r[n] - t
+    return out
 
 
 @kernel

@@ -52,8 +52,6 @@ class ByGroup:
         self.group = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         self.groups = len(starts) - 1
         self.size = int(np.diff(self.block_starts).max())
-        self.order = max(self.size, self.groups)
-        self.cost = _cost_by_group(len(ranks), self.size, self.groups)
         self.factor: np.ndarray
         self.schur: np.ndarray
 
@@ -86,7 +84,6 @@ class ByInformation:
         self.groups = len(starts) - 1
         self.offsets = np.concatenate([[0], np.cumsum(ranks * (ranks + 1) // 2)])
         self.order = int(self.offsets[-1])
-        self.cost = _cost_by_information(ranks, len(blocks), self.groups)
         self.rows: tuple[np.ndarray, ...]
         self.matrix: np.ndarray
 
@@ -117,23 +114,28 @@ class ByInformation:
 
 def cheaper_system(blocks: np.ndarray, starts: np.ndarray, ranks: np.ndarray) -> ByGroup | ByInformation:
     """The way to solve (1) that needs fewer multiplications, of those that are not too large."""
-    both = ByInformation(blocks, starts, ranks), ByGroup(blocks, starts, ranks)
-    systems = [s for s in both if s.order <= ORDER_LIMIT and s.cost <= COST_LIMIT]
-    if not systems:
+    groups = len(starts) - 1
+    largest = int(np.bincount(blocks, minlength=1).max())
+    q = int(np.sum(ranks * (ranks + 1)) // 2)
+    ways: list[tuple[float, int, type[ByGroup] | type[ByInformation]]] = [
+        (_cost_by_information(ranks, len(blocks), groups), q, ByInformation),
+        (_cost_by_group(len(ranks), largest, groups), max(largest, groups), ByGroup),
+    ]
+    fit = [way for way in ways if way[1] <= ORDER_LIMIT and way[0] <= COST_LIMIT]
+    if not fit:
         raise SystemTooLarge(
             f"method 'newton' needs dense matrices of at most {ORDER_LIMIT} rows and {COST_LIMIT:g} "
-            f"multiplications a step; this problem needs {both[0].order} and {both[0].cost:.1g}, or "
-            f"{both[1].order} and {both[1].cost:.1g}. Use method='bca' or 'auto'."
+            f"multiplications a step; this problem needs {ways[0][1]} and {ways[0][0]:.1g}, or "
+            f"{ways[1][1]} and {ways[1][0]:.1g}. Use method='bca' or 'auto'."
         )
-    return min(systems, key=lambda system: system.cost)
+    return min(fit, key=lambda way: way[0])[2](blocks, starts, ranks)
 
 
-def step_cost(problem: DesignProblem) -> float:
-    """Multiplications of a Newton step on all candidates, if every block has equally many."""
-    n, groups = problem.n_candidates, problem.n_groups
-    in_block = -(-n // problem.n_blocks)
+def step_cost(problem: DesignProblem, rows: int, groups: int) -> float:
+    """Multiplications of a Newton step on so many candidates and groups, if all blocks have equally many."""
+    in_block = -(-rows // problem.n_blocks)
     return min(
-        _cost_by_group(problem.n_blocks, in_block, groups), _cost_by_information(problem.ranks, n, groups)
+        _cost_by_group(problem.n_blocks, in_block, groups), _cost_by_information(problem.ranks, rows, groups)
     )
 
 
@@ -317,28 +319,26 @@ def _centred(a, w, total, pivot, starts, blocks, ranks, offsets, r, y, finish, d
     finish = False: overwrite y with Phi' W~ r. finish = True: overwrite du with W~ (r - Phi y) and bound
     with the weighted mean of r - Phi y. All differences are taken to the group's pivot.
     """
-    width = a.shape[1] * (a.shape[1] + 1) // 2
-    phi, head = np.empty(width), np.empty(width)
+    root = np.sqrt(2.0)
     for i in range(len(starts) - 1):
+        for n in range(starts[i], starts[i + 1]):
+            du[n] = r[n]
+            if finish:
+                b = blocks[n]
+                k = offsets[b]
+                for row in range(ranks[b]):
+                    t = 0.0
+                    for column in range(row):
+                        t += y[k] * a[n, column]
+                        k += 1
+                    du[n] -= (root * t + y[k] * a[n, row]) * a[n, row]
+                    k += 1
         p = pivot[i]
-        bp = blocks[p]
-        op = offsets[bp]
-        qp = _svec(a[p], ranks[bp], head)
-        at_pivot = r[p]
-        if finish:
-            for k in range(qp):
-                at_pivot -= head[k] * y[op + k]
+        at_pivot = du[p]
         shift = 0.0
         for n in range(starts[i], starts[i + 1]):
-            if n != p:
-                value = r[n]
-                if finish:
-                    o = offsets[blocks[n]]
-                    q = _svec(a[n], ranks[blocks[n]], phi)
-                    for k in range(q):
-                        value -= phi[k] * y[o + k]
-                du[n] = value - at_pivot
-                shift += w[n] * du[n]
+            du[n] -= at_pivot
+            shift += w[n] * du[n]
         shift /= total[i]
         bound[i] = at_pivot + shift
         rest = 0.0
@@ -349,10 +349,15 @@ def _centred(a, w, total, pivot, starts, blocks, ranks, offsets, r, y, finish, d
         du[p] = -rest
         if not finish:
             for n in range(starts[i], starts[i + 1]):
-                o = offsets[blocks[n]]
-                q = _svec(a[n], ranks[blocks[n]], phi)
-                for k in range(q):
-                    y[o + k] += du[n] * phi[k]
+                b = blocks[n]
+                k = offsets[b]
+                for row in range(ranks[b]):
+                    c = root * du[n] * a[n, row]
+                    for column in range(row):
+                        y[k] += c * a[n, column]
+                        k += 1
+                    y[k] += du[n] * a[n, row] * a[n, row]
+                    k += 1
 
 
 @kernel

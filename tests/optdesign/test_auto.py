@@ -9,6 +9,7 @@ from structures import STRUCTURES, instances
 
 import optdesign as od
 from optdesign import problem as problem_module
+from optdesign.reduced import reduce
 from optdesign.solvers import active, auto, bca, start, systems
 
 TOL = 1e-9
@@ -143,38 +144,49 @@ def test_rounds_go_on_until_the_target(tol: float) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_next_active(seed: int) -> None:
-    """Weights stay, variances near the bound stay, those well above it enter; sorted by group."""
+def test_next_rows(seed: int) -> None:
+    """Weights stay, variances near the bound stay, those well above it enter; in order."""
     rng = np.random.default_rng(seed)
     problem = many(3, 1, n=8000, seed=seed)
     rows = np.sort(rng.permutation(8000)[:400])
-    w = 10.0 ** rng.uniform(-12, 0, size=400) * (rng.random(400) < 0.7)
+    w = np.zeros(8000)
+    w[rows] = 10.0 ** rng.uniform(-12, 0, size=400) * (rng.random(400) < 0.7)
     g = rng.exponential(size=8000) ** 2
     g[rows] = np.minimum(g[rows], 1.0)
     top = np.array([g[problem.groups == i].max() for i in range(3)])
-    got, kept = active._next_active(problem, rows, w, g, top)
     expected = []
-    weight = dict(zip(rows.tolist(), w.tolist(), strict=True))
     for i in range(3):
         own = np.flatnonzero(problem.groups == i)
         inside = np.isin(own, rows)
         bound = g[own[inside]].max()
         for n, known in zip(own, inside, strict=True):
-            stays = known and (weight[n] > 0 or g[n] >= active.KEEP * bound)
+            stays = known and (w[n] > 0 or g[n] >= active.KEEP * bound)
             if stays or (g[n] >= bound + active.GROW * (top[i] - bound) and g[n] > bound):
-                expected.append((n, weight.get(n, 0.0)))
-    np.testing.assert_array_equal(got, [n for n, _ in expected])
-    np.testing.assert_array_equal(kept, [v for _, v in expected])
+                expected.append(n)
+    np.testing.assert_array_equal(active._next_rows(problem.groups, g, top, rows, w), sorted(expected))
 
 
-def test_next_active_takes_all_where_most_are() -> None:
-    problem = many(2, 1, n=50, dim=2)
-    rows = np.arange(0, 50, 2)
-    w, g = np.ones(25), np.ones(50)
-    g[1] = 2.0
-    got, kept = active._next_active(problem, rows, w, g, np.array([2.0, 2.0]))
-    np.testing.assert_array_equal(got, np.argsort(problem.groups, kind="stable"))
-    np.testing.assert_array_equal(kept, got % 2 == 0)
+def test_weights_are_dense_where_they_are_on_all_or_on_more_than_an_optimum_needs() -> None:
+    problem = slow_for_sweeps()
+    w = problem.uniform()
+    assert active.dense(problem, w)
+    for count in (problem.n_candidates - 1, int(active.DENSE * problem.enough) + 1):
+        w[count:] = 0.0
+        assert active.dense(problem, w)
+    w[int(active.DENSE * problem.enough) :] = 0.0
+    assert not active.dense(problem, w)
+    # Where groups have many candidates the start is sparse on purpose, and all would be too many.
+    assert not active.dense(many(), many().uniform())
+
+
+def test_a_round_takes_all_where_weights_are_dense(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(active, "reduce", lambda p, rows: seen.append(len(rows)) or reduce(p, rows))
+    problem = slow_for_sweeps()
+    w = problem.uniform()
+    list(active.run(problem, w, TOL * problem.rank, 60))
+    assert seen[0] == problem.n_candidates
+    assert od.certify(problem, w).relative_gap <= TOL
 
 
 def test_rounds_end_where_there_is_no_progress() -> None:

@@ -45,8 +45,39 @@ def test_scan_finds_the_first_bad_row(value: float) -> None:
 def test_coordinates(seed: int) -> None:
     c = Case(seed)
     maps = c.rng.normal(size=(3, 3, 2))
-    expected = np.einsum("nj,njk->nk", c.z, maps[c.blocks])
-    np.testing.assert_allclose(span.coordinates(c.z, c.blocks, maps), expected, rtol=0, atol=RTOL)
+    rows = c.rng.permutation(len(c.z))[:7]
+    got = np.full((7, 2), np.nan)
+    span.write_coordinates(c.z, c.blocks, rows, maps, got)
+    expected = np.einsum("nj,njk->nk", c.z[rows], maps[c.blocks[rows]])
+    np.testing.assert_allclose(got, expected, rtol=0, atol=RTOL)
+
+
+def test_the_pool_is_a_sample_and_the_peaks() -> None:
+    rows = np.array([[4, 9], [-1, -1], [7, 7]])
+    np.testing.assert_array_equal(span._pool(10, 4, rows), [0, 4, 8, 4, 9, 7, 7])
+
+
+def test_what_a_pool_may_miss() -> None:
+    """Ranks below d and close decisions, in blocks that have candidates."""
+    low, high = span.CLOSE_RTOL
+    row, clear = np.array([[0, 1], [-1, -1]]), np.array([[0.0, 1.0], [0.0, np.inf]])
+    full, empty_too = np.array([2, 0]), np.array([1, 0])
+    assert not span._may_miss(row, 2, full, clear)
+    assert span._may_miss(row, 2, empty_too, clear)
+    for margin in ([2 * low, 1.0], [0.0, high / 2]):
+        assert span._is_close(np.array(margin))
+        assert span._may_miss(row, 2, full, np.array([margin, [0.0, np.inf]]))
+        assert not span._may_miss(row, 2, full, np.array([[0.0, 1.0], margin]))
+
+
+def test_tiny_columns_are_marked() -> None:
+    """Not zero, and less than what the floor of column scales leaves to a residual."""
+    tiny = span.COLUMN_FLOOR * span.RANK_RTOL * 1e5
+    peak = np.array([[1.0, 0.0], [3.0, 2.9 * tiny], [1.0, 1.1 * tiny], [0.0, 0.0]])
+    margin = np.zeros((4, 2))
+    span._mark_tiny_columns(peak, margin)
+    np.testing.assert_array_equal(margin[:, 0], [0.0, span.RANK_RTOL, 0.0, 0.0])
+    assert not margin[:, 1].any()
 
 
 @given(matrices(max_rows=10), st.integers(1, 3), st.integers(0, 2**32 - 1))
@@ -118,21 +149,24 @@ def test_column_scales() -> None:
 
 @seeds
 @pytest.mark.parametrize("size", [1.0, 1e-200, 1e200])
-def test_log_volumes(seed: int, size: float) -> None:
-    """log det of the Gram matrix of the first rows, by an SVD; squares would leave the range."""
+def test_log_volume(seed: int, size: float) -> None:
+    """log det of the Gram matrix of the pivots, by an SVD; squares would leave the range."""
     rng = np.random.default_rng(seed)
-    p, ranks = rng.normal(size=(4, 3, 3)), np.array([3, 0, 1, 2])
-    expected = [
-        2 * np.log(np.linalg.svd(p[b, :r], compute_uv=False)).sum() + 2 * r * np.log(size)
-        for b, r in enumerate(ranks)
-    ]
-    np.testing.assert_allclose(span.log_volumes(size * p, ranks), expected, rtol=RTOL, atol=RTOL)
+    x, groups, scale = rng.normal(size=(12, 3)), rng.integers(0, 2, size=12), np.array([0.5, 3.0])
+    pivots, ranks = rng.permutation(12).reshape(4, 3), np.array([3, 0, 1, 2])
+    expected = 0.0
+    for rows, r in zip(pivots, ranks, strict=True):
+        p = (x * scale[groups][:, None])[rows[:r]]
+        expected += 2 * np.log(np.linalg.svd(p, compute_uv=False)).sum() + 2 * r * np.log(size)
+    got = span.log_volume(size * x, groups, scale, pivots, ranks)
+    assert got == pytest.approx(expected, rel=RTOL, abs=RTOL)
 
 
-def test_log_volumes_of_nearly_parallel_rows() -> None:
+def test_log_volume_of_nearly_parallel_rows() -> None:
     """Rows at an angle of 1e-6: the second is orthogonalised twice, so the volume keeps ten digits."""
-    p = np.array([[[1.0, 0.0], [1.0, 2.0**-20]]])
-    assert span.log_volumes(p, np.array([2]))[0] == pytest.approx(-40 * np.log(2), rel=RTOL)
+    x, groups = np.array([[1.0, 0.0], [1.0, 2.0**-20]]), np.zeros(2, np.int64)
+    got = span.log_volume(x, groups, np.ones(1), np.array([[0, 1]]), np.array([2]))
+    assert got == pytest.approx(-40 * np.log(2), rel=RTOL)
 
 
 # ------------------------------------------------------------------------------------------ information
@@ -220,16 +254,18 @@ def test_sort_by_block(seed: int) -> None:
 
 
 def test_clean() -> None:
-    groups, slack = np.array([0, 1, 0, 1]), np.array([1e-6, 1e-3])
-    w, total = np.array([0.5, -9e-4, -9e-7, 2.0]), np.zeros(2)
-    assert certificate._clean(w, groups, slack, total) == (-1, -1)
-    np.testing.assert_array_equal(w, [0.5, 0.0, 0.0, 2.0])
-    np.testing.assert_array_equal(total, [0.5, 2.0])
+    """Negatives count up to a millionth of the group's budget; the farthest sum is told, as a fraction."""
+    groups, budgets = np.array([0, 1, 0, 1]), np.array([1.0, 1000.0])
+    w, total = np.array([0.5, -9e-4, -9e-7, 750.0]), np.zeros(2)
+    assert certificate._clean(w, groups, budgets, total) == (-1, -1, 0, 0.5)
+    np.testing.assert_array_equal(w, [0.5, 0.0, 0.0, 750.0])
+    np.testing.assert_array_equal(total, [0.5, 750.0])
+    assert certificate._clean(w, groups, np.array([0.5, 1000.0]), np.zeros(2)) == (-1, -1, 1, 0.25)
     for n, bad in [(0, np.nan), (1, np.inf), (3, -np.inf)]:
         w = np.array([0.5, 0.5, 0.5, 0.5])
         w[n] = bad
-        assert certificate._clean(w, groups, slack, total) == (n, -1)
-    assert certificate._clean(np.array([1.0, -9e-4, -2e-6, 1.0]), groups, slack, total) == (-1, 2)
+        assert certificate._clean(w, groups, budgets, total)[:2] == (n, -1)
+    assert certificate._clean(np.array([1.0, -9e-4, -2e-6, 1.0]), groups, budgets, total)[:2] == (-1, 2)
 
 
 @seeds
@@ -249,9 +285,45 @@ def test_exceeding(seed: int) -> None:
 
 
 @seeds
-def test_scale_rows(seed: int) -> None:
+def test_write_rows(seed: int) -> None:
+    c = Case(seed)
+    maps, root = c.rng.normal(size=(3, 3, 2)), c.rng.exponential(size=3)
+    groups = c.rng.integers(0, 3, size=len(c.z))
+    rows = c.rng.permutation(len(c.z))[:7]
+    z = np.full((7, 2), np.nan)
+    reduced._write_rows(c.z, c.blocks, groups, root, maps, rows, z)
+    expected = np.einsum("nj,njk->nk", c.z[rows], maps[c.blocks[rows]]) * root[groups[rows]][:, None]
+    np.testing.assert_allclose(z, expected, rtol=0, atol=RTOL)
+
+
+def test_is_sorted() -> None:
+    for values in ([], [3], [1, 1, 2], [0, 5, 9]):
+        assert reduced._is_sorted(np.array(values, dtype=np.int64))
+    for values in ([2, 1], [0, 0, 1, 0], [0, 5, 9, 8]):
+        assert not reduced._is_sorted(np.array(values))
+
+
+@seeds
+def test_add_information(seed: int) -> None:
+    """Some candidates, more than fit a tile; the upper triangle stays as it is."""
+    c = Case(seed)
+    many = np.tile(np.arange(len(c.z)), 5)
+    rows = c.rng.permutation(many)[: certificate.TILE + 9]
+    w, maps, got = c.rng.exponential(size=len(rows)), c.rng.normal(size=(3, 3, 3)), np.zeros((3, 3, 3))
+    certificate._add_information(c.z, c.blocks, maps, c.ranks, rows, w, got)
+    for b, r in enumerate(c.ranks):
+        own = c.blocks[rows] == b
+        t = c.z[rows[own]] @ maps[b][:, :r]
+        np.testing.assert_allclose(got[b, :r, :r], np.tril((t.T * w[own]) @ t), rtol=0, atol=100 * RTOL)
+        assert not got[b, r:].any()
+
+
+@seeds
+def test_composed(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    z, groups, factor = rng.normal(size=(9, 2)), rng.integers(0, 3, size=9), rng.exponential(size=3)
-    expected = z * factor[groups][:, None]
-    reduced._scale_rows(z, groups, factor)
-    np.testing.assert_array_equal(z, expected)
+    maps, factor, ranks = rng.normal(size=(2, 4, 3)), rng.normal(size=(2, 3, 3)), np.array([3, 2])
+    got = certificate._composed(maps, ranks, factor)
+    for b, r in enumerate(ranks):
+        expected = maps[b, :, :r] @ np.tril(factor[b, :r, :r]).T
+        np.testing.assert_allclose(got[b, :, :r], expected, rtol=0, atol=RTOL)
+        assert not got[b, :, r:].any()

@@ -24,35 +24,46 @@ def test_the_cheaper_system_is_taken() -> None:
     assert isinstance(cheaper_system(*few), ByInformation)
     assert isinstance(cheaper_system(*many), ByGroup)
     for index in (few, many):
-        costs = {type(s): s.cost for s in (ByGroup(*index), ByInformation(*index))}
+        costs = costs_of(*index)
         assert costs[type(cheaper_system(*index))] == min(costs.values())
+
+
+def costs_of(blocks: np.ndarray, starts: np.ndarray, ranks: np.ndarray) -> dict[type, float]:
+    groups, largest = len(starts) - 1, int(np.bincount(blocks).max())
+    return {
+        ByGroup: systems._cost_by_group(len(ranks), largest, groups),
+        ByInformation: systems._cost_by_information(ranks, len(blocks), groups),
+    }
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("kind", ["shared", "clusters"])
-def test_orders_are_those_of_the_matrices(seed: int, kind: str) -> None:
+def test_too_large_is_what_the_matrices_need(seed: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the order of the information system, then that of the group system."""
     problem = random_problem(seed, kind)
-    index = index_of(problem)
-    assert ByInformation(*index).order == int(np.sum(problem.ranks * (problem.ranks + 1) // 2))
-    assert ByGroup(*index).order == max(problem.n_groups, np.bincount(problem.blocks).max())
+    q = int(np.sum(problem.ranks * (problem.ranks + 1) // 2))
+    largest = max(problem.n_groups, np.bincount(problem.blocks).max())
+    monkeypatch.setattr(systems, "ORDER_LIMIT", 0)
+    with pytest.raises(SystemTooLarge, match=f"needs {q} and .*, or {largest} and"):
+        cheaper_system(*index_of(problem))
 
 
 def test_what_is_too_large_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """Order and cost each rule a system out, however cheap it is otherwise."""
     index = index_of(od.DesignProblem(np.random.default_rng(0).normal(size=(24, 12))))
-    group, information = ByGroup(*index), ByInformation(*index)
-    assert group.order < information.order
-    assert group.cost < information.cost
-    monkeypatch.setattr(systems, "ORDER_LIMIT", group.order)
+    order, costs = 24, costs_of(*index)
+    assert order < ByInformation(*index).order
+    assert costs[ByGroup] < costs[ByInformation]
+    monkeypatch.setattr(systems, "ORDER_LIMIT", order)
     assert isinstance(cheaper_system(*index), ByGroup)
-    monkeypatch.setattr(systems, "ORDER_LIMIT", group.order - 1)
-    with pytest.raises(SystemTooLarge, match=f"at most {group.order - 1} rows"):
+    monkeypatch.setattr(systems, "ORDER_LIMIT", order - 1)
+    with pytest.raises(SystemTooLarge, match=f"at most {order - 1} rows"):
         cheaper_system(*index)
     monkeypatch.undo()
-    monkeypatch.setattr(systems, "COST_LIMIT", group.cost)
+    monkeypatch.setattr(systems, "COST_LIMIT", costs[ByGroup])
     assert isinstance(cheaper_system(*index), ByGroup)
-    monkeypatch.setattr(systems, "COST_LIMIT", 0.99 * group.cost)
-    with pytest.raises(SystemTooLarge, match=f"needs {information.order} and .*, or {group.order} and "):
+    monkeypatch.setattr(systems, "COST_LIMIT", 0.99 * costs[ByGroup])
+    with pytest.raises(SystemTooLarge, match=r"needs 78 and .*, or 24 and "):
         cheaper_system(*index)
 
 
