@@ -11,9 +11,9 @@ Each iteration takes one Newton step towards u_n s_n = mu (Mehrotra's predictor,
 system behind it, and the two ways to solve it, are in :mod:`optdesign.solvers.systems`. Groups with a single
 candidate, or with zero vectors only, have nothing to choose and are left out.
 
-The last steps, and those after the gap has grown, refine the solution of the system once: rounding errors grow
-with the ratios in u / s, most at degenerate optima. After the gap has grown a step also goes no farther in u
-than in (lambda, s), lest slacks drift away from lambda_i - g_n.
+The last steps, and those after the gap has grown, refine the solution of the system once: rounding errors
+grow with the ratios in u / s, most at degenerate optima. After the gap has grown a step also goes no farther
+in u than in (lambda, s), lest slacks drift away from lambda_i - g_n.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ So I + M stays positive definite in floating point, however large the ratios in 
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf
 
 from optdesign._kernel import kernel
@@ -98,7 +99,8 @@ class ByInformation:
             for first in range(0, self.groups, batch):
                 sums = np.zeros((min(batch, self.groups - first), self.order))
                 _add_groups(*self.rows, first, self.matrix, sums)
-                self.matrix -= sums.T @ sums
+                # As in _cholesky, the lower triangle in place.
+                dsyrk(-1.0, sums.T, beta=1.0, c=self.matrix.T, overwrite_c=1)
             if _cholesky(self.matrix, ridge):
                 return True
             ridge *= 100
