@@ -47,7 +47,7 @@ def race(problem: od.DesignProblem, jobs: dict[str, Callable[[], np.ndarray]]) -
     best = dict.fromkeys(jobs, np.inf)
     began = time.perf_counter()
     rounds = 0
-    while rounds < 3 or (rounds < 15 and time.perf_counter() - began < 0.5):
+    while rounds < 3 or (rounds < 25 and time.perf_counter() - began < 1.0):
         for name, job in jobs.items():
             start = time.perf_counter()
             weights[name] = job()

@@ -1,101 +1,149 @@
-"""Every instance family, disjoint and shared: our time and gap beside cvxpy's.
+"""Every instance family, disjoint and shared: our methods beside each other and beside cvxpy + Clarabel.
 
-python benchmarks/suite.py [--seeds 1] [--clients 30 100 1000] [--peers 2000]
+python benchmarks/suite.py [--seeds 3] [--clients 30 100 1000] [--arms 10 30] [--dims 3 10] [--limit 100]
 
-``--peers`` is the number of candidates up to which cvxpy is run on every family; above it cvxpy is run only
-where it finishes in reasonable time (up to ten times that, once).
+A row is one kind of instance with several seeds: medians of the times, the largest gap, the smallest ratio.
+Our methods run in turn, so that they meet the same disturbances. cvxpy gets the form of the problem that
+suits it, and the other one if that fails; it is stopped after ``--limit`` times our time (5 to 120 seconds),
+and a ratio that was cut off in this way is marked by >.
 """
 
 from __future__ import annotations
 
 import os
 
-for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import argparse
+import itertools
+import statistics
 import time
+from typing import NamedTuple
 
 import numpy as np
-from harness import Measured, bar, measure, measure_once, race, show
+from harness import Measured, bar, duration, gap_of, race, show
 from instances import FAMILIES, features
 
 import optdesign as od
 
 TOL = 1e-9
+SINGLE = ("bca", "newton")
+SECONDS = (5.0, 120.0)
+"""cvxpy is never stopped before the first, and always after the second."""
+
+
+class Instance(NamedTuple):
+    """What was measured on one instance."""
+
+    auto: Measured
+    single: dict[str, float]
+    """Seconds by each single method, infinite where three times auto's were not enough."""
+    peer: Measured
+    stopped: bool
+    """Whether cvxpy was stopped before it had finished."""
+
+    @property
+    def ratio(self) -> float:
+        """cvxpy's time over ours."""
+        return self.peer.seconds / self.auto.seconds
+
+    @property
+    def excess(self) -> float:
+        """auto's time over that of the best method."""
+        return self.auto.seconds / min(self.auto.seconds, *self.single.values())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--clients", type=int, nargs="+", default=[30, 100, 1000])
-    parser.add_argument("--peers", type=int, default=3000)
+    parser.add_argument("--arms", type=int, nargs="+", default=[10, 30])
+    parser.add_argument("--dims", type=int, nargs="+", default=[3, 10])
+    parser.add_argument("--limit", type=float, default=100)
     args = parser.parse_args()
     began = time.perf_counter()
     rows: list[list[object]] = []
-    gaps: list[float] = []
-    ratios: list[float] = []
-    versus_best: list[float] = []
-    for clients in args.clients:
-        for arms in (10, 30):
-            for dim in (3, 10):
-                for family in FAMILIES:
-                    for structure in ("disjoint", "shared"):
-                        measured = [
-                            one(family, structure, clients, arms, dim, seed, args.peers if seed == 0 else 0)
-                            for seed in range(args.seeds)
-                        ]
-                        auto, single, peer = measured[0]
-                        gaps += [m[0].gap for m in measured]
-                        row = [f"{family} {structure} M={clients} K={arms} d={dim}", auto]
-                        row += [f"{name} {m}" for name, m in single.items()]
-                        ratio = ""
-                        if peer is not None and not np.isnan(peer.gap):
-                            ratio = f"{peer.seconds / auto.seconds:.0f}"
-                            if clients >= 100:
-                                ratios.append(peer.seconds / auto.seconds)
-                        versus_best.append(
-                            auto.seconds / min([auto.seconds, *(m.seconds for m in single.values())])
-                        )
-                        rows.append([*row, peer or "-", ratio])
+    measured: list[Instance] = []
+    large: list[float] = []
+    for size in itertools.product(args.clients, args.arms, args.dims):
+        for family, structure in itertools.product(FAMILIES, ("disjoint", "shared")):
+            seeds = [one(family, structure, *size, seed, args.limit) for seed in range(args.seeds)]
+            measured += seeds
+            name = f"{family} {structure} M={size[0]} K={size[1]} d={size[2]}"
+            rows.append([name, *row(seeds)])
+            if size[0] >= 100:
+                large.append(min(i.ratio for i in seeds))
+            print(*rows[-1], flush=True)
     show(
-        f"Relative gap {TOL:g}, single thread: time (certified relative gap)",
-        ["instance", "auto", "bca", "newton", "cvxpy", "times ours"],
+        f"Relative gap {TOL:g}, single thread, {args.seeds} seeds",
+        ["instance", "auto", "gap", *SINGLE, "auto / best", "cvxpy", "gap", "cvxpy / auto"],
         rows,
     )
-    bar("largest relative gap over all instances", float(np.max(gaps)), TOL, at_least=False)
-    if ratios:
-        bar("smallest ratio to cvxpy + Clarabel, M >= 100", min(ratios), 10, at_least=True)
-        bar("median ratio to cvxpy + Clarabel, M >= 100", float(np.median(ratios)), 30, at_least=True)
-    bar("auto over the best single method, worst row", max(versus_best), 2, at_least=False)
-    print(f"({len(gaps)} instances, {time.perf_counter() - began:.0f} s)")
+    bar("largest relative gap over all instances", max(i.auto.gap for i in measured), TOL, at_least=False)
+    bar(
+        "auto over the best single method, worst instance", max(i.excess for i in measured), 2, at_least=False
+    )
+    if large:
+        bar("smallest ratio to cvxpy + Clarabel, M >= 100", min(large), 10, at_least=True)
+        bar("median ratio to cvxpy + Clarabel, M >= 100", statistics.median(large), 30, at_least=True)
+    failed = sum(np.isnan(i.peer.gap) for i in measured)
+    print(f"({len(measured)} instances, {failed} on which cvxpy failed, {time.perf_counter() - began:.0f} s)")
 
 
-def one(
-    family: str, structure: str, clients: int, arms: int, dim: int, seed: int, peers: int
-) -> tuple[Measured, dict[str, Measured], Measured | None]:
-    make = getattr(od.DesignProblem, structure)
-    problem = make(features(family, clients, arms, dim, seed))
-    if not peers:
-        return measure(problem, lambda: od.solve(problem, tol=TOL).weights, repeats=1), {}, None
-    limit = 3 * od.solve(problem, tol=TOL).seconds + 0.01
-    single = race(
+def row(seeds: list[Instance]) -> list[object]:
+    """The columns of a table row."""
+    times = [statistics.median(i.single[m] for i in seeds) for m in SINGLE]
+    peer = statistics.median(i.peer.seconds for i in seeds)
+    worst = min(seeds, key=lambda i: i.ratio)
+    return [
+        duration(statistics.median(i.auto.seconds for i in seeds)),
+        f"{max(i.auto.gap for i in seeds):.0e}",
+        *(duration(t) if np.isfinite(t) else "-" for t in times),
+        f"{max(i.excess for i in seeds):.2f}",
+        duration(peer),
+        f"{np.max([i.peer.gap for i in seeds]):.0e}",
+        f"{'>' if worst.stopped else ''}{worst.ratio:.0f}",
+    ]
+
+
+def one(family: str, structure: str, clients: int, arms: int, dim: int, seed: int, limit: float) -> Instance:
+    """Measure one instance."""
+    problem = getattr(od.DesignProblem, structure)(features(family, clients, arms, dim, seed))
+    patience = 3 * od.solve(problem, tol=TOL).seconds + 0.01
+    ours = race(
         problem,
         {
-            m: lambda m=m: od.solve(problem, tol=TOL, method=m, time_limit=limit).weights
-            for m in ("auto", "bca", "newton")
+            m: lambda m=m: od.solve(problem, tol=TOL, method=m, time_limit=patience).weights
+            for m in ("auto", *SINGLE)
         },
     )
-    auto = single.pop("auto")
-    for name, m in single.items():
-        if m.gap > TOL:
-            single[name] = Measured(np.inf, m.gap)
-    peer = None
-    if problem.n_candidates <= peers:
-        peer = measure(problem, lambda: od.reference.solve(problem).weights, repeats=1)
-    elif problem.n_candidates * dim <= 10 * peers:
-        peer = measure_once(problem, lambda: od.reference.solve(problem).weights)
-    return auto, single, peer
+    single = {m: ours[m].seconds if ours[m].gap <= TOL else np.inf for m in SINGLE}
+    peer, stopped = cvxpy(problem, float(np.clip(limit * ours["auto"].seconds, *SECONDS)))
+    return Instance(ours["auto"], single, peer, stopped)
+
+
+def cvxpy(problem: od.DesignProblem, limit: float) -> tuple[Measured, bool]:
+    """The better of two runs of the first form that works; and whether it was stopped at the limit.
+
+    If neither form works the time of the longer failure counts, with no gap.
+    """
+    seconds = 0.0
+    for form in ("auto", "primal", "dual"):
+        best = np.inf
+        try:
+            for _ in range(2):
+                began = time.perf_counter()
+                weights = od.reference.solve(problem, form=form, time_limit=limit).weights
+                best = min(best, time.perf_counter() - began)
+                if best > 2:
+                    break
+        except Exception as error:
+            seconds = max(seconds, time.perf_counter() - began)
+            print(f"cvxpy failed ({form}): {error}", flush=True)
+            continue
+        return Measured(best, gap_of(problem, weights)), best > limit
+    return Measured(seconds, np.nan), False
 
 
 if __name__ == "__main__":

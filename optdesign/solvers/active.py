@@ -19,6 +19,7 @@ from optdesign.problem import DesignProblem
 from optdesign.reduced import reduce
 from optdesign.solvers import Step, bca, newton
 from optdesign.solvers.start import ROOM, many_candidates, priced
+from optdesign.solvers.systems import step_time
 
 INNER = 0.01
 """A round solves its part to this fraction of the last gap over all candidates."""
@@ -44,6 +45,9 @@ DENSE_LIMIT = 100_000
 """All are, too, when groups are small and a run starts with weight on all or on more than DENSE times the
 candidates that an optimum needs: then which of them keep it is open. Up to this many candidates in all."""
 
+CHEAP_STEP = 2.2e5
+"""And when a Newton step on all takes no more nanoseconds than this: another round would cost as much."""
+
 ENTER_RTOL = 1e-13
 """Nothing enters that exceeds the active bound by rounding only."""
 
@@ -60,7 +64,8 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
     """
     n = problem.n_candidates
     rows, trial = np.flatnonzero(weights), weights.copy()
-    everything = dense(problem, weights)
+    everything = dense(problem, int(np.count_nonzero(weights)))
+    everything |= step_time(problem, n, problem.n_groups) <= CHEAP_STEP
     best, since_best = np.inf, 0
     for _ in range(max_iter):
         g, top = priced(problem, rows, trial[rows])
@@ -90,9 +95,8 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
         reduced.extend(u, problem, trial)
 
 
-def dense(problem: DesignProblem, weights: np.ndarray) -> bool:
-    """Whether weights tell so little about the optimum's support that all candidates matter."""
-    positive = int(np.count_nonzero(weights))
+def dense(problem: DesignProblem, positive: int) -> bool:
+    """Whether so many positive weights tell too little about the optimum's support: all candidates matter."""
     spread = positive == problem.n_candidates or positive > DENSE * problem.enough
     return spread and problem.n_candidates <= DENSE_LIMIT and not many_candidates(problem)
 

@@ -16,7 +16,7 @@ import numpy as np
 from optdesign.problem import DesignProblem
 from optdesign.solvers import Step, active, bca
 from optdesign.solvers.start import many_candidates
-from optdesign.solvers.systems import SystemTooLarge, step_cost
+from optdesign.solvers.systems import SystemTooLarge, step_time
 
 SWEEPS = 10
 """Sweeps between two looks at how fast the gap falls."""
@@ -32,7 +32,7 @@ SMALL_SWEEP = 3e4
 def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
     """Run the combination. Overwrites weights."""
     left = max_iter
-    if _sweep_time(problem, weights) <= SMALL_SWEEP or not many_candidates(problem):
+    if _sweep_time(problem, int(np.count_nonzero(weights))) <= SMALL_SWEEP or not many_candidates(problem):
         gaps = np.empty(0)
         spent = 0.0
         for step in bca.run(problem, weights, target, left, batch=SWEEPS):
@@ -41,11 +41,12 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
             if step.gaps[-1] <= target:
                 return
             gaps = np.concatenate([gaps, step.gaps])[-SWEEPS:]
-            sweep = _sweep_time(problem, weights)
+            positive = int(np.count_nonzero(weights))
+            sweep = _sweep_time(problem, positive)
             spent += len(step.gaps) * sweep
             if len(gaps) == SWEEPS:
-                ahead, newton = _sweeps_ahead(gaps, target) * sweep, _newton_time(problem, weights)
-                if ahead > newton and (spent > newton or active.dense(problem, weights)):
+                ahead, newton = _sweeps_ahead(gaps, target) * sweep, _newton_time(problem, positive)
+                if ahead > newton and (spent > newton or active.dense(problem, positive)):
                     break
     for method in (active.run, bca.run):
         if left <= 0:
@@ -62,24 +63,23 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
             return
 
 
-def _sweep_time(problem: DesignProblem, weights: np.ndarray) -> float:
+def _sweep_time(problem: DesignProblem, positive: int) -> float:
     """Nanoseconds of a sweep, roughly: variances of all candidates, and updates for those with weight."""
     n, row = problem.n_candidates, 48 + problem.span.maps.shape[2] ** 2
-    return row * (0.3 * n + 0.7 * np.count_nonzero(weights)) + 20 * n * (problem.n_blocks > 1)
+    return row * (0.3 * n + 0.7 * positive) + 20 * n * (problem.n_blocks > 1)
 
 
-def _newton_time(problem: DesignProblem, weights: np.ndarray) -> float:
+def _newton_time(problem: DesignProblem, positive: int) -> float:
     """Nanoseconds until Newton steps on the candidates that matter are done, roughly.
 
     Groups that have a choice left have it between two candidates, mostly.
     """
-    if active.dense(problem, weights):
+    if active.dense(problem, positive):
         steps, rows, groups = DENSE_STEPS, problem.n_candidates, problem.n_groups
     else:
-        positive = int(np.count_nonzero(weights))
         rows = min(positive, 2 * max(0, positive - problem.n_groups))
         steps, groups = STEPS, min(problem.n_groups, rows // 2)
-    return steps * (70_000 + 250 * rows + step_cost(problem, rows, groups))
+    return steps * step_time(problem, rows, groups)
 
 
 def _sweeps_ahead(gaps: np.ndarray, target: float) -> float:

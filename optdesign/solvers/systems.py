@@ -133,11 +133,16 @@ def cheaper_system(blocks: np.ndarray, starts: np.ndarray, ranks: np.ndarray) ->
     return min(fit, key=lambda way: way[0])[2](blocks, starts, ranks)
 
 
-def step_cost(problem: DesignProblem, rows: int, groups: int) -> float:
-    """Multiplications of a Newton step on so many candidates and groups, if all blocks have equally many."""
+def step_time(problem: DesignProblem, rows: int, groups: int) -> float:
+    """Nanoseconds of a Newton step on so many candidates and groups, roughly, if blocks have equally many."""
     in_block = -(-rows // problem.n_blocks)
-    return min(
-        _cost_by_group(problem.n_blocks, in_block, groups), _cost_by_information(problem.ranks, rows, groups)
+    return (
+        70_000.0
+        + 250 * rows
+        + min(
+            _cost_by_group(problem.n_blocks, in_block, groups),
+            _cost_by_information(problem.ranks, rows, groups),
+        )
     )
 
 

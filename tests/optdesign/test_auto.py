@@ -168,15 +168,12 @@ def test_next_rows(seed: int) -> None:
 
 def test_weights_are_dense_where_they_are_on_all_or_on_more_than_an_optimum_needs() -> None:
     problem = slow_for_sweeps()
-    w = problem.uniform()
-    assert active.dense(problem, w)
-    for count in (problem.n_candidates - 1, int(active.DENSE * problem.enough) + 1):
-        w[count:] = 0.0
-        assert active.dense(problem, w)
-    w[int(active.DENSE * problem.enough) :] = 0.0
-    assert not active.dense(problem, w)
+    limit = int(active.DENSE * problem.enough)
+    for count in (problem.n_candidates, problem.n_candidates - 1, limit + 1):
+        assert active.dense(problem, count)
+    assert not active.dense(problem, limit)
     # Where groups have many candidates the start is sparse on purpose, and all would be too many.
-    assert not active.dense(many(), many().uniform())
+    assert not active.dense(many(), many().n_candidates)
 
 
 def test_a_round_takes_all_where_weights_are_dense(monkeypatch: pytest.MonkeyPatch) -> None:
