@@ -38,9 +38,9 @@ HORIZON = 2**17
 
 
 def time_literal(policy: str, horizon: int) -> tuple[float, float]:
-    """Seconds and regret of one trial of the transcription of Fed-PE or its enhanced variant."""
+    """Seconds and regret of one trial of the transcription of Fed-PE or one of its variants."""
     env = bandits.environments.authors(100, 10, 3, seed=0)
-    setting = bandits.FedPE().setting(100, 10, 3, horizon, env.ell, env.sigma)
+    setting = getattr(bandits, policy)().setting(100, 10, 3, horizon, env.ell, env.sigma)
     rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(0,)))
     began = time.perf_counter()
     _, pulled = literal.run(
@@ -52,10 +52,11 @@ def time_literal(policy: str, horizon: int) -> tuple[float, float]:
         draw=lambda i, a, _: env.means[i, a] + rng.normal(),
         design=literal.literal_bca(0.1),
         intervals=(
-            literal.fedpe_intervals(setting.alpha)
-            if policy == "FedPE"
-            else literal.enhanced_intervals(100, 10, 3, setting.delta, setting.lengths, sigma=env.sigma)
+            literal.enhanced_intervals(100, 10, 3, setting.delta, setting.lengths, sigma=env.sigma)
+            if policy == "EnhancedFedPE"
+            else literal.fedpe_intervals(setting.alpha)
         ),
+        collaborative=policy == "CollaborativeFedPE",
     )
     seconds = time.perf_counter() - began
     return seconds, float(np.mean([env.gaps[i][np.array(arms)].sum() for i, arms in enumerate(pulled)]))
@@ -125,7 +126,7 @@ def main() -> None:
     many_clients()
     local()
     transcription = {}
-    for name in ("FedPE", "EnhancedFedPE"):
+    for name in AUTHORS:
         seconds, regret = time_literal(name, horizon)
         print(f"literal transcription of {name}, T={horizon}: {seconds:.1f} s, regret {regret:.1f}")
         if horizon == HORIZON:

@@ -1,6 +1,7 @@
 """Algorithms 1 and 2 of the paper (and 3, for timing), transcribed line by line: one client, one arm, one
 pull at a time, dictionaries and plain NumPy. Slow on purpose; the tests compare it with the package message
-for message, the benchmark compares the time.
+for message, the benchmark compares the time. Of "Collaborative" the paper says that full information is
+exchanged after each phase; ``OpenClient`` and ``PoolingServer`` do that in the same manner.
 
 The corrections of the package's docstring apply here too: the squared norm in V_a^1, and no messages once
 the horizon is reached; a product that exceeds an integer by rounding only is that integer. Rewards are
@@ -90,6 +91,9 @@ class LiteralServer:
         for i, a, t in _flat(theta):
             total[a] = total[a] + pulls[i, a] * np.outer(t, t) / np.linalg.norm(t) ** 2
             moment[a] = moment[a] + pulls[i, a] * t
+        return self.invert(total, moment)
+
+    def invert(self, total, moment):
         if self.shared:
             v = np.linalg.pinv(sum(total.values()), rcond=RCOND, hermitian=True)
             estimate = v @ sum(moment.values())
@@ -99,15 +103,58 @@ class LiteralServer:
         return {a: v[a] @ moment[a] for a in alive}, v
 
 
+class OpenClient(LiteralClient):
+    """Algorithm 1 with nothing to hide: first rewards and means go up as they are."""
+
+    def initialise(self, horizon):
+        return self._rewards(super().initialise(horizon))
+
+    def explore(self, f, length, horizon):
+        return self._rewards(super().explore(f, length, horizon))
+
+    def _rewards(self, theta):
+        return {a: t @ self.x[a] for a, t in theta.items()}
+
+
+class PoolingServer(LiteralServer):
+    """Algorithm 2 with the features known: least squares on the explorations of all phases."""
+
+    def __init__(self, clients, arms, design, shared, features):
+        super().__init__(clients, arms, design, shared)
+        self.direction = {(i, a): features[i, a] for i in self.clients for a in self.arms}
+        self.active = {i: list(self.arms) for i in self.clients}
+        self.total = {a: 0.0 for a in self.arms}
+        self.moment = {a: 0.0 for a in self.arms}
+
+    def initialise(self, rewards):
+        return self.aggregate(rewards, defaultdict(lambda: 1))
+
+    def aggregate(self, means, pulls):
+        for i, a, mean in _flat(means):
+            x = self.direction[i, a]
+            self.total[a] = self.total[a] + pulls[i, a] * np.outer(x, x)
+            self.moment[a] = self.moment[a] + pulls[i, a] * mean * x
+        return self.invert(self.total, self.moment)
+
+
 def _flat(theta):
     return [(i, a, t) for i in sorted(theta) for a, t in sorted(theta[i].items())]
 
 
-def run(features, lengths, horizon, *, ell, sigma, draw, design, intervals, shared=False):
-    """Play to the horizon; returns the messages of all phases, in order, and the clients' pulls."""
+def run(
+    features, lengths, horizon, *, ell, sigma, draw, design, intervals, shared=False, collaborative=False
+):
+    """Play to the horizon; returns the messages of all phases, in order, and the clients' pulls.
+
+    ``collaborative`` exchanges full information after each phase; norms are known then, so ell = 1.
+    """
     m, k, _ = features.shape
-    clients = [LiteralClient(i, features[i], ell, sigma, draw, intervals) for i in range(m)]
-    server = LiteralServer(m, k, design, shared)
+    kind, ell = (OpenClient, 1.0) if collaborative else (LiteralClient, ell)
+    clients = [kind(i, features[i], ell, sigma, draw, intervals) for i in range(m)]
+    if collaborative:
+        server = PoolingServer(m, k, design, shared, features)
+    else:
+        server = LiteralServer(m, k, design, shared)
     messages = []
     theta = {c.i: c.initialise(horizon) for c in clients}
     if len(lengths):

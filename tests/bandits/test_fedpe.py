@@ -9,7 +9,7 @@ from play import Rewards, converse
 
 import bandits
 from bandits.policies.fedpe import along, directions
-from bandits.protocol import FirstEstimates
+from bandits.protocol import FirstEstimates, Projections
 from bandits.regret import RegretClock
 from optdesign import DesignProblem, solve
 
@@ -49,14 +49,22 @@ def transcription(policy, env, horizon, rewards):
         design=same_design(policy.shared),
         intervals=intervals,
         shared=policy.shared,
+        collaborative=isinstance(policy, bandits.CollaborativeFedPE),
     )
 
 
-def assert_same_message(kind, ours, theirs):
+def assert_same_message(kind, ours, theirs, features):
     # Both sides round at 1e-16 and invert matrices of condition below 1e4: 1e-9 leaves three digits spare.
     if kind == "first":
+        sent = ours.vectors if isinstance(ours, FirstEstimates) else ours.rewards
         for i, a, t in literal._flat(theirs):
-            np.testing.assert_allclose(ours.vectors[i, a], t, rtol=1e-12)
+            np.testing.assert_allclose(sent[i, a], t, rtol=1e-12)
+    elif kind == "global" and isinstance(ours, Projections):
+        theta, v = theirs
+        for i, a in zip(*np.nonzero(ours.active), strict=True):
+            x = features[i, a]
+            np.testing.assert_allclose(ours.estimate[i, a], x @ theta[a], rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(ours.deviation[i, a], np.sqrt(x @ v[a] @ x), rtol=1e-9, atol=1e-9)
     elif kind == "global":
         theta, v = theirs
         assert ours.alive.sum() == (1 if ours.theta.shape[1] == 1 else len(v))
@@ -93,6 +101,12 @@ CASES = [
     ),
     (bandits.FedPE(parameters="shared"), bandits.environments.random(5, 4, 3, 5, shared=True), 1000),
     (bandits.EnhancedFedPE(parameters="shared"), bandits.environments.random(5, 4, 3, 6, shared=True), 1000),
+    (bandits.CollaborativeFedPE(), bandits.environments.authors(8, 4, 2, seed=7), 1000),
+    (
+        bandits.CollaborativeFedPE(parameters="shared"),
+        bandits.environments.random(5, 4, 3, 8, shared=True),
+        1000,
+    ),
 ]
 
 
@@ -105,7 +119,7 @@ def test_messages_are_those_of_algorithms_1_and_2(policy, env, horizon):
     assert [kind for kind, _ in ours] == [kind for kind, _ in theirs]
     assert not clients[0].active.all(), "the instance should see eliminations"
     for (kind, a), (_, b) in zip(ours, theirs, strict=True):
-        assert_same_message(kind, a, b)
+        assert_same_message(kind, a, b, env.features)
     assert {len(p) for p in pulled} == {horizon}
     clock = RegretClock(env.gaps, np.arange(1, horizon + 1))
     clock.advance(np.ones((env.clients, env.arms), dtype=int), clients[0].best, env.arms)
