@@ -222,7 +222,8 @@ def _water_fill(z, blocks, ranks, lo, hi, u, inverse, g, s, y):
         return top, 0.0
     # Only differences of s matter; for candidates with little information s itself is huge. The sum is
     # formed anew each time, because a huge s that is taken out of a sum takes the others' digits along.
-    mu, under_water = np.inf, 0
+    # Candidates are only ever dropped, so it ends; by rounding one could seem to come back, and go again.
+    mu, under_water = np.inf, hi - lo + 1
     while True:
         count, total = 0, 1.0
         for k in range(hi - lo):
@@ -230,7 +231,7 @@ def _water_fill(z, blocks, ranks, lo, hi, u, inverse, g, s, y):
                 count += 1
                 total += s[k] - lowest
         mu = total / count
-        if count == under_water:
+        if count >= under_water:
             break
         under_water = count
     total = 0.0

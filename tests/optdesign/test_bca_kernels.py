@@ -118,6 +118,15 @@ def test_water_fill_of_zero_vectors_changes_nothing() -> None:
     np.testing.assert_array_equal(c.u, old)
 
 
+def test_water_fill_ends_though_the_level_is_an_offset_up_to_rounding() -> None:
+    """Offsets 0 and nearly 1: by rounding the level passes them on the way down and lies above them after."""
+    inverse = np.array([1.0 + 2 * EPS, 1.0 - EPS / 2, 1.0 + EPS, 1.0 + EPS])[:, None, None]
+    u = np.array([1.0 - EPS, EPS / 2, EPS / 2, 0.0])
+    z, blocks, ranks = np.array([[1.0], [1.0], [1.0], [-1.0]]), np.array([0, 3, 2, 1]), np.ones(4, np.int64)
+    bca._water_fill(z, blocks, ranks, 0, 4, u, inverse, np.empty(4), np.empty(4), np.empty((2, 1)))
+    np.testing.assert_allclose(u, [1.0, 0.0, 0.0, 0.0], rtol=0, atol=4 * EPS)
+
+
 def pair_case(seed: int, kind: str) -> tuple[Case, int, int]:
     c = Case(seed, blocks=2, width=3)
     k, m = 20, 21
