@@ -51,7 +51,7 @@ OVERSHOOT = 0.1
 REFINE = 1e-6
 """Systems are solved with refinement from this relative gap on."""
 
-STALL_STEPS = 6
+STALL_STEPS = 15
 """Stop after this many steps without a smaller gap."""
 GAP_FLOOR = 2.0**-52
 """Gaps below this fraction of the rank are rounding in any certificate. Going on would only let slacks
