@@ -73,7 +73,7 @@ def main() -> None:
             name = f"{family} {structure} M={size[0]} K={size[1]} d={size[2]}"
             rows.append([name, *row(seeds)])
             if size[0] >= 100:
-                large.append(min(i.ratio for i in seeds))
+                large += [i.ratio for i in seeds if not np.isnan(i.ratio)]
             print(*rows[-1], flush=True)
     show(
         f"Relative gap {TOL:g}, single thread, {args.seeds} seeds",
@@ -94,16 +94,21 @@ def main() -> None:
 def row(seeds: list[Instance]) -> list[object]:
     """The columns of a table row."""
     times = [statistics.median(i.single[m] for i in seeds) for m in SINGLE]
-    peer = statistics.median(i.peer.seconds for i in seeds)
-    worst = min(seeds, key=lambda i: i.ratio)
+    finished = [i for i in seeds if not np.isnan(i.ratio)]
+    peer = ["failed", "", ""]
+    if finished:
+        worst = min(finished, key=lambda i: i.ratio)
+        peer = [
+            duration(statistics.median(i.peer.seconds for i in finished)),
+            f"{max(i.peer.gap for i in finished):.0e}",
+            f"{'>' if worst.stopped else ''}{worst.ratio:.0f}",
+        ]
     return [
         duration(statistics.median(i.auto.seconds for i in seeds)),
         f"{max(i.auto.gap for i in seeds):.0e}",
         *(duration(t) if np.isfinite(t) else "-" for t in times),
         f"{max(i.excess for i in seeds):.2f}",
-        duration(peer),
-        f"{np.max([i.peer.gap for i in seeds]):.0e}",
-        f"{'>' if worst.stopped else ''}{worst.ratio:.0f}",
+        *peer,
     ]
 
 
@@ -124,26 +129,24 @@ def one(family: str, structure: str, clients: int, arms: int, dim: int, seed: in
 
 
 def cvxpy(problem: od.DesignProblem, limit: float) -> tuple[Measured, bool]:
-    """The better of two runs of the first form that works; and whether it was stopped at the limit.
-
-    If neither form works the time of the longer failure counts, with no gap.
-    """
-    seconds = 0.0
-    for form in ("auto", "primal", "dual"):
-        best = np.inf
+    """The better of two runs of the first form that works; and whether it was stopped at the limit."""
+    for form in ("auto", "primal"):  # auto is the dual where there are more candidates than in small problems
         try:
-            for _ in range(2):
-                began = time.perf_counter()
-                weights = od.reference.solve(problem, form=form, time_limit=limit).weights
-                best = min(best, time.perf_counter() - began)
-                if best > 2:
-                    break
+            runs = [_timed(problem, form, limit)]
+            if runs[0][0] < 2:
+                runs.append(_timed(problem, form, limit))
         except Exception as error:
-            seconds = max(seconds, time.perf_counter() - began)
             print(f"cvxpy failed ({form}): {error}", flush=True)
             continue
-        return Measured(best, gap_of(problem, weights)), best > limit
-    return Measured(seconds, np.nan), False
+        seconds, result = min(runs, key=lambda run: run[0])
+        return Measured(seconds, gap_of(problem, result.weights)), seconds > limit and not result.converged
+    return Measured(np.nan, np.nan), False
+
+
+def _timed(problem: od.DesignProblem, form: str, limit: float) -> tuple[float, od.DesignResult]:
+    began = time.perf_counter()
+    result = od.reference.solve(problem, form=form, time_limit=limit)
+    return time.perf_counter() - began, result
 
 
 if __name__ == "__main__":

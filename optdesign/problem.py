@@ -240,7 +240,7 @@ class DesignProblem:
 
     def coordinates(self, rows: slice | np.ndarray) -> np.ndarray:
         """Coordinates of some candidates in the basis of their blocks, shape (rows, largest rank)."""
-        rows = np.arange(self.n_candidates)[rows] if isinstance(rows, slice) else rows
+        rows = np.arange(self.n_candidates)[rows]  # also checks them
         out = np.empty((len(rows), self.span.maps.shape[2]))
         write_coordinates(self.candidates, self.blocks, rows, self.span.maps, out)
         return out

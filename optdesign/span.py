@@ -56,7 +56,7 @@ class Span(NamedTuple):
     @property
     def close_blocks(self) -> np.ndarray:
         """Blocks whose rank would change under a slightly different tolerance."""
-        return np.flatnonzero([_is_close(m) for m in self.margin])
+        return np.flatnonzero(_are_close(self.margin))
 
 
 def find_span(
@@ -182,16 +182,17 @@ def _pool(n, stride, peak_row):
 @kernel
 def _may_miss(peak_row, d, ranks, margin):
     """Tell whether more candidates could change the rank of some block that has any, or make it clearer."""
+    close = _are_close(margin)
     unsure = 0
     for b in range(len(ranks)):
-        unsure += peak_row[b, 0] >= 0 and (ranks[b] < d or _is_close(margin[b]))
+        unsure += peak_row[b, 0] >= 0 and (ranks[b] < d or close[b])
     return unsure > 0
 
 
 @kernel
-def _is_close(margin):
-    """Tell whether the largest rejected or the smallest accepted residual is near the tolerance."""
-    return margin[0] > CLOSE_RTOL[0] or margin[1] < CLOSE_RTOL[1]
+def _are_close(margin):
+    """Tell for every block whether its largest rejected or smallest accepted residual is near RANK_RTOL."""
+    return (margin[:, 0] > CLOSE_RTOL[0]) | (margin[:, 1] < CLOSE_RTOL[1])
 
 
 @kernel

@@ -1,8 +1,9 @@
 """Solve on few candidates, price all.
 
-At the optimum few candidates have weight. So the interior point method runs on a small active set; one
-pass over the data gives the variances of all candidates, which is the certificate of the whole problem and
-tells which candidates to add: those whose variance exceeds the largest in their group's active part.
+At the optimum few candidates have weight. So the interior point method runs on an active set; one pass over
+the data gives the variances of all candidates, which is the certificate of the whole problem and tells which
+candidates to add: those whose variance exceeds the largest in their group's active part. Where weights do not
+tell yet what matters, all are active.
 
 Every round starts from the weights of the last one, so log Det rises and the gap over all candidates goes
 to zero. Weights are restricted, never the problem: what is returned is certified over all candidates.
@@ -41,9 +42,10 @@ ALL = 0.5
 """When more than this fraction of the candidates is active, all are."""
 
 DENSE = 1.5
-DENSE_LIMIT = 100_000
+DENSE_LIMIT, DENSE_STEP = 100_000, 5e9
 """All are, too, when groups are small and a run starts with weight on all or on more than DENSE times the
-candidates that an optimum needs: then which of them keep it is open. Up to this many candidates in all."""
+candidates that an optimum needs: then which of them keep it is open. Up to this many candidates in all, and
+nanoseconds of a Newton step on them."""
 
 CHEAP_STEP = 2.2e5
 """And when a Newton step on all takes no more nanoseconds than this: another round would cost as much."""
@@ -78,6 +80,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
         if gap <= target or since_best > STALL_ROUNDS or not np.isfinite(gap):
             return
         rows = _next_rows(problem.groups, g, top, rows, trial)
+        del g  # of the size of the weights, and not needed while the next are computed
         if everything or len(rows) > ALL * n:
             rows = np.arange(n)
         inner = LAST * target
@@ -98,7 +101,11 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
 def dense(problem: DesignProblem, positive: int) -> bool:
     """Whether so many positive weights tell too little about the optimum's support: all candidates matter."""
     spread = positive == problem.n_candidates or positive > DENSE * problem.enough
-    return spread and problem.n_candidates <= DENSE_LIMIT and not many_candidates(problem)
+    feasible = (
+        problem.n_candidates <= DENSE_LIMIT
+        and step_time(problem, problem.n_candidates, problem.n_groups) <= DENSE_STEP
+    )
+    return spread and feasible and not many_candidates(problem)
 
 
 @kernel

@@ -22,8 +22,8 @@ SWEEPS = 10
 """Sweeps between two looks at how fast the gap falls."""
 
 STEPS, DENSE_STEPS = 12, 4
-"""Newton steps that instances need, mostly. Where weight is spread, so many are set against sweeps: either
-all candidates keep it and no more are needed, or sweeps will slow down."""
+"""Newton steps that instances need, mostly; and what counts where weight is spread. There either all
+candidates keep it, and no more steps are needed, or sweeps will take longer than their pace promises."""
 
 SMALL_SWEEP = 3e4
 """Groups of many candidates get sweeps only if one takes no more nanoseconds than this."""

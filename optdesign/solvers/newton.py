@@ -11,9 +11,9 @@ Each iteration takes one Newton step towards u_n s_n = mu (Mehrotra's predictor,
 system behind it, and the two ways to solve it, are in :mod:`optdesign.solvers.systems`. Groups with a single
 candidate, or with zero vectors only, have nothing to choose and are left out.
 
-The last steps, and those after the gap has grown, refine the solution of the system once: rounding errors
-grow with the ratios in u / s, most at degenerate optima. After the gap has grown a step also goes no farther
-in u than in (lambda, s), lest slacks drift away from lambda_i - g_n.
+Rounding errors of the system grow with the ratios in u / s, fastest at degenerate optima, and slacks may
+drift from lambda_i - g_n. Where the gap falls no more, the iteration starts again from the best shares, with
+slacks that fit.
 """
 
 from __future__ import annotations
@@ -48,11 +48,8 @@ DUST_SLACK = 0.9
 OVERSHOOT = 0.1
 """Steps go on to this fraction of the target, so that there is room for the removal of dust."""
 
-REFINE = 1e-6
-"""Systems are solved with refinement from this relative gap on."""
-
-STALL_STEPS = 15
-"""Stop after this many steps without a smaller gap."""
+STALL_STEPS, RESTARTS = 6, 2
+"""After so many steps without a smaller gap the iteration starts again, so many times."""
 GAP_FLOOR = 2.0**-52
 """Gaps below this fraction of the rank are rounding in any certificate. Going on would only let slacks
 underflow."""
@@ -80,19 +77,22 @@ def iterate(reduced: Reduced, u: np.ndarray, target: float, max_iter: int) -> It
     system = cheaper_system(free.blocks, free.starts, free.ranks)
     x = _start(free, u[free.rows], best)
     enough = max(OVERSHOOT * target, GAP_FLOOR * reduced.rank)
-    last, gap, since_best = np.inf, np.inf, 0
-    for step in range(max_iter):
-        damping = CAUTIOUS_STEP if step < CAUTIOUS_STEPS else STEP_TO_BOUNDARY
-        grew = gap > last
-        refine = grew or gap <= REFINE * reduced.rank
-        last, gap = gap, _newton_step(free, system, x, gap, damping, refine=refine, together=grew)
-        since_best += 1
+    gap, since_start, since_best, restarts = np.inf, 0, 0, RESTARTS
+    for _ in range(max_iter):
+        damping = CAUTIOUS_STEP if since_start < CAUTIOUS_STEPS else STEP_TO_BOUNDARY
+        gap = _newton_step(free, system, x, gap, damping)
+        since_start, since_best = since_start + 1, since_best + 1
         if gap < best:
             best, since_best = gap, 0
             u[free.rows] = x.u if gap > target else _without_dust(free, x.u, target)
         yield np.array([gap])
-        if not np.isfinite(gap) or gap <= enough or since_best > (0 if best <= target else STALL_STEPS):
+        if gap <= enough or (best <= target and since_best > 0):
             return
+        if not np.isfinite(gap) or since_best > STALL_STEPS:
+            if not restarts:
+                return
+            x = _start(free, u[free.rows], best)
+            gap, since_start, since_best, restarts = np.inf, 0, 0, restarts - 1
 
 
 class _Free(NamedTuple):
@@ -170,37 +170,17 @@ def _without_dust(free: _Free, u: np.ndarray, target: float) -> np.ndarray:
 
 
 def _newton_step(
-    free: _Free,
-    system: ByGroup | ByInformation,
-    x: _State,
-    gap: float,
-    damping: float,
-    *,
-    refine: bool,
-    together: bool,
+    free: _Free, system: ByGroup | ByInformation, x: _State, gap: float, damping: float
 ) -> float:
-    """Predictor, corrector, move. Overwrites x; returns its gap, infinite if there is no step.
-
-    ``refine`` the solution of the system; go equally far in u and (lambda, s), ``together``.
-    """
+    """Predictor, corrector, move. Overwrites x; returns its gap, infinite if there is no step."""
     if not system.factorise(x.a, x.u / x.s):
         return np.inf
     r = _residual(free.starts, x.bound, x.g)
     du, _ = system.solve(r)
     centre = _target(x.u, x.s, du)
     du, dbound = system.solve(centre + r)
-    if refine:
-        left = _left_over(x.a, free.blocks, free.starts, free.ranks, x.s / x.u, centre + r, du, dbound)
-        more, more_bound = system.solve(left)
-        du, dbound = du + more, dbound + more_bound
     ds = centre - x.s - x.s / x.u * du
-    primal, dual = _reach(x.u, du), _reach(x.s, ds)
-    if together:
-        primal = dual = min(primal, dual)
-    return _move(
-        free.z, free.blocks, free.starts, free.ranks, free.fixed, damping * primal, damping * dual, gap,
-        du, ds, dbound, *x,
-    )  # fmt: skip
+    return _move(free.z, free.blocks, free.starts, free.ranks, free.fixed, damping, gap, du, ds, dbound, *x)
 
 
 @kernel
@@ -269,8 +249,9 @@ def _target(u, s, du):
 
 
 @kernel
-def _move(z, blocks, starts, ranks, fixed, primal, dual, gap, du, ds, dbound, u, s, bound, a, g):
-    """Go so far, or as far as a bounded gap allows. Overwrites the state; returns the new gap."""
+def _move(z, blocks, starts, ranks, fixed, damping, gap, du, ds, dbound, u, s, bound, a, g):
+    """Go as far as positivity and a bounded gap allow. Overwrites the state; returns the new gap."""
+    primal, dual = damping * _reach(u, du), damping * _reach(s, ds)
     new = np.empty_like(u)
     new_gap = np.inf
     for _ in range(HALVINGS):
@@ -289,28 +270,6 @@ def _move(z, blocks, starts, ranks, fixed, primal, dual, gap, du, ds, dbound, u,
     s += dual * ds
     bound += dual * dbound
     return new_gap
-
-
-@kernel
-def _left_over(a, blocks, starts, ranks, ratio, r, du, dbound):
-    """r - (H + W^-1) du - A' dlambda, the residual of (1) in the systems; ratio is the diagonal of W^-1."""
-    width = a.shape[1]
-    change = np.zeros((len(ranks), width, width))
-    for n in range(len(du)):
-        b = blocks[n]
-        for i in range(ranks[b]):
-            for j in range(ranks[b]):
-                change[b, i, j] += du[n] * a[n, i] * a[n, j]
-    out = np.empty_like(r)
-    for k in range(len(dbound)):
-        for n in range(starts[k], starts[k + 1]):
-            b = blocks[n]
-            t = ratio[n] * du[n] + dbound[k]
-            for i in range(ranks[b]):
-                for j in range(ranks[b]):
-                    t += change[b, i, j] * a[n, i] * a[n, j]
-            out[n] = r[n] - t
-    return out
 
 
 @kernel

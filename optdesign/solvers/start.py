@@ -48,7 +48,7 @@ def _far_more(problem: DesignProblem) -> bool:
 
 
 def default_start(problem: DesignProblem) -> np.ndarray:
-    """The uniform design, thinned out where there are many candidates."""
+    """The uniform design, thinned out where there are many candidates, for a group or for its blocks."""
     if many_candidates(problem):
         return thinned(problem)
     if problem.n_candidates >= CROWDED * problem.n_groups * problem.n_blocks and _far_more(problem):

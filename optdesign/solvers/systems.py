@@ -344,8 +344,9 @@ def _centred(a, w, total, pivot, starts, blocks, ranks, offsets, r, y, finish, d
         at_pivot = du[p]
         shift = 0.0
         for n in range(starts[i], starts[i + 1]):
-            du[n] -= at_pivot
-            shift += w[n] * du[n]
+            if n != p:
+                du[n] -= at_pivot
+                shift += w[n] * du[n]
         shift /= total[i]
         bound[i] = at_pivot + shift
         rest = 0.0

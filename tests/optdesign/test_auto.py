@@ -1,5 +1,6 @@
 """The combination of methods: few candidates at a time, stages and their names, limits across stages."""
 
+import itertools
 import pathlib
 
 import numpy as np
@@ -47,6 +48,29 @@ def test_large_groups(groups: int, blocks: int) -> None:
     )
     excess = problem.budgets[problem.groups] * (p.variances - bound[problem.groups])
     assert excess.max() <= TOL * problem.rank + 2 * p.error
+
+
+@pytest.mark.parametrize("family", ["gauss", "same", "clust"])
+def test_crowded_groups_start_from_their_leaders(family: str) -> None:
+    """Of every group the candidate of largest variance under the uniform design, and a basis."""
+    problem = od.DesignProblem.shared(instances.features(family, 50, 12, 3))
+    w = start.default_start(problem)
+    assert_feasible(problem, w)
+    g = od.certify(problem, problem.uniform()).variances.reshape(50, 12)
+    leaders = 12 * np.arange(50) + g.argmax(axis=1)
+    assert set(np.flatnonzero(w)) == set(leaders) | set(problem.span.pivots.ravel().tolist())
+    assert np.isfinite(od.certify(problem, w).gap)
+
+
+def test_others_start_uniform() -> None:
+    """Few candidates a group and block, or not many more than an optimum needs."""
+    x = instances.features("gauss", 50, 12, 3)
+    for problem in (
+        od.DesignProblem.disjoint(x),
+        od.DesignProblem.shared(x[:, :7]),
+        od.DesignProblem.shared(instances.features("gauss", 5, 12, 6)),
+    ):
+        np.testing.assert_array_equal(start.default_start(problem), problem.uniform())
 
 
 @pytest.mark.parametrize("blocks", [1, 2])
@@ -176,14 +200,82 @@ def test_weights_are_dense_where_they_are_on_all_or_on_more_than_an_optimum_need
     assert not active.dense(many(), many().n_candidates)
 
 
-def test_a_round_takes_all_where_weights_are_dense(monkeypatch: pytest.MonkeyPatch) -> None:
+def rows_of_first_round(problem: od.DesignProblem, w: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> int:
     seen = []
     monkeypatch.setattr(active, "reduce", lambda p, rows: seen.append(len(rows)) or reduce(p, rows))
-    problem = slow_for_sweeps()
-    w = problem.uniform()
     list(active.run(problem, w, TOL * problem.rank, 60))
-    assert seen[0] == problem.n_candidates
     assert od.certify(problem, w).relative_gap <= TOL
+    return seen[0]
+
+
+def test_a_round_takes_all_where_weights_are_dense(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four of ten arms a client, more than an optimum needs; all, unless they count as sparse."""
+    problem = slow_for_sweeps()
+    client, arm = np.divmod(np.arange(problem.n_candidates), 10)
+    w = np.where((client + arm) % 5 < 2, 0.25, 0.0)
+    monkeypatch.setattr(active, "ALL", 2.0)
+    assert rows_of_first_round(problem, w.copy(), monkeypatch) == problem.n_candidates
+    monkeypatch.setattr(active, "DENSE", 10.0)
+    assert 400 <= rows_of_first_round(problem, w.copy(), monkeypatch) < problem.n_candidates
+    # A Newton step that would take too long is not worth it.
+    monkeypatch.setattr(active, "DENSE", 1.5)
+    monkeypatch.setattr(active, "DENSE_STEP", 1.0)
+    assert rows_of_first_round(problem, w.copy(), monkeypatch) < problem.n_candidates
+
+
+def test_a_round_takes_all_where_most_are_or_where_that_is_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = od.DesignProblem.shared(instances.features("clust", 30, 10, 3))
+    sparse = problem.uniform()
+    list(bca.run(problem, sparse, 0.1, 5))
+    assert np.count_nonzero(sparse) < problem.n_candidates / 3
+    assert rows_of_first_round(problem, sparse.copy(), monkeypatch) == problem.n_candidates
+    monkeypatch.setattr(active, "CHEAP_STEP", 0.0)
+    few = rows_of_first_round(problem, sparse.copy(), monkeypatch)
+    assert few < problem.n_candidates
+    monkeypatch.setattr(active, "ALL", (few - 1) / problem.n_candidates)
+    assert rows_of_first_round(problem, sparse.copy(), monkeypatch) == problem.n_candidates
+    monkeypatch.setattr(active, "ALL", few / problem.n_candidates)
+    assert rows_of_first_round(problem, sparse.copy(), monkeypatch) == few
+
+
+# ------------------------------------------------------------------------------------- the choice of auto
+
+
+def sweeps_of(problem: od.DesignProblem, tol: float = TOL) -> int:
+    """Sweeps before anything else."""
+    steps = auto.run(problem, start.default_start(problem), tol * problem.rank, 10_000)
+    return sum(len(s.gaps) for s in itertools.takewhile(lambda s: s.stage == "bca", steps))
+
+
+def test_sweeps_stop_at_the_first_look_where_weight_is_spread() -> None:
+    assert sweeps_of(slow_for_sweeps()) == auto.SWEEPS
+    # Unless the target is near.
+    assert od.solve(slow_for_sweeps(), tol=2e-3).method == "auto: bca"
+
+
+def test_sweeps_go_on_where_they_soon_arrive() -> None:
+    for family in ("gauss", "cone", "cond"):
+        problem = od.DesignProblem.disjoint(instances.features(family, 100, 10, 10))
+        assert od.solve(problem, tol=TOL).method == "auto: bca"
+
+
+def test_sweeps_stop_when_they_have_cost_as_much_as_newton_steps() -> None:
+    """They crawl here, though few candidates have weight: neither at once nor to the bitter end."""
+    problem = od.DesignProblem.disjoint(instances.features("clust", 100, 10, 3))
+    w = start.default_start(problem)
+    list(bca.run(problem, w, 0.0, auto.SWEEPS))
+    positive = int(np.count_nonzero(w))
+    assert not active.dense(problem, positive)
+    expected = auto._newton_time(problem, positive) / auto._sweep_time(problem, positive)
+    assert 0.5 * expected <= sweeps_of(problem) <= 2 * expected + auto.SWEEPS
+    assert od.solve(problem, tol=TOL, method="bca").iterations > 4 * expected
+
+
+def test_estimates_grow_with_what_there_is_to_do() -> None:
+    small, large = (od.DesignProblem.disjoint(instances.features("gauss", m, 10, 3)) for m in (30, 300))
+    for time in (auto._sweep_time, auto._newton_time):
+        assert 0 < time(small, 40) < time(large, 400)
+        assert time(large, 350) < time(large, 400)
 
 
 def test_rounds_end_where_there_is_no_progress() -> None:
@@ -311,6 +403,11 @@ def test_sweeps_ahead() -> None:
     assert auto._sweeps_ahead(falling, 1e-9) == pytest.approx(4)
     assert auto._sweeps_ahead(falling[::-1], 1e-9) == np.inf
     assert auto._sweeps_ahead(np.ones(3), 1e-9) == np.inf
+    # A plateau, then the same pace as above: the second half counts.
+    plateau = np.concatenate([np.full(5, 1e-1), falling])
+    assert auto._sweeps_ahead(plateau, 1e-9) == pytest.approx(4)
+    # A steep start and a slow second half: the pace of all counts.
+    assert auto._sweeps_ahead(np.array([1.0, 1e-2, 1e-4, 1e-4]), 1e-8) == pytest.approx(3)
 
 
 def test_sweeps_of_large_groups_start_from_high_leverage_too() -> None:

@@ -65,7 +65,7 @@ def test_what_a_pool_may_miss() -> None:
     assert not span._may_miss(row, 2, full, clear)
     assert span._may_miss(row, 2, empty_too, clear)
     for margin in ([2 * low, 1.0], [0.0, high / 2]):
-        assert span._is_close(np.array(margin))
+        np.testing.assert_array_equal(span._are_close(np.array([margin, [0.0, 1.0]])), [True, False])
         assert span._may_miss(row, 2, full, np.array([margin, [0.0, np.inf]]))
         assert not span._may_miss(row, 2, full, np.array([[0.0, 1.0], margin]))
 

@@ -100,7 +100,7 @@ def test_move(seed: int, allowed: float) -> None:
     a, g = np.empty_like(c.z), np.empty(len(c.z))
     free, u = free_of(c), c.u.copy()
     gap = allowed * free.gap(c.u)
-    primal, dual = given = [0.9 * newton._reach(x, dx) for x, dx in ((u, du), (s, ds))]
+    primal, dual = (0.9 * newton._reach(x, dx) for x, dx in ((u, du), (s, ds)))
     tried = 0
     while True:
         new = u + primal * du
@@ -116,7 +116,7 @@ def test_move(seed: int, allowed: float) -> None:
     dual = dual if expected <= 10 * gap else dual / 2
     expected_s, expected_bound = s + dual * ds, bound + dual * dbound
     got = newton._move(
-        c.z, c.blocks, c.starts, c.ranks, free.fixed, *given, gap, du, ds, dbound, u, s, bound, a, g
+        c.z, c.blocks, c.starts, c.ranks, free.fixed, 0.9, gap, du, ds, dbound, u, s, bound, a, g
     )
     np.testing.assert_allclose(u, new, rtol=RTOL)
     np.testing.assert_allclose(s, expected_s, rtol=RTOL, atol=RTOL)
@@ -128,18 +128,6 @@ def test_move(seed: int, allowed: float) -> None:
     # What is left behind belongs to the new shares.
     np.testing.assert_allclose(g, np.sum(a**2, axis=1), rtol=RTOL)
     assert c.sums @ (u * g) @ np.ones(4) == pytest.approx(c.ranks.sum(), rel=RTOL)
-
-
-@seeds
-def test_left_over(seed: int) -> None:
-    """The system of equations written out."""
-    c = Whitened(seed)
-    n = len(c.z)
-    ratio, r, du, dbound = c.rng.exponential(size=n), *c.rng.normal(size=(2, n)), c.rng.normal(size=4)
-    a = c.rng.normal(size=c.z.shape) * (np.arange(c.z.shape[1]) < c.ranks[c.blocks][:, None])
-    hessian = (a @ a.T) ** 2 * (c.blocks[:, None] == c.blocks)
-    got = newton._left_over(a, c.blocks, c.starts, c.ranks, ratio, r, du, dbound)
-    np.testing.assert_allclose(got, r - hessian @ du - ratio * du - dbound[c.groups], rtol=0, atol=100 * RTOL)
 
 
 @seeds
