@@ -28,7 +28,7 @@ lint: $(STAMP)
 	@$(BIN)/mypy
 
 bench: $(STAMP)
-	@echo "== benchmarks, about half an hour: what they print goes to docs/measured/"
+	@echo "== benchmarks, about an hour: what they print goes to docs/measured/"
 	@for name in design suite classical large fedpe; do \
 		echo "== $$name"; $(BIN)/python benchmarks/$$name.py | tee docs/measured/$$name.txt || exit 1; done
 	@$(BIN)/python benchmarks/figures.py

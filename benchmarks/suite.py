@@ -18,6 +18,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAY
 import argparse
 import itertools
 import statistics
+import sys
 import time
 from typing import NamedTuple
 
@@ -74,7 +75,7 @@ def main() -> None:
             rows.append([name, *row(seeds)])
             if size[0] >= 100:
                 large += [i.ratio for i in seeds if not np.isnan(i.ratio)]
-            print(*rows[-1], flush=True)
+            print(*rows[-1], file=sys.stderr)
     show(
         f"Relative gap {TOL:g}, single thread, {args.seeds} seeds",
         ["instance", "auto", "gap", *SINGLE, "auto / best", "cvxpy", "gap", "cvxpy / auto"],
@@ -136,7 +137,7 @@ def cvxpy(problem: od.DesignProblem, limit: float) -> tuple[Measured, bool]:
             if runs[0][0] < 2:
                 runs.append(_timed(problem, form, limit))
         except Exception as error:
-            print(f"cvxpy failed ({form}): {error}", flush=True)
+            print(f"cvxpy failed ({form}): {error}", file=sys.stderr)
             continue
         seconds, result = min(runs, key=lambda run: run[0])
         return Measured(seconds, gap_of(problem, result.weights)), seconds > limit and not result.converged

@@ -41,9 +41,9 @@ KEEP = 0.9
 ALL = 0.5
 """When more than this fraction of the candidates is active, all are."""
 
-DENSE = 1.5
-DENSE_LIMIT, DENSE_STEP = 100_000, 5e9
-"""All are, too, when groups are small and a run starts with weight on all or on more than DENSE times the
+SPREAD = 1.5
+SPREAD_LIMIT, SPREAD_STEP = 100_000, 5e9
+"""All are, too, when groups are small and a run starts with weight on all or on more than SPREAD times the
 candidates that an optimum needs: then which of them keep it is open. Up to this many candidates in all, and
 nanoseconds of a Newton step on them."""
 
@@ -66,8 +66,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
     """
     n = problem.n_candidates
     rows, trial = np.flatnonzero(weights), weights.copy()
-    everything = dense(problem, int(np.count_nonzero(weights)))
-    everything |= step_time(problem, n, problem.n_groups) <= CHEAP_STEP
+    take_all = _takes_all(problem, len(rows))
     best, since_best = np.inf, 0
     for _ in range(max_iter):
         g, top = priced(problem, rows, trial[rows])
@@ -81,7 +80,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
             return
         rows = _next_rows(problem.groups, g, top, rows, trial)
         del g  # of the size of the weights, and not needed while the next are computed
-        if everything or len(rows) > ALL * n:
+        if take_all or len(rows) > ALL * n:
             rows = np.arange(n)
         inner = LAST * target
         if len(rows) < n:
@@ -98,14 +97,17 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
         reduced.extend(u, problem, trial)
 
 
-def dense(problem: DesignProblem, positive: int) -> bool:
-    """Whether so many positive weights tell too little about the optimum's support: all candidates matter."""
-    spread = positive == problem.n_candidates or positive > DENSE * problem.enough
-    feasible = (
-        problem.n_candidates <= DENSE_LIMIT
-        and step_time(problem, problem.n_candidates, problem.n_groups) <= DENSE_STEP
-    )
-    return spread and feasible and not many_candidates(problem)
+def spread(problem: DesignProblem, positive: int) -> bool:
+    """Whether so many positive weights tell too little about the optimum's support."""
+    n = problem.n_candidates
+    return (positive == n or positive > SPREAD * problem.enough) and not many_candidates(problem)
+
+
+def _takes_all(problem: DesignProblem, positive: int) -> bool:
+    """Whether a run that starts with so many positive weights takes all candidates."""
+    n, step = problem.n_candidates, step_time(problem, problem.n_candidates, problem.n_groups)
+    small = n <= SPREAD_LIMIT and step <= SPREAD_STEP
+    return step <= CHEAP_STEP or (small and spread(problem, positive))
 
 
 @kernel

@@ -21,7 +21,7 @@ from optdesign.solvers.systems import SystemTooLarge, step_time
 SWEEPS = 10
 """Sweeps between two looks at how fast the gap falls."""
 
-STEPS, DENSE_STEPS = 12, 4
+STEPS, SPREAD_STEPS = 12, 4
 """Newton steps that instances need, mostly; and what counts where weight is spread. There either all
 candidates keep it, and no more steps are needed, or sweeps will take longer than their pace promises."""
 
@@ -46,7 +46,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
             spent += len(step.gaps) * sweep
             if len(gaps) == SWEEPS:
                 ahead, newton = _sweeps_ahead(gaps, target) * sweep, _newton_time(problem, positive)
-                if ahead > newton and (spent > newton or active.dense(problem, positive)):
+                if ahead > newton and (spent > newton or active.spread(problem, positive)):
                     break
     for method in (active.run, bca.run):
         if left <= 0:
@@ -74,12 +74,10 @@ def _newton_time(problem: DesignProblem, positive: int) -> float:
 
     Groups that have a choice left have it between two candidates, mostly.
     """
-    if active.dense(problem, positive):
-        steps, rows, groups = DENSE_STEPS, problem.n_candidates, problem.n_groups
-    else:
-        rows = min(positive, 2 * max(0, positive - problem.n_groups))
-        steps, groups = STEPS, min(problem.n_groups, rows // 2)
-    return steps * step_time(problem, rows, groups)
+    if active.spread(problem, positive):
+        return SPREAD_STEPS * step_time(problem, problem.n_candidates, problem.n_groups)
+    rows = min(positive, 2 * max(0, positive - problem.n_groups))
+    return STEPS * step_time(problem, rows, min(problem.n_groups, rows // 2))
 
 
 def _sweeps_ahead(gaps: np.ndarray, target: float) -> float:

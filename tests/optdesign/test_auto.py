@@ -190,14 +190,14 @@ def test_next_rows(seed: int) -> None:
     np.testing.assert_array_equal(active._next_rows(problem.groups, g, top, rows, w), sorted(expected))
 
 
-def test_weights_are_dense_where_they_are_on_all_or_on_more_than_an_optimum_needs() -> None:
+def test_weights_are_spread_where_they_are_on_all_or_on_more_than_an_optimum_needs() -> None:
     problem = slow_for_sweeps()
-    limit = int(active.DENSE * problem.enough)
+    limit = int(active.SPREAD * problem.enough)
     for count in (problem.n_candidates, problem.n_candidates - 1, limit + 1):
-        assert active.dense(problem, count)
-    assert not active.dense(problem, limit)
-    # Where groups have many candidates the start is sparse on purpose, and all would be too many.
-    assert not active.dense(many(), many().n_candidates)
+        assert active.spread(problem, count)
+    assert not active.spread(problem, limit)
+    # Where groups have many candidates the start is sparse on purpose.
+    assert not active.spread(many(), many().n_candidates)
 
 
 def rows_of_first_round(problem: od.DesignProblem, w: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -208,19 +208,21 @@ def rows_of_first_round(problem: od.DesignProblem, w: np.ndarray, monkeypatch: p
     return seen[0]
 
 
-def test_a_round_takes_all_where_weights_are_dense(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_takes_all_where_weights_are_spread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four of ten arms a client, more than an optimum needs; all, unless they count as sparse."""
     problem = slow_for_sweeps()
     client, arm = np.divmod(np.arange(problem.n_candidates), 10)
     w = np.where((client + arm) % 5 < 2, 0.25, 0.0)
     monkeypatch.setattr(active, "ALL", 2.0)
     assert rows_of_first_round(problem, w.copy(), monkeypatch) == problem.n_candidates
-    monkeypatch.setattr(active, "DENSE", 10.0)
+    monkeypatch.setattr(active, "SPREAD", 10.0)
     assert 400 <= rows_of_first_round(problem, w.copy(), monkeypatch) < problem.n_candidates
-    # A Newton step that would take too long is not worth it.
-    monkeypatch.setattr(active, "DENSE", 1.5)
-    monkeypatch.setattr(active, "DENSE_STEP", 1.0)
-    assert rows_of_first_round(problem, w.copy(), monkeypatch) < problem.n_candidates
+    # Too many are not worth it, and neither is a Newton step that would take too long.
+    monkeypatch.setattr(active, "SPREAD", 1.5)
+    for limit in ("SPREAD_LIMIT", "SPREAD_STEP"):
+        with monkeypatch.context() as patch:
+            patch.setattr(active, limit, 1.0)
+            assert rows_of_first_round(problem, w.copy(), patch) < problem.n_candidates
 
 
 def test_a_round_takes_all_where_most_are_or_where_that_is_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +267,7 @@ def test_sweeps_stop_when_they_have_cost_as_much_as_newton_steps() -> None:
     w = start.default_start(problem)
     list(bca.run(problem, w, 0.0, auto.SWEEPS))
     positive = int(np.count_nonzero(w))
-    assert not active.dense(problem, positive)
+    assert not active.spread(problem, positive)
     expected = auto._newton_time(problem, positive) / auto._sweep_time(problem, positive)
     assert 0.5 * expected <= sweeps_of(problem) <= 2 * expected + auto.SWEEPS
     assert od.solve(problem, tol=TOL, method="bca").iterations > 4 * expected
