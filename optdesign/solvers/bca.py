@@ -15,7 +15,7 @@ k, m exchange the share that is best for the pair. With a = g_k, b = g_m and c =
 blocks differ), moving delta from m to k multiplies the determinant by
 1 + delta (a - b) - delta^2 (a b - c^2), so delta = (a - b) / (2 (a b - c^2)), cut to [0, u_m].
 The pair is the candidate of largest variance and, among those with a share, the one of smallest; the
-variances follow each exchange, and a visit ends when they are ten times closer than at its start.
+variances follow each exchange, and a visit ends when they are thirty times closer than at its start.
 
 F never decreases. The inverses V follow by rank-one updates (Lemma "low_rank_update") and are computed
 afresh from the shares every few sweeps, and before a gap is believed.
@@ -36,15 +36,15 @@ from optdesign.solvers import Step
 WORK_PER_CALL = 2e7
 """Multiplications between two returns to Python, where limits and interrupts are looked at."""
 
-PLAY = 0.5
+PLAY = 0.2
 """Candidates without a share take part in exchanges above this fraction of the group's largest excess."""
 COLLINEAR = 1e-14
 """Two candidates whose squared sine is below this are exchanged in full."""
 
-EXCHANGES = 2
+EXCHANGES = 4
 """Most exchanges in a visit of a group, per candidate."""
 EXCHANGE_FLOOR = 1e-14
-EXCHANGE_STOP = 0.1
+EXCHANGE_STOP = 0.03
 """A visit ends when the largest and the smallest variance are this much closer than at its start, or
 differ by rounding only."""
 
