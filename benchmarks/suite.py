@@ -131,7 +131,7 @@ def one(family: str, structure: str, clients: int, arms: int, dim: int, seed: in
 
 def cvxpy(problem: od.DesignProblem, limit: float) -> tuple[Measured, bool]:
     """The better of two runs of the first form that works; and whether it was stopped at the limit."""
-    for form in ("auto", "primal"):  # auto is the dual where there are more candidates than in small problems
+    for form in ("auto", "primal"):  # auto is the dual, but for small problems
         try:
             runs = [_timed(problem, form, limit)]
             if runs[0][0] < 2:
