@@ -10,6 +10,7 @@
 from optdesign import linalg, reference
 from optdesign.certificate import Certificate, certify
 from optdesign.classical import Ellipsoid, d_optimal, g_optimal, min_volume_ellipsoid
+from optdesign.efficiency import efficiency
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult, History, Status
 from optdesign.solve import METHODS, solve, solve_many
@@ -26,6 +27,7 @@ __all__ = [
     "Verification",
     "certify",
     "d_optimal",
+    "efficiency",
     "g_optimal",
     "linalg",
     "min_volume_ellipsoid",

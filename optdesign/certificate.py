@@ -3,24 +3,42 @@
 For weights w >= 0 whose blocks have full rank, with variances g_n = x_n' U_b^+ x_n, the trace identity
 sum_n w_n g_n = D and the concavity of F(w) = sum_b log Det U_b give, for the optimum w*,
 
-    F(w*) - F(w) <= sum_n g_n (w*_n - w_n) <= sum_i f_i max_{n in i} g_n - D = G(w) - D =: gap,
+    F(w*) - F(w) <= sum_n g_n (w*_n - w_n) <= sum_i f_i max_{n in i} g_n - D = G(w) - D =: gap.
 
-so the D-efficiency exp((F(w) - F(w*)) / D) is at least exp(-gap / D). The gap is zero exactly at the
-optimum (Lemma "Generalized version" of the paper's appendix). Only the weights are needed, so a
-certificate can be given for a design of any origin.
+The gap is zero exactly at the optimum (Lemma "Generalized version" of the paper's appendix). Only the weights are
+needed, so a certificate can be given for a design of any origin.
+
+*Efficiency.* exp(F / D) is concave, because F is and because it is homogeneous of degree one, with gradient
+exp(F / D) g_n / D. So exp(F(w*) / D) <= exp(F(w) / D) (1 + sum_n g_n (w*_n - w_n) / D) <= exp(F(w) / D) G / D, and the
+D-efficiency exp((F(w) - F(w*)) / D) is at least D / G = 1 / (1 + gap / D), which is more than exp(-gap / D).
+
+*Rounding.* What is returned is a bound on the exact G of the very numbers given. Take any matrices A_b, here
+computed so that the vectors y_n = A_b x_n are nearly white: S_b = sum_n w_n y_n y_n' = I + E_b. Then
+U_b^+ = A_b' S_b^-1 A_b on the span of the block, so that
+
+    g_n = y_n' S_b^-1 y_n <= |y_n|^2 / (1 - |E_b|).
+
+No inverse has to be exact: A is what it is. If eta bounds sqrt(f_i) times the rounding error of y_n (see
+:class:`optdesign.rows.Rows`) and M is the number of groups, then by the Cauchy-Schwarz inequality G grows by at
+most 2 eta sqrt(M G) + M eta^2 and |E_b| by 2 eta sqrt(M tr S_b) + M eta^2. The rounding of sums is added, and so
+is the fraction by which weights miss their budgets. If |E_b| < 1/2 is proved then so is the rank of the design; if
+not, the gap is infinite.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign._kernel import kernel
+from optdesign.compensated import UNIT, add_sum, gamma, two_sum
 from optdesign.information import SINGULAR_RTOL, factorise
 from optdesign.problem import DesignProblem, floats, read_only
-from optdesign.span import write_coordinates
+from optdesign.rows import Rows, write_coordinates
 
 TILE = 64
 VARIANCE_CHUNK = 4096
@@ -31,25 +49,34 @@ ROUNDING_RTOL = 1e-12
 """Weights may miss a group's budget, or be negative, by the first fraction of the budget and no more; above
 the second they are rescaled before they are certified."""
 
+WHITE = 64 * UNIT
+WHITENINGS = 4
+"""Vectors are white enough when |E_b| is this many times the rank of the block; most attempts."""
+
+ROUNDING_SHARE = 1e-11
+"""If rounding may make up more than this fraction of G, the certificate is made again from refined rows."""
+
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
     """What the weights prove; see the module's docstring."""
 
     gap: float
-    """G - D: bounds how far log Det is from its maximum. Infinite if the weights lose rank."""
+    """A proved bound on G - D, and so on how far log Det is from its maximum. Infinite if rank is lost."""
     relative_gap: float
     """gap / rank."""
     efficiency: float
-    """Lower bound exp(-gap / rank) on the D-efficiency, between 0 and 1."""
+    """Lower bound D / G on the D-efficiency, between 0 and 1."""
     g_value: float
-    """G, the sum over groups of budget times largest variance."""
+    """A proved bound on G, the sum over groups of budget times largest variance."""
     log_det: float
     """F, the sum over blocks of the log pseudo-determinant of the information."""
     rank: int
     """D, the sum over blocks of the rank of their candidates."""
     variances: np.ndarray = field(repr=False)
     """g_n for every candidate."""
+    rounding: float
+    """How much of the gap is not seen, only possible: the allowance for rounding."""
 
 
 def certify(problem: DesignProblem, weights: ArrayLike) -> Certificate:
@@ -61,69 +88,111 @@ def certify(problem: DesignProblem, weights: ArrayLike) -> Certificate:
 
     >>> import optdesign as od
     >>> p = od.DesignProblem([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]])
-    >>> od.certify(p, [0.5, 0.5, 0.0]).gap
-    0.0
+    >>> od.certify(p, [0.5, 0.5, 0.0]).gap < 1e-13
+    True
     """
-    w = _feasible(problem, weights)
-    information = information_matrices(problem, w)
-    factor = np.zeros_like(information)
-    log_det = factorise(information, problem.ranks, factor)
-    g, largest = all_variances(problem, factor)
-    for b in np.flatnonzero(np.isneginf(log_det)):
-        _singular_variances(problem, int(b), information[b], g, largest)
-    g_value = float(problem.budgets @ largest)
+    w, missed = feasible(problem, weights)
+    proof = _prove(problem, problem.rows, w, missed)
+    if proof.rounding > ROUNDING_SHARE and problem.rows is not problem.refined:
+        proof = _prove(problem, problem.refined, w, missed)
     rank = problem.rank
-    gap = max(0.0, g_value - rank)
+    gap = max(0.0, math.nextafter(proof.g_value - rank, math.inf))
     return Certificate(
         gap=gap,
         relative_gap=gap / rank,
-        efficiency=float(np.exp(-gap / rank)),
-        g_value=g_value,
-        log_det=float(log_det.sum()) + problem.log_volume,
+        efficiency=min(1.0, math.nextafter(rank / proof.g_value, 0.0)),
+        g_value=proof.g_value,
+        log_det=proof.log_det + problem.log_volume,
         rank=rank,
-        variances=read_only(g),
+        variances=read_only(proof.variances),
+        rounding=proof.g_value * proof.rounding if np.isfinite(gap) else 0.0,
     )
+
+
+class _Proof(NamedTuple):
+    """A bound on G, the fraction of it that rounding may have made, and what was computed on the way."""
+
+    g_value: float
+    rounding: float
+    log_det: float
+    variances: np.ndarray
+
+
+def _prove(problem: DesignProblem, rows: Rows, w: np.ndarray, missed: float) -> _Proof:
+    """Bound G for weights that miss their budgets by a fraction of at most ``missed``."""
+    support = np.flatnonzero(w)
+    white, off, log_det = whitened(problem, rows, support, w[support])
+    g, largest = variances_of(problem, rows, white)
+    singular = np.flatnonzero(np.isneginf(log_det))
+    for b in singular:
+        _singular_variances(problem, rows, int(b), w, g, largest)
+    if len(singular):
+        return _Proof(np.inf, np.inf, -np.inf, g)
+    m, eta = problem.n_groups, error_length(problem, rows, white)
+    plain = math.fsum(problem.budgets * largest)
+    g_value = plain + 2 * eta * math.sqrt(m * plain) + m * eta**2
+    worst = float(np.max(off + sum_error(m, eta, problem.ranks * (1 + off)))) + missed
+    if not worst < 0.5:
+        return _Proof(np.inf, np.inf, float(log_det.sum()), g)
+    g_value *= (1 + gamma(problem.ranks.max() + 16)) / (1 - worst)
+    return _Proof(g_value, 1 - plain / g_value, float(log_det.sum()), g)
+
+
+def error_length(problem: DesignProblem, rows: Rows, white: np.ndarray) -> float:
+    """eta, the bound on the length of the error of sqrt(f_i) y_n, y_n = x_n @ white[b], for every candidate."""
+    error = np.einsum("bjk,bj->bk", np.abs(white), rows.rounding)
+    return float(np.sqrt(np.sum(error**2, axis=1)).max()) * (1 + gamma(problem.dim + 8))
+
+
+def sum_error(groups: int, eta: float, trace: np.ndarray) -> np.ndarray:
+    """Bound on the norm of the error of sums sum_n w_n y_n y_n' of the given traces."""
+    return 2 * eta * np.sqrt(groups * trace) + groups * eta**2 + gamma(TILE + 8) * trace
+
+
+def whitened(
+    problem: DesignProblem, rows: Rows, support: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Matrices that make the supported rows white, as columns; |E_b| as computed; log det U of every block."""
+    ranks = problem.ranks
+    white, log_det = rows.maps, np.zeros(len(ranks))
+    for attempt in range(WHITENINGS):
+        information = information_matrices(problem, weights, support, rows._replace(maps=white))
+        if attempt:
+            off = _distance_to_identity(information, ranks)
+            if attempt == WHITENINGS - 1 or np.all(off <= WHITE * ranks):
+                break
+        factor = np.zeros_like(information)
+        log_det += factorise(information, ranks, factor)
+        if np.any(np.isneginf(log_det)):
+            return white, np.full(len(ranks), np.inf), log_det
+        white = composed(white, ranks, factor)
+    return white, off, log_det
 
 
 def information_matrices(
-    problem: DesignProblem, weights: np.ndarray, rows: np.ndarray | None = None
+    problem: DesignProblem, weights: np.ndarray, support: np.ndarray, rows: Rows | None = None
 ) -> np.ndarray:
-    """Information of every block in the coordinates of its span, lower triangles, (n_blocks, r, r).
+    """Information of every block in the coordinates of its rows, lower triangles, (n_blocks, r, r).
 
-    ``weights`` belong to the candidates ``rows``, by default to all.
+    ``weights`` belong to the candidates ``support``.
     """
-    width = problem.span.maps.shape[2]
-    information = np.zeros((problem.n_blocks, width, width))
-    if rows is None:
-        rows = np.flatnonzero(weights)
-        weights = weights[rows]
-    _add_information(
-        problem.candidates, problem.blocks, problem.span.maps, problem.ranks, rows, weights, information
-    )
+    x, maps = (problem.rows if rows is None else rows)[:2]
+    information = np.zeros((problem.n_blocks, maps.shape[2], maps.shape[2]))
+    _add_information(x, problem.blocks, maps, problem.ranks, support, weights, information)
     return information
 
 
-def all_variances(
-    problem: DesignProblem, factor: np.ndarray, *, quick: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    """Variance of every candidate and the largest in every group, in one pass over the data.
-
-    ``factor`` holds L^-1 of the information of every block. ``quick`` multiplies it with the map to
-    coordinates first, which saves a third of the work, and digits where the candidates are badly scaled.
-    """
-    g = np.empty(problem.n_candidates)
-    largest = np.zeros(problem.n_groups)
-    maps = problem.span.maps
-    if quick:
-        maps = _composed(maps, problem.ranks, factor)
-    _variances(
-        problem.candidates, problem.blocks, problem.groups, maps, problem.ranks, factor, quick, g, largest
-    )
+def variances_of(problem: DesignProblem, rows: Rows, white: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """g_n = |x_n @ white[b]|^2 of every candidate and the largest in every group, in one pass over the data."""
+    g, largest = np.empty(problem.n_candidates), np.zeros(problem.n_groups)
+    _variances(rows.x, problem.blocks, problem.groups, white, problem.ranks, g, largest)
     return g, largest
 
 
-def _feasible(problem: DesignProblem, weights: ArrayLike) -> np.ndarray:
-    """Check weights; return a copy without negligible negatives, rescaled where a budget is missed."""
+def feasible(problem: DesignProblem, weights: ArrayLike) -> tuple[np.ndarray, float]:
+    """Check weights. Returns a copy without negligible negatives, rescaled where a budget is missed, and
+    by which fraction of its budget a group still misses it.
+    """
     w = floats(weights, "weights")
     if w.shape != (problem.n_candidates,):
         raise ValueError(
@@ -131,45 +200,75 @@ def _feasible(problem: DesignProblem, weights: ArrayLike) -> np.ndarray:
             "Pass them in the order of the candidates."
         )
     w = np.array(w, order="C")
-    total = np.zeros(problem.n_groups)
-    bad, low, i, excess = _clean(w, problem.groups, problem.budgets, total)
+    bad, low = _clean(w, problem.groups, problem.budgets)
     if bad >= 0:
         raise ValueError(f"weights must be finite; weights[{bad}] = {w[bad]}. Replace it by 0.")
     if low >= 0:
         raise ValueError(
             f"weights must not be negative; weights[{low}] = {w[low]:g}. Clip it and rescale its group."
         )
-    if excess > FEASIBILITY_RTOL:
+    total, missed = group_sums(problem, w)
+    i = int(np.argmax(missed))
+    if missed[i] > FEASIBILITY_RTOL:
         raise ValueError(
             f"weights must sum to the budget of each group; group {i} sums to {total[i]:g}, its budget is "
             f"{problem.budgets[i]:g}. Rescale its weights, or build the problem with that budget."
         )
-    if excess > ROUNDING_RTOL:
+    if missed[i] > ROUNDING_RTOL:
         w *= (problem.budgets / total)[problem.groups]
-    return w
+        missed = group_sums(problem, w)[1]
+    return w, float(missed.max())
+
+
+def group_sums(problem: DesignProblem, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sum of the weights of every group, and by which fraction of the budget it is missed, rounded up."""
+    total, error = np.zeros(problem.n_groups), np.zeros(problem.n_groups)
+    add_sum(total, error, problem.groups, w)
+    missed = np.abs((total - problem.budgets) + error) / problem.budgets
+    return total + error, missed + 4 * UNIT
+
+
+def scaled_to_budgets(problem: DesignProblem, w: np.ndarray) -> np.ndarray:
+    """Weights scaled so that every group's sum is its budget, to rounding."""
+    return w * (problem.budgets / group_sums(problem, w)[0])[problem.groups]
+
+
+def _distance_to_identity(information: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+    """Frobenius norm of S_b - I, from lower triangles."""
+    used = np.arange(information.shape[1]) < ranks[:, None]
+    e = np.tril(information) - np.eye(information.shape[1]) * used[:, :, None]
+    diagonal = np.einsum("bii->bi", e)
+    return np.sqrt(2 * np.sum(e**2, axis=(1, 2)) - np.sum(diagonal**2, axis=1))
 
 
 def _singular_variances(
-    problem: DesignProblem, b: int, information: np.ndarray, g: np.ndarray, largest: np.ndarray
+    problem: DesignProblem, rows: Rows, b: int, w: np.ndarray, g: np.ndarray, largest: np.ndarray
 ) -> None:
     """Variances of a block whose weights lose rank: infinite outside their range. Overwrites g, largest."""
     rank = problem.ranks[b]
-    rows = np.flatnonzero(problem.blocks == b)
-    t = problem.coordinates(rows)[:, :rank]
-    values, vectors = np.linalg.eigh(information[:rank, :rank], UPLO="L")
+    members = np.flatnonzero(problem.blocks == b)
+    t = (rows.x[members] @ rows.maps[b])[:, :rank]
+    used = w[members] > 0
+    values, vectors = np.linalg.eigh((t[used].T * w[members][used]) @ t[used])
     keep = values > SINGULAR_RTOL * rank * max(values[-1], 0.0)
     inside = t @ vectors[:, keep]
     outside = np.linalg.norm(t @ vectors[:, ~keep], axis=1)
     lost = outside > np.sqrt(SINGULAR_RTOL) * np.linalg.norm(t, axis=1)
-    g[rows] = np.where(lost, np.inf, np.sum(inside**2 / values[keep], axis=1))
+    g[members] = np.where(lost, np.inf, np.sum(inside**2 / values[keep], axis=1))
     largest[:] = 0.0
     np.maximum.at(largest, problem.groups, g)
 
 
 @kernel
 def _add_information(x, blocks, maps, ranks, rows, weights, information):
-    """Add w t t' of some candidates to the lower triangles of their blocks. Overwrites information."""
+    """Add w t t' of some candidates to the lower triangles of their blocks. Overwrites information.
+
+    Sums of a tile are added with their roundings, so the error does not grow with the number of rows.
+    """
     t = np.empty((min(len(rows), TILE), maps.shape[2]))
+    part_sum = np.zeros_like(information)
+    rest = np.zeros_like(information)
+    last = np.full(len(ranks), -1)
     for start in range(0, len(rows), TILE):
         part = rows[start : start + TILE]
         write_coordinates(x, blocks, part, maps, t)
@@ -178,11 +277,23 @@ def _add_information(x, blocks, maps, ranks, rows, weights, information):
             for i in range(ranks[b]):
                 c = weights[start + n] * t[n, i]
                 for j in range(i + 1):
-                    information[b, i, j] += c * t[n, j]
+                    part_sum[b, i, j] += c * t[n, j]
+        for n in range(len(part)):
+            last[blocks[part[n]]] = start + n
+        for n in range(len(part)):
+            b = blocks[part[n]]
+            if last[b] > start + n:
+                continue
+            for i in range(ranks[b]):
+                for j in range(i + 1):
+                    information[b, i, j], e = two_sum(information[b, i, j], part_sum[b, i, j])
+                    rest[b, i, j] += e
+                    part_sum[b, i, j] = 0.0
+    information += rest
 
 
 @kernel
-def _composed(maps, ranks, factor):
+def composed(maps, ranks, factor):
     """T L^-T of every block."""
     out = np.zeros_like(maps)
     for b in range(len(ranks)):
@@ -194,17 +305,16 @@ def _composed(maps, ranks, factor):
 
 
 @kernel
-def _variances(x, blocks, groups, maps, ranks, factor, quick, out, largest):
-    """Overwrite out with g_n = |L^-1 T' x_n|^2, and raise largest[i] to the maximum of group i.
+def _variances(x, blocks, groups, white, ranks, out, largest):
+    """Overwrite out with g_n = |x_n @ white[b]|^2, and raise largest[i] to the maximum of group i.
 
-    With quick, maps hold T L^-T already. TILE candidates of a block are worked on at a time. They lie side
-    by side in memory, so the inner loops run over them.
+    TILE candidates of a block are worked on at a time. They lie side by side in memory, so the inner loops run
+    over them.
     """
     n, d = x.shape
     end = np.zeros(len(ranks) + 1, np.int64)
     rows = np.empty(VARIANCE_CHUNK, np.int64)
     tile = np.empty((d, TILE))
-    t = np.empty((maps.shape[2], TILE))
     y, g = np.empty(TILE), np.empty(TILE)
     for start in range(0, n, VARIANCE_CHUNK):
         stop = min(start + VARIANCE_CHUNK, n)
@@ -217,18 +327,11 @@ def _variances(x, blocks, groups, maps, ranks, factor, quick, out, largest):
                         tile[j, i] = x[rows[lo + i], j]
                 g[:m] = 0.0
                 for k in range(ranks[b]):
-                    t[k, :m] = 0.0
+                    y[:m] = 0.0
                     for j in range(d):
-                        c = maps[b, j, k]
+                        c = white[b, j, k]
                         for i in range(m):
-                            t[k, i] += c * tile[j, i]
-                    y[:m] = t[k, :m]
-                    if not quick:
-                        y[:m] = 0.0
-                        for j in range(k + 1):
-                            c = factor[b, k, j]
-                            for i in range(m):
-                                y[i] += c * t[j, i]
+                            y[i] += c * tile[j, i]
                     for i in range(m):
                         g[i] += y[i] * y[i]
                 for i in range(m):
@@ -255,22 +358,15 @@ def _sort_by_block(blocks, start, stop, end, rows):
 
 
 @kernel
-def _clean(w, groups, budgets, total):
-    """Set negligible negatives to zero and sum up each group. Overwrites w and total.
+def _clean(w, groups, budgets):
+    """Set negligible negatives to zero. Overwrites w.
 
-    Returns the first entry that is not finite and the first that is too negative, or -1; and the group whose
-    sum is farthest from its budget, with that distance as a fraction of the budget.
+    Returns the first entry that is not finite and the first that is too negative, or -1.
     """
     for n in range(len(w)):
         if not abs(w[n]) < np.inf:
-            return n, -1, 0, 0.0
+            return n, -1
         if w[n] < -FEASIBILITY_RTOL * budgets[groups[n]]:
-            return -1, n, 0, 0.0
+            return -1, n
         w[n] = max(w[n], 0.0)
-        total[groups[n]] += w[n]
-    farthest, excess = 0, 0.0
-    for i in range(len(total)):
-        distance = abs(total[i] - budgets[i]) / budgets[i]
-        if not distance <= excess:
-            farthest, excess = i, distance
-    return -1, -1, farthest, excess
+    return -1, -1

@@ -121,8 +121,8 @@ def min_volume_ellipsoid(points: ArrayLike, *, centred: bool = False, **options:
             "volume 0. Project them onto their span first."
         )
     result = solve(problem, **options)
-    maps = problem.span.maps[0]
-    information = information_matrices(problem, result.weights)[0]
+    maps = problem.rows.maps[0]
+    information = information_matrices(problem, result.weights, result.support)[0]
     inverse = maps @ np.linalg.inv(np.tril(information) + np.tril(information, -1).T) @ maps.T
     level, centre = result.g_value, np.zeros(d)
     if not centred:

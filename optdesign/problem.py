@@ -24,7 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdesign.span import RANK_RTOL, Span, find_span, log_volume, scan, write_coordinates
+from optdesign.modular import LARGER, SAME, compare_ranks
+from optdesign.rows import Rows, log_volume, refined_rows, working_rows, write_refined
+from optdesign.span import RANK_RTOL, Span, find_span, scan
 
 COPY_LIMIT = 1 << 26
 """Input arrays up to this many bytes are copied; larger ones are kept by reference if their type fits."""
@@ -69,6 +71,8 @@ class DesignProblem:
     budgets: np.ndarray
     n_blocks: int
     span: Span = field(repr=False)
+    peaks: np.ndarray = field(repr=False)
+    """Largest absolute entry of every block and column."""
     _grid: tuple[int, int, np.ndarray | None] | None = None
 
     def __init__(
@@ -114,7 +118,7 @@ class DesignProblem:
         span = find_span(x, block, np.sqrt(budget), group, peaks, rtol)
         values: dict[str, Any] = {
             "candidates": x, "groups": group, "blocks": block, "budgets": budget,
-            "n_blocks": n_blocks, "span": span, "_grid": _grid,
+            "n_blocks": n_blocks, "span": span, "peaks": peaks.value, "_grid": _grid,
         }  # fmt: skip
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -219,30 +223,56 @@ class DesignProblem:
 
     @cached_property
     def log_volume(self) -> float:
-        """What turns log det in the coordinates of :mod:`optdesign.span` into log Det of the candidates.
+        """What turns log det in the coordinates of :mod:`optdesign.span` into log Det of the candidates."""
+        return log_volume(self)
 
-        With P the pivot rows of a block, x = t P, so Det(U) = det(sum w t t') det(P P').
-        """
-        return log_volume(self.candidates, self.groups, np.sqrt(self.budgets), self.span.pivots, self.ranks)
+    @cached_property
+    def rows(self) -> Rows:
+        """The numbers that solvers and certificates read; see :mod:`optdesign.rows`."""
+        return working_rows(self)
+
+    @cached_property
+    def refined(self) -> Rows:
+        """The coordinates of all candidates, as good as double precision can hold them."""
+        return refined_rows(self)
+
+    @cached_property
+    def exact_rank(self) -> np.ndarray:
+        """For every block, whether the exact rank is smaller (-1), the same (0) or larger (1) than ``ranks``."""
+        return compare_ranks(self.candidates, self.blocks, self.span.pivots, self.ranks)
+
+    @cached_property
+    def doubtful_blocks(self) -> np.ndarray:
+        """Blocks whose rank was a close decision, or is not the exact rank of the numbers as given."""
+        exact = np.flatnonzero(self.exact_rank != SAME)
+        return np.union1d(self.span.close_blocks, exact)
 
     @property
     def rank_note(self) -> str:
-        """A sentence naming the blocks whose rank decision was close, or an empty string."""
-        close = self.span.close_blocks
-        if not len(close):
+        """A sentence naming the blocks whose rank is open to doubt, or an empty string."""
+        doubtful = self.doubtful_blocks
+        if not len(doubtful):
             return ""
-        b = int(close[0])
+        b = int(doubtful[0])
         rejected, accepted = self.span.margin[b]
-        return (
-            f"The rank of {len(close)} block(s) is a close decision; block {b} has rank {self.ranks[b]}, "
+        note = (
+            f"The rank of {len(doubtful)} block(s) is a close decision; block {b} has rank {self.ranks[b]}, "
             f"with relative residuals {accepted:.1e} accepted and {rejected:.1e} rejected."
         )
+        if self.exact_rank[b] == LARGER:
+            note += (
+                " In exact arithmetic on the numbers as given it is larger: what exceeds it was taken for "
+                "rounding, and the design is optimal for the rest."
+            )
+        elif self.exact_rank[b] != SAME:
+            note += " In exact arithmetic on the numbers as given it is smaller."
+        return note
 
     def coordinates(self, rows: slice | np.ndarray) -> np.ndarray:
         """Coordinates of some candidates in the basis of their blocks, shape (rows, largest rank)."""
         rows = np.arange(self.n_candidates)[rows]  # also checks them
         out = np.empty((len(rows), self.span.maps.shape[2]))
-        write_coordinates(self.candidates, self.blocks, rows, self.span.maps, out)
+        write_refined(self.candidates, self.blocks, rows, self.span.maps, out)
         return out
 
     def uniform(self) -> np.ndarray:

@@ -12,7 +12,8 @@ import numpy as np
 
 from optdesign._kernel import kernel
 from optdesign.problem import DesignProblem, read_only
-from optdesign.span import CHUNK, write_coordinates
+from optdesign.rows import write_coordinates
+from optdesign.span import CHUNK
 
 
 class Reduced(NamedTuple):
@@ -63,12 +64,12 @@ def reduce(problem: DesignProblem, rows: np.ndarray | None = None) -> Reduced:
         order = by_group if rows is None else rows[by_group]
     starts = np.zeros(problem.n_groups + 1, np.int64)
     np.cumsum(np.bincount(groups, minlength=problem.n_groups), out=starts[1:])
-    n, maps = len(groups), problem.span.maps
+    n, (x, maps) = len(groups), problem.rows[:2]
     z = np.empty((n, maps.shape[2]))
     root = np.sqrt(problem.budgets)
     for at in range(0, n, CHUNK):
         take = np.arange(at, min(at + CHUNK, n)) if order is None else order[at : at + CHUNK]
-        _write_rows(problem.candidates, problem.blocks, problem.groups, root, maps, take, z[at : at + CHUNK])
+        _write_rows(x, problem.blocks, problem.groups, root, maps, take, z[at : at + CHUNK])
     blocks = problem.blocks if order is None else read_only(problem.blocks[order])
     return Reduced(z, blocks, starts, problem.ranks, order)
 

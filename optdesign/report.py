@@ -14,7 +14,7 @@ import typer
 
 from optdesign.files import CandidateFile
 from optdesign.problem import DesignProblem
-from optdesign.result import DesignResult
+from optdesign.result import DesignResult, rounded_down
 from optdesign.verification import Verification
 
 SHOWN = 20
@@ -91,7 +91,7 @@ def verified(result: DesignResult, outcome: Verification, tol: float) -> dict[st
 
 def conclusion(result: DesignResult, outcome: Verification, tol: float) -> str:
     """One line that says whether a design is optimal: its certificate first, then the other solver."""
-    relative, least = f"relative gap {result.relative_gap:.3g}", _efficiency(result)
+    relative, least = f"relative gap {result.relative_gap:.3g}", rounded_down(result.efficiency)
     if not math.isfinite(result.gap):
         return "NOT optimal: the design loses rank, that is, it cannot estimate what the candidates could"
     if not result.relative_gap <= tol:
@@ -105,11 +105,6 @@ def conclusion(result: DesignResult, outcome: Verification, tol: float) -> str:
 def _verdict(result: DesignResult, outcome: Verification, tol: float) -> str:
     """The outcome in a word. A design far from the optimum agrees with nothing: it is merely consistent."""
     return "consistent" if outcome.agrees and not result.relative_gap <= tol else outcome.verdict
-
-
-def _efficiency(result: DesignResult) -> str:
-    # Rounded down: the display never promises more than the certificate.
-    return f"{math.floor(result.efficiency * 1e9) / 1e9:.9f}"
 
 
 def status(result: DesignResult) -> str:
@@ -144,7 +139,7 @@ def rank_note(source: CandidateFile, problem: DesignProblem) -> str:
     """The problem's note on close rank decisions, with the label of the block it numbers."""
     if not problem.rank_note:
         return ""
-    b = int(problem.span.close_blocks[0])
+    b = int(problem.doubtful_blocks[0])
     return f"{problem.rank_note} Block {b} is {str(source.blocks.names[b])!r}."
 
 
@@ -198,7 +193,7 @@ def _facts(result: DesignResult, source: CandidateFile) -> Iterator[tuple[str, s
         yield name, str(n) if column is None else f"{n} (column {column})"
     yield "rank", f"{result.rank} of {problem.n_blocks * problem.dim} parameters"
     yield "gap", f"{result.gap:.3g} (relative to the rank {result.relative_gap:.3g})"
-    yield "efficiency", f"at least {_efficiency(result)}"
+    yield "efficiency", f"at least {rounded_down(result.efficiency)}"
     yield "log det", f"{result.log_det:.9g}"
     if result.method != "saved":
         iterations = f"{result.iterations} iteration{'' if result.iterations == 1 else 's'}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import ROUND_FLOOR, Decimal
 from enum import Enum
 from typing import NamedTuple
 
@@ -20,6 +21,9 @@ class Status(Enum):
     TIME_LIMIT = "stopped at time_limit; the weights are feasible. Raise time_limit or tol"
     INTERRUPTED = "interrupted; the weights are feasible and certified as they are"
     GIVEN = "given: the weights were not solved for, only certified"
+    PRECISION = (
+        "optimal as far as double precision can tell; the gap is what could be proved. Ask for a larger tol"
+    )
     STALLED = "no further progress in double precision; the gap says how good the weights are"
 
 
@@ -29,6 +33,16 @@ class History(NamedTuple):
     iterations: np.ndarray
     seconds: np.ndarray
     gaps: np.ndarray
+
+
+def rounded_down(efficiency: float) -> str:
+    """An efficiency to nine digits, never more than it is.
+
+    >>> rounded_down(0.99999999999)
+    '0.999999999'
+    """
+    # As the exact decimal: multiplying by 1e9 in floating point may round up to the next digit.
+    return str(Decimal(efficiency).quantize(Decimal("1e-9"), rounding=ROUND_FLOOR))
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +65,7 @@ class DesignResult:
 
     @property
     def gap(self) -> float:
-        """G - D, a bound on the distance of log Det from its maximum."""
+        """A proved bound on G - D, and so on the distance of log Det from its maximum."""
         return self.certificate.gap
 
     @property
@@ -61,7 +75,7 @@ class DesignResult:
 
     @property
     def efficiency(self) -> float:
-        """Lower bound on the D-efficiency."""
+        """Lower bound D / G on the D-efficiency."""
         return self.certificate.efficiency
 
     @property
@@ -71,7 +85,7 @@ class DesignResult:
 
     @property
     def g_value(self) -> float:
-        """G, the sum over groups of budget times largest variance."""
+        """A proved bound on G, the sum over groups of budget times largest variance."""
         return self.certificate.g_value
 
     @property
@@ -96,7 +110,7 @@ class DesignResult:
     def __str__(self) -> str:
         return (
             f"{self.status.value}\n"
-            f"  efficiency  at least {self.efficiency:.9f}  "
+            f"  efficiency  at least {rounded_down(self.efficiency)}  "
             f"(gap {self.gap:.3g}, relative {self.relative_gap:.3g})\n"
             f"  log det     {self.log_det:.9g}    rank {self.rank}    support {len(self.support)} of "
             f"{len(self.weights)}\n"

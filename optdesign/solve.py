@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdesign.certificate import Certificate, certify
+from optdesign.certificate import Certificate, certify, scaled_to_budgets
+from optdesign.interrupts import deferred
 from optdesign.problem import DesignProblem, floats, read_only
 from optdesign.progress import Progress
 from optdesign.result import DesignResult, History, Status
@@ -24,7 +25,8 @@ DEFAULT_MAX_ITER = 100_000
 """Iterations after which a solver gives up, unless told otherwise."""
 
 START_MIX = 1e-3
-"""Share of the uniform design that is mixed into a start which loses rank."""
+"""Share of the uniform design that is mixed into a start which loses rank, or whose relative gap exceeds
+the inverse of this: it informs some direction hardly more than that share does."""
 
 RETRIES = 4
 """How often a solver goes on when its own gap is below the target and the certificate's is not."""
@@ -46,12 +48,12 @@ def solve(
     ----------
     problem : DesignProblem
     tol : float
-        Stop when gap <= tol * rank; the D-efficiency is then at least exp(-tol).
+        Stop when gap <= tol * rank; the D-efficiency is then at least 1 / (1 + tol).
     method : str
         "auto", "bca" or "newton"; see the docs page "choosing a method".
     start : (N,) array, optional
         Weights to start from, say of a similar problem. They are scaled to the budgets; a group without
-        any starts uniform, and a start that loses rank is mixed with the uniform design.
+        any starts uniform, and a start that loses rank, or nearly, is mixed with the uniform design.
     max_iter : int, optional
         Most iterations: sweeps, Newton steps, or rounds of pricing. Default: 100,000.
     time_limit : float, optional
@@ -75,10 +77,12 @@ def solve(
     """
     began = time.perf_counter()
     _check(problem, tol, method, max_iter, time_limit)
-    run = _Run(problem, _start(problem, start), tol, began, time_limit)
-    with Progress(progress, run.goal) as display:
+    with deferred() as interrupted, Progress(progress, tol * problem.rank) as display:
+        run = _Run(problem, _start(problem, start), tol, began, time_limit, interrupted)
         limit = DEFAULT_MAX_ITER if max_iter is None else int(max_iter)
         status, certificate = run.go(METHODS[method], limit, display)
+        if interrupted():
+            status = Status.INTERRUPTED
     return run.result(method, status, certificate)
 
 
@@ -116,9 +120,15 @@ class _Run:
     """One run of one solver: limits, history and status."""
 
     def __init__(
-        self, problem: DesignProblem, weights: np.ndarray, tol: float, began: float, time_limit: float | None
+        self,
+        problem: DesignProblem,
+        weights: np.ndarray,
+        tol: float,
+        began: float,
+        time_limit: float | None,
+        interrupted: Callable[[], bool],
     ) -> None:
-        self.problem, self.weights, self.began = problem, weights, began
+        self.problem, self.weights, self.began, self.interrupted = problem, weights, began, interrupted
         self.goal = tol * problem.rank
         self.deadline = np.inf if time_limit is None else began + time_limit
         self.iterations = 0
@@ -129,27 +139,31 @@ class _Run:
     def go(self, method: Method, max_iter: int, display: Progress) -> tuple[Status, Certificate]:
         """Run the method until the certificate holds, a limit is met, or nothing moves any more."""
         target = self.goal
-        try:
-            for _ in range(RETRIES):
-                left = max_iter - self.iterations
-                in_time = self._iterate(method(self.problem, self.weights, target, left), display)
-                certificate = certify(self.problem, self.weights)
-                excess = certificate.gap - self.goal
-                if excess <= 0:
-                    return Status.CONVERGED, certificate
-                if not in_time:
-                    return Status.TIME_LIMIT, certificate
-                if self.iterations >= max_iter:
-                    return Status.MAX_ITER, certificate
-                if self.gaps[-1][-1] > target or excess >= target:
-                    break
-                target -= excess
-            return Status.STALLED, certificate
-        except KeyboardInterrupt:
-            return Status.INTERRUPTED, certify(self.problem, self.weights)
+        for _ in range(RETRIES):
+            left = max_iter - self.iterations
+            try:
+                stopped = self._iterate(method(self.problem, self.weights, target, left), display)
+            except KeyboardInterrupt:  # of another's making: ours wait between steps
+                stopped = Status.INTERRUPTED
+            self.weights = scaled_to_budgets(self.problem, self.weights)
+            certificate = certify(self.problem, self.weights)
+            excess = certificate.gap - self.goal
+            if stopped is Status.INTERRUPTED:
+                return stopped, certificate
+            if excess <= 0:
+                return Status.CONVERGED, certificate
+            if stopped is not None:
+                return stopped, certificate
+            if self.iterations >= max_iter:
+                return Status.MAX_ITER, certificate
+            if self.gaps[-1][-1] > target or excess >= target:
+                break
+            target -= excess
+        exact = certificate.gap - certificate.rounding <= self.goal
+        return Status.PRECISION if exact else Status.STALLED, certificate
 
-    def _iterate(self, steps: Iterator[Step], display: Progress) -> bool:
-        """Let the solver work. Returns False if it ran out of time."""
+    def _iterate(self, steps: Iterator[Step], display: Progress) -> Status | None:
+        """Let the solver work. Returns why it was stopped, if it was."""
         before = time.perf_counter()
         for gaps, stage in steps:
             now = time.perf_counter()
@@ -161,9 +175,11 @@ class _Run:
                 self.iterations += len(gaps)
                 before = now
                 display.update(self.iterations, float(gaps[-1]))
+            if self.interrupted():
+                return Status.INTERRUPTED
             if now > self.deadline:
-                return False
-        return True
+                return Status.TIME_LIMIT
+        return None
 
     def result(self, name: str, status: Status, certificate: Certificate) -> DesignResult:
         """Everything the run has to say."""
@@ -230,6 +246,6 @@ def _start(problem: DesignProblem, start: ArrayLike | None) -> np.ndarray:
     total = np.bincount(problem.groups, weights=w, minlength=problem.n_groups)
     scale = np.divide(problem.budgets, total, out=np.zeros_like(total), where=total > 0)
     w = np.where(total[problem.groups] > 0, w * scale[problem.groups], uniform)
-    if np.isfinite(certify(problem, w).gap):
+    if certify(problem, w).relative_gap <= 1 / START_MIX:
         return w
     return (1 - START_MIX) * w + START_MIX * uniform

@@ -4,41 +4,57 @@ The problem is unchanged when the candidates of a block go through an invertible
 only sees the span of each block. So each block gets, once, a basis of that span made of its own
 candidates ("pivots"), and every later computation uses the coordinates
 
-    t_n = x_n @ T_b        (rank_b numbers; the pivots of the block become unit vectors)
+    t_n = x_n @ T_b        (rank_b numbers; the pivots of the block become unit vectors, nearly)
 
-in which information matrices are non-singular, pseudo-inverses are inverses, and vectors whose norms
-differ by many orders of magnitude cost no digits that the data do not already lack.
+in which information matrices are non-singular and pseudo-inverses are inverses. Any T that is one-to-one on the
+span gives the same problem, so T need not be exact; what has to be is the product x_n @ T_b, see
+:mod:`optdesign.rows`. Pivots are chosen for large volume after multiplication by the root of their budget. So
+z_n = sqrt(f_i) t_n stays modest for all candidates, and the information of an optimal design, in which no f_i g_n
+exceeds D, has no eigenvalue below 1 / (D r): it is well conditioned whatever the data are.
 
-The rank decision is relative to each candidate: it counts as outside the span of the pivots chosen so
-far when its residual exceeds ``RANK_RTOL`` times its own norm. Columns are equilibrated first, so the units
-of features do not matter while their sizes are within five orders of magnitude of each other, and matter
-little within ten; a column smaller than that beside others cannot be told from rounding noise.
-``Span.margin`` says how close a decision was.
+*The rank decision.* Neither units of columns nor sizes of rows matter. Rows and columns are scaled by the
+powers of two that fit log |x_nj| = r_n + c_j best, in the least-squares sense; scaling the data by anything
+changes nothing but r and c. Then a candidate counts as outside the span of the pivots chosen so far when its
+residual exceeds ``rtol`` times its own norm, and what rounding in the pivots' directions may have made of it.
+``Span.margin`` says how close a decision was; :mod:`optdesign.modular` compares it with the exact rank.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from optdesign._kernel import kernel
+from optdesign.compensated import UNIT
 
-RANK_RTOL = 1e-10
+RANK_RTOL = 1e-12
 """A candidate adds a dimension when its residual exceeds this fraction of its own norm."""
 
-CLOSE_RTOL = (1e-13, 1e-7)
-"""Residuals, relative to the candidate, between these bounds make a rank decision close."""
+CLOSE = 1000.0
+"""A rank decision is close when an accepted residual is within this factor of the tolerance."""
 
-COLUMN_FLOOR = 2.0**-17
-"""Columns are scaled to unit peak, but never by more than this ratio to the block's largest column,
-so that a column of rounding noise stays noise."""
+FIT_ROUNDS = 8
+"""Rounds of the alternating least-squares fit of the scales; one is enough where no entry is zero."""
+
+DIRECTION_ERRORS = 32.0
+"""Residuals below this many roundings of the pivots' directions are not believed."""
+
+SMALLEST = -900
+"""Rows below this power of two are left out of the basis: their coordinates would overflow."""
 
 CHUNK = 1 << 15
 """Candidates worked on at a time."""
 
 POOL = 8
 """Candidates per dimension and block in the sample that is tried first."""
+
+MODEST = 256.0
+"""Pivots of a sample are taken if no candidate's coordinates, with signs drawn at random, add up to more."""
+
+SIGNS = 4
+"""How many such sums are looked at: one misses a larger coordinate with probability 1/2 at most."""
 
 
 class Span(NamedTuple):
@@ -52,11 +68,13 @@ class Span(NamedTuple):
     """Candidate indices of the basis, shape (n_blocks, d), -1 beyond the rank."""
     margin: np.ndarray
     """Shape (n_blocks, 2): largest rejected and smallest accepted relative residual."""
+    rtol: float
+    """Tolerance of the rank decision."""
 
     @property
     def close_blocks(self) -> np.ndarray:
-        """Blocks whose rank would change under a slightly different tolerance."""
-        return np.flatnonzero(_are_close(self.margin))
+        """Blocks whose rank would be lower under a slightly larger tolerance."""
+        return np.flatnonzero(_are_close(self.margin, self.rtol))
 
 
 def find_span(
@@ -71,12 +89,11 @@ def find_span(
 
     ``row_scale[groups[n]]`` multiplies candidate n while pivots are compared, so that the choice suits
     budgets that differ; ``rtol`` is the tolerance of the rank decision. A small pool of rows is tried first:
-    where it spans all of R^d in every block there is nothing more to learn from the others. Otherwise chunks
-    of all candidates play a tournament.
+    where it spans all of R^d in every block, and all candidates have modest coordinates, there is nothing more to
+    learn from the others. Otherwise chunks of all candidates play a tournament.
     """
     n, d = x.shape
     n_blocks = len(peak.value)
-    column = _column_scales(peak.value)
 
     def eliminate(rows: np.ndarray) -> Span:
         span = Span(
@@ -84,21 +101,27 @@ def find_span(
             ranks=np.zeros(n_blocks, np.int64),
             pivots=np.full((n_blocks, d), -1),
             margin=np.zeros((n_blocks, 2)),
+            rtol=rtol,
         )
-        _eliminate(x, rows, blocks, groups, row_scale, column, rtol, *span)
+        _eliminate(x, rows, blocks, groups, row_scale, rtol, *span[:4])
         return span
 
     span: Span | None = None
     if n > 2 * POOL * d * n_blocks:
         span = eliminate(_pool(n, n // (POOL * d * n_blocks), peak.row))
-    if span is None or _may_miss(peak.row, d, span.ranks, span.margin):
+        if _may_miss(peak.row, d, span.ranks, span.margin, rtol) or not _is_modest(
+            x, blocks, groups, row_scale, span
+        ):
+            span = None
+    if span is None:
         winners = [eliminate(np.arange(i, min(i + CHUNK, n))) for i in range(0, n, CHUNK)]
         span = winners[0]
         if len(winners) > 1:
             pool = np.unique(np.concatenate([w.pivots.ravel() for w in winners]))
             span = eliminate(pool[pool >= 0])
+            for winner in winners:
+                np.maximum(span.margin[:, 0], winner.margin[:, 0], out=span.margin[:, 0])
     width = max(1, int(span.ranks.max()))
-    _mark_tiny_columns(peak.value, span.margin)
     return span._replace(maps=np.ascontiguousarray(span.maps[:, :, :width]))
 
 
@@ -116,36 +139,33 @@ def scan(x: np.ndarray, blocks: np.ndarray, n_blocks: int) -> tuple[Peaks, int]:
     return peaks, _scan(x, blocks, peaks.value, peaks.row)
 
 
+def _is_modest(
+    x: np.ndarray, blocks: np.ndarray, groups: np.ndarray, row_scale: np.ndarray, span: Span
+) -> bool:
+    """Whether no candidate seems to have large coordinates in the basis of a span.
+
+    At least half of all choices of signs make |sum_k s_k z_k| as large as the largest |z_k|, because
+    changing the sign of that one moves the sum by twice as much.
+    """
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(span.maps.shape[2], SIGNS))
+    return bool(_largest_sum(x, blocks, groups, row_scale, span.maps @ signs) <= MODEST)
+
+
 @kernel
-def log_volume(x, groups, row_scale, pivots, ranks):
-    """Sum over blocks of log det(P P'), P the pivots times their row scales, by Gram-Schmidt."""
-    d = x.shape[1]
-    p = np.empty((d, d))
-    total = 0.0
-    for b in range(len(ranks)):
-        for k in range(ranks[b]):
-            # Rows are scaled to unit peak, so that no square leaves the range of floating point.
-            peak = 0.0
+def _largest_sum(x, blocks, groups, row_scale, directions):
+    """The largest of row_scale |x_n @ v| over candidates n and the directions v of their block."""
+    n, d = x.shape
+    top = 0.0
+    for i in range(n):
+        b = blocks[i]
+        largest = 0.0
+        for k in range(directions.shape[2]):
+            dot = 0.0
             for j in range(d):
-                p[k, j] = x[pivots[b, k], j]
-                peak = max(peak, abs(p[k, j]))
-            for j in range(d):
-                p[k, j] /= peak
-            for _ in range(2):  # twice is enough
-                for m in range(k):
-                    dot = 0.0
-                    for j in range(d):
-                        dot += p[k, j] * p[m, j]
-                    for j in range(d):
-                        p[k, j] -= dot * p[m, j]
-            norm = 0.0
-            for j in range(d):
-                norm += p[k, j] * p[k, j]
-            norm = np.sqrt(norm)
-            for j in range(d):
-                p[k, j] /= norm
-            total += 2.0 * (np.log(norm) + np.log(peak) + np.log(row_scale[groups[pivots[b, k]]]))
-    return total
+                dot += x[i, j] * directions[b, j, k]
+            largest = max(largest, abs(dot))
+        top = max(top, largest * row_scale[groups[i]])
+    return top
 
 
 @kernel
@@ -180,9 +200,9 @@ def _pool(n, stride, peak_row):
 
 
 @kernel
-def _may_miss(peak_row, d, ranks, margin):
+def _may_miss(peak_row, d, ranks, margin, rtol):
     """Tell whether more candidates could change the rank of some block that has any, or make it clearer."""
-    close = _are_close(margin)
+    close = _are_close(margin, rtol)
     unsure = 0
     for b in range(len(ranks)):
         unsure += peak_row[b, 0] >= 0 and (ranks[b] < d or close[b])
@@ -190,58 +210,20 @@ def _may_miss(peak_row, d, ranks, margin):
 
 
 @kernel
-def _are_close(margin):
-    """Tell for every block whether its largest rejected or smallest accepted residual is near RANK_RTOL."""
-    return (margin[:, 0] > CLOSE_RTOL[0]) | (margin[:, 1] < CLOSE_RTOL[1])
+def _are_close(margin, rtol):
+    """Tell for every block whether its smallest accepted residual is near rtol."""
+    return margin[:, 1] < rtol * CLOSE
 
 
 @kernel
-def _mark_tiny_columns(peak, margin):
-    """Make a close decision of every block that has a column, not zero, too small to be told from noise.
-
-    Overwrites margin: what was lost with such a column the residuals do not say.
-    """
-    for b in range(len(peak)):
-        floor = COLUMN_FLOOR * RANK_RTOL * 1e5 * peak[b].max()
-        for j in range(peak.shape[1]):
-            if 0.0 < peak[b, j] < floor:
-                margin[b, 0] = RANK_RTOL
-
-
-@kernel
-def _column_scales(peak):
-    """Powers of two near the peak of every block and column, not below COLUMN_FLOOR times the largest."""
-    out = np.ones_like(peak)
-    for b in range(len(peak)):
-        tallest = peak[b].max()
-        for j in range(peak.shape[1]):
-            if tallest > 0.0:
-                out[b, j] = 2.0 ** np.ceil(np.log2(max(peak[b, j], COLUMN_FLOOR * tallest)))
-    return out
-
-
-@kernel
-def write_coordinates(x, blocks, rows, maps, out):
-    """Overwrite out with the coordinates ``x_n @ maps[block of n]`` of some candidates."""
-    for i in range(len(rows)):
-        n = rows[i]
-        b = blocks[n]
-        for k in range(maps.shape[2]):
-            t = 0.0
-            for j in range(x.shape[1]):
-                t += x[n, j] * maps[b, j, k]
-            out[i, k] = t
-
-
-@kernel
-def _eliminate(x, candidates, blocks, groups, row_scale, column, rtol, maps, ranks, pivots, margin):
+def _eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivots, margin):
     """Householder elimination with row pivoting among some candidates, block by block.
 
     Overwrites maps T, ranks, pivots (candidates) and margins, given as zeros, and pivots as -1. With Q the
     product of the reflections and R the (lower triangular) pivot rows after them, T = Q[:, :rank] R^-1, for
-    rows that are multiplied by their row scale and divided by the column scales.
+    rows and columns that are scaled; T then takes the scales in.
     """
-    n, d, n_blocks = len(candidates), x.shape[1], len(column)
+    n, d, n_blocks = len(candidates), x.shape[1], len(ranks)
     start = np.zeros(n_blocks + 1, np.int64)
     for c in candidates:
         start[blocks[c] + 1] += 1
@@ -249,37 +231,45 @@ def _eliminate(x, candidates, blocks, groups, row_scale, column, rtol, maps, ran
         start[b + 1] += start[b]
     fill = start[:-1].copy()
     y = np.empty((n, d))
-    norm = np.zeros(n)
     origin = np.empty(n, np.int64)
     for c in candidates:
-        b = blocks[c]
-        i = fill[b]
-        fill[b] += 1
+        i = fill[blocks[c]]
+        fill[blocks[c]] += 1
         origin[i] = c
         for j in range(d):
-            y[i, j] = x[c, j] * row_scale[groups[c]] / column[b, j]
-            norm[i] += y[i, j] * y[i, j]
+            y[i, j] = x[c, j]
 
+    size, column = np.empty(n), np.empty(d)
+    norm, doubt = np.zeros(n), np.zeros(n)
     v = np.empty(d)
     at = np.empty(d, np.int64)
     for b in range(n_blocks):
+        lo, hi = start[b], start[b + 1]
+        _equilibrate(y[lo:hi], size[lo:hi], column)
+        for i in range(lo, hi):
+            for j in range(d):
+                norm[i] += y[i, j] * y[i, j]
         margin[b, 1] = np.inf
         q = np.eye(d)
         for k in range(d):
-            best, best_value, best_relative = -1, 0.0, 0.0
-            for i in range(start[b], start[b + 1]):
+            best, best_volume, best_value, rejected = -1, -np.inf, 0.0, 0.0
+            for i in range(lo, hi):
                 value = 0.0
                 for j in range(k, d):
                     value += y[i, j] * y[i, j]
-                if value > 0.0:
-                    relative = np.sqrt(value / norm[i])
-                    best_relative = max(best_relative, relative)
-                    if relative > rtol and value > best_value:
-                        best, best_value = i, value
+                if value == 0.0:
+                    continue
+                if value > rtol * rtol * norm[i] and value > doubt[i] and size[i] > SMALLEST:
+                    volume = 0.5 * np.log2(value) + size[i] + np.log2(row_scale[groups[origin[i]]])
+                    if volume > best_volume:
+                        best, best_volume, best_value = i, volume, value
+                else:
+                    rejected = max(rejected, np.sqrt(value / norm[i]))
             if best < 0:
-                margin[b, 0] = best_relative
+                margin[b, 0] = rejected
                 break
-            margin[b, 1] = min(margin[b, 1], best_relative)
+            relative = np.sqrt(best_value / norm[best])
+            margin[b, 1] = min(margin[b, 1], relative)
             pivots[b, k] = origin[best]
             at[k] = best
             ranks[b] += 1
@@ -288,8 +278,10 @@ def _eliminate(x, candidates, blocks, groups, row_scale, column, rtol, maps, ran
                 v[j] = y[best, j]
             v[k] -= diagonal
             beta = 1.0 / (best_value - diagonal * y[best, k])
-            for i in range(start[b], start[b + 1]):
+            error = DIRECTION_ERRORS * UNIT / relative
+            for i in range(lo, hi):
                 _reflect(y, i, v, beta, k)
+                doubt[i] += (error * y[i, k]) ** 2
             for i in range(d):
                 _reflect(q, i, v, beta, k)
             y[best, k] = diagonal
@@ -302,7 +294,55 @@ def _eliminate(x, candidates, blocks, groups, row_scale, column, rtol, maps, ran
                     t -= maps[b, i, k] * y[at[k], j]
                 maps[b, i, j] = t / y[at[j], j]
             for j in range(r):
-                maps[b, i, j] /= column[b, i]
+                maps[b, i, j] *= 2.0 ** -(column[i] + size[at[j]])
+                maps[b, i, j] /= row_scale[groups[pivots[b, j]]]
+
+
+@kernel
+def _equilibrate(y, size, column):
+    """Divide rows and columns by powers of two: 2^column_j, then 2^size_n for a row peak in [1/2, 1).
+
+    Overwrites y, size and column. The columns' exponents are those of the least-squares fit
+    log2 |y_nj| = r_n + c_j over the entries that are not zero, logarithms rounded up to whole numbers, by
+    alternating between r and c.
+    """
+    n, d = y.shape
+    column[:] = 0.0
+    if d > 1:
+        sums, counts = np.empty(d), np.empty(d)
+        for _ in range(FIT_ROUNDS):
+            sums[:] = 0.0
+            counts[:] = 0.0
+            for i in range(n):
+                mean, count = 0.0, 0
+                for j in range(d):
+                    if y[i, j] != 0.0:
+                        mean += math.frexp(y[i, j])[1] - column[j]
+                        count += 1
+                for j in range(d):
+                    if y[i, j] != 0.0:
+                        sums[j] += math.frexp(y[i, j])[1] - mean / count
+                        counts[j] += 1.0
+            moved = 0.0
+            for j in range(d):
+                if counts[j] > 0.0:
+                    moved = max(moved, abs(sums[j] / counts[j] - column[j]))
+                    column[j] = sums[j] / counts[j]
+            if moved < 0.5:
+                break
+    for j in range(d):
+        column[j] = np.round(column[j])
+    for i in range(n):
+        peak = 0
+        first = True
+        for j in range(d):
+            if y[i, j] != 0.0:
+                exponent = math.frexp(y[i, j])[1] - np.int64(column[j])
+                peak = exponent if first else max(peak, exponent)
+                first = False
+        size[i] = peak
+        for j in range(d):
+            y[i, j] = math.ldexp(y[i, j], -(peak + np.int64(column[j])))
 
 
 @kernel

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from optdesign._kernel import kernel
-from optdesign.certificate import all_variances, information_matrices
+from optdesign.certificate import composed, information_matrices, variances_of
 from optdesign.information import factorise
 from optdesign.problem import DesignProblem
 
@@ -103,7 +103,7 @@ def priced(problem: DesignProblem, rows: np.ndarray, weights: np.ndarray) -> tup
     information = information_matrices(problem, weights, rows)
     factor = np.zeros_like(information)
     if np.all(factorise(information, problem.ranks, factor) > -np.inf):
-        return all_variances(problem, factor, quick=True)
+        return variances_of(problem, problem.rows, composed(problem.rows.maps, problem.ranks, factor))
     return np.full(problem.n_candidates, np.inf), np.full(problem.n_groups, np.inf)
 
 
