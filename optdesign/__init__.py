@@ -9,8 +9,9 @@
 
 from optdesign import linalg, reference
 from optdesign.certificate import Certificate, certify
-from optdesign.classical import Ellipsoid, d_optimal, g_optimal, min_volume_ellipsoid
+from optdesign.classical import d_optimal, g_optimal
 from optdesign.efficiency import efficiency
+from optdesign.ellipsoid import Ellipsoid, min_volume_ellipsoid
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult, History, Status
 from optdesign.solve import METHODS, solve, solve_many
