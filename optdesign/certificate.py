@@ -131,10 +131,10 @@ def _prove(problem: DesignProblem, rows: Rows, w: np.ndarray, missed: float) -> 
     m, eta = problem.n_groups, error_length(problem, rows, white)
     plain = math.fsum(problem.budgets * largest)
     g_value = plain + 2 * eta * math.sqrt(m * plain) + m * eta**2
-    worst = float(np.max(off + sum_error(m, eta, problem.ranks * (1 + off)))) + missed
+    worst = float(np.max(off + sum_error(m, eta, problem.ranks * (1 + off), len(support)))) + missed
     if not worst < 0.5:
         return _Proof(np.inf, np.inf, float(log_det.sum()), g)
-    g_value *= (1 + gamma(problem.ranks.max() + 16)) / (1 - worst)
+    g_value *= (1 + gamma(int(problem.ranks.max()) + 16)) / (1 - worst)
     return _Proof(g_value, 1 - plain / g_value, float(log_det.sum()), g)
 
 
@@ -144,9 +144,9 @@ def error_length(problem: DesignProblem, rows: Rows, white: np.ndarray) -> float
     return float(np.sqrt(np.sum(error**2, axis=1)).max()) * (1 + gamma(problem.dim + 8))
 
 
-def sum_error(groups: int, eta: float, trace: np.ndarray) -> np.ndarray:
-    """Bound on the norm of the error of sums sum_n w_n y_n y_n' of the given traces."""
-    return 2 * eta * np.sqrt(groups * trace) + groups * eta**2 + gamma(TILE + 8) * trace
+def sum_error(groups: int, eta: float, trace: np.ndarray, terms: int) -> np.ndarray:
+    """Bound on the norm of the error of sums sum_n w_n y_n y_n' of the given traces and number of terms."""
+    return 2 * eta * np.sqrt(groups * trace) + groups * eta**2 + gamma(min(terms, TILE) + 8) * trace
 
 
 def whitened(

@@ -65,7 +65,8 @@ def efficiency(problem: DesignProblem, weights: ArrayLike, *, best: DesignResult
         for b in np.flatnonzero(problem.ranks):
             r = int(problem.ranks[b])
             values = np.linalg.eigvalsh(s[b, :r, :r])
-            moved = values + sign * (sum_error(problem.n_groups, eta, values.sum()) + gamma(10 * r) * values[-1])
+            error = sum_error(problem.n_groups, eta, values.sum(), len(used)) + gamma(10 * r) * values[-1]
+            moved = values + sign * error
             if moved[0] <= 0:
                 return own.efficiency
             total += float(np.sum(np.log(moved)))

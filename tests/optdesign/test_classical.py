@@ -134,7 +134,7 @@ def test_all_points_are_inside_at_any_tolerance(d: int, tol: float, centred: boo
     e = od.min_volume_ellipsoid(points, centred=centred, tol=tol)
     best = od.min_volume_ellipsoid(points, centred=centred, tol=TOL)
     levels = e.levels(points)
-    assert levels.max() <= 1 + INSIDE
+    assert levels.max() <= 1
     assert levels.max() >= 1 - INSIDE  # no smaller multiple of it would do
     true = math.exp(e.log_volume - best.log_volume)
     assert true <= e.volume_ratio * (1 + 1e-12)
@@ -147,7 +147,7 @@ def test_a_run_that_was_stopped_is_certified_too(limit: int) -> None:
     points = cloud(4)
     e = od.min_volume_ellipsoid(points, method="bca", max_iter=limit, tol=1e-15)
     best = od.min_volume_ellipsoid(points, tol=TOL)
-    assert e.levels(points).max() <= 1 + INSIDE
+    assert e.levels(points).max() <= 1
     assert 1 / best.volume_ratio <= math.exp(e.log_volume - best.log_volume) <= e.volume_ratio
 
 
@@ -171,11 +171,11 @@ def test_far_from_the_origin(offset: float, d: int) -> None:
     e, expected = od.min_volume_ellipsoid(far, tol=TOL), od.min_volume_ellipsoid(moved, tol=TOL)
     lost = 10 * EPS * abs(offset) / np.ptp(moved, axis=0).min()
     assert e.result.converged
-    assert e.log_volume == pytest.approx(expected.log_volume, abs=1e-8)
+    assert e.log_volume == pytest.approx(expected.log_volume, abs=1e-8 + d * lost)
     # The centre is a number near the offset, so it is rounded as the points are.
     root = np.linalg.cholesky(expected.shape).T
     assert np.linalg.norm(root @ (e.centre - offset - expected.centre)) <= 1e-3 + lost * d
-    assert e.levels(far).max() <= 1 + INSIDE + 4 * np.linalg.norm(root, 2) * EPS * abs(offset) * math.sqrt(d)
+    assert e.levels(far).max() <= 1
 
 
 @pytest.mark.parametrize("centred", [False, True])
@@ -184,7 +184,7 @@ def test_units_do_not_matter(scale: float, centred: bool) -> None:
     points = cloud(3)
     e = od.min_volume_ellipsoid(points * scale, centred=centred, tol=TOL)
     one = od.min_volume_ellipsoid(points, centred=centred, tol=TOL)
-    assert e.levels(points * scale).max() <= 1 + INSIDE
+    assert e.levels(points * scale).max() <= 1
     assert e.log_volume - 3 * math.log(scale) == pytest.approx(one.log_volume, abs=1e-8)
     assert e.volume == pytest.approx(math.exp(e.log_volume), rel=1e-12)
 
@@ -194,7 +194,7 @@ def test_units_of_each_coordinate_do_not_matter(centred: bool) -> None:
     points, units = cloud(3), np.array([1e-16, 1.0, 1e16])
     e = od.min_volume_ellipsoid(points * units, centred=centred, tol=TOL)
     one = od.min_volume_ellipsoid(points, centred=centred, tol=TOL)
-    assert e.levels(points * units).max() <= 1 + INSIDE
+    assert e.levels(points * units).max() <= 1
     np.testing.assert_allclose(e.shape * np.outer(units, units), one.shape, rtol=0, atol=1e-4)
 
 
@@ -226,7 +226,7 @@ def test_points_of_a_hyperplane_are_refused(offset: float) -> None:
 def test_a_hyperplane_off_the_origin_is_fine_about_the_origin() -> None:
     points = np.array([[1.0, 1.0], [1.0, -1.0], [1.0, 0.5]])
     e = od.min_volume_ellipsoid(points, centred=True, tol=TOL)
-    assert e.levels(points).max() <= 1 + INSIDE
+    assert e.levels(points).max() <= 1
     np.testing.assert_allclose(e.shape, np.eye(2) / 2, atol=1e-4)
     with pytest.raises(ValueError, match="hyperplane"):
         od.min_volume_ellipsoid(points)

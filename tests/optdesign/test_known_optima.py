@@ -2,9 +2,20 @@
 
 import numpy as np
 import pytest
-from problems import KNOWN, METHODS, Known, assert_certified, eigenvalue_interval, plain, relative_eigenvalues
+from problems import (
+    EPS,
+    KNOWN,
+    METHODS,
+    Known,
+    assert_bounds,
+    assert_certified,
+    eigenvalue_interval,
+    plain,
+    relative_eigenvalues,
+)
 
 import optdesign as od
+from optdesign.certificate import ROUNDING_SHARE
 
 TOL = 1e-7
 ids = [k.name for k in KNOWN]
@@ -15,9 +26,10 @@ def test_the_optimum_is_certified(known: Known) -> None:
     p = plain(known.problem, known.weights)
     assert abs(p.gap) <= p.error
     c = od.certify(known.problem, known.weights)
-    assert c.gap <= 2 * p.error
+    assert_bounds(c, p)
+    assert c.rounding <= ROUNDING_SHARE * c.g_value
     assert c.rank == p.rank
-    assert c.efficiency >= 1 - 2 * p.error
+    assert 1 - c.relative_gap - EPS <= c.efficiency <= 1
 
 
 @pytest.mark.kernels

@@ -1,5 +1,8 @@
 """The interior point method: feasible and positive all the way, either system, and its limits."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from problems import EPS, KINDS, assert_certified, assert_feasible, plain, random_problem, same_family
@@ -76,32 +79,48 @@ def test_every_step_is_feasible_and_the_best_gap_is_kept(kind: str) -> None:
     assert best <= TOL * problem.rank
 
 
-@pytest.mark.parametrize("seed", [17, 31, 72, 137, 330, 477])
-def test_duplicates_and_budgets_of_many_sizes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Degenerate optima, where systems lose digits: each of these needs a second start."""
+def duplicates(seed: int) -> od.DesignProblem:
+    """Degenerate optima, where systems lose digits."""
     rng = np.random.default_rng(seed)
     n, groups, blocks = 100, int(rng.integers(1, 4)), int(rng.integers(1, 6))
     x = rng.integers(-1, 2, size=(n, 3)).astype(float)
     labels = np.arange(n) % groups, rng.integers(blocks, size=n)
-    assert_second_start_helps(
-        od.DesignProblem(x, *labels, 10.0 ** rng.uniform(-3, 3, size=groups)), monkeypatch
-    )
+    return od.DesignProblem(x, *labels, 10.0 ** rng.uniform(-3, 3, size=groups))
 
 
-def assert_second_start_helps(problem: od.DesignProblem, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert_certified(od.solve(problem, tol=TOL, method="newton"), TOL)
-    monkeypatch.setattr(newton, "RESTARTS", 0)
-    assert od.solve(problem, tol=TOL, method="newton").status is od.Status.STALLED
-
-
-@pytest.mark.parametrize("seed", [240, 622, 1308, 1635, 2029, 2596])
-def test_clusters_and_budgets_of_many_sizes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def clusters(seed: int) -> od.DesignProblem:
     """The same where slacks drift."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(9, 7))[rng.integers(9, size=112)]
     x += 0.05 * rng.normal(size=x.shape)
     labels = rng.permutation(np.arange(112) % 3), rng.integers(2, size=112)
-    assert_second_start_helps(od.DesignProblem(x, *labels, 10.0 ** rng.uniform(-3, 3, size=3)), monkeypatch)
+    return od.DesignProblem(x, *labels, 10.0 ** rng.uniform(-3, 3, size=3))
+
+
+@pytest.mark.parametrize("family", [duplicates, clusters])
+@pytest.mark.parametrize("first", range(0, 600, 200))
+def test_budgets_of_many_sizes(family: Callable[[int], od.DesignProblem], first: int) -> None:
+    """One in a hundred needs a second start; rounding, and so the machine, decides which. None fails."""
+    for seed in range(first, first + 200):
+        assert_certified(od.solve(family(seed), tol=TOL, method="newton"), TOL)
+
+
+@pytest.mark.parametrize("restarts", [0, 1, 2])
+def test_a_step_that_fails_starts_again(restarts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As often as it may: the fourth step finds no system that can be solved, and so does the eighth."""
+    step, taken = newton._newton_step, []
+
+    def broken(*arguments: Any) -> float:
+        taken.append(step(*arguments))
+        return np.inf if len(taken) in (4, 8) else taken[-1]
+
+    monkeypatch.setattr(newton, "_newton_step", broken)
+    monkeypatch.setattr(newton, "RESTARTS", restarts)
+    problem = same_family(20, 4, 3)
+    u = problem.uniform()
+    gaps = [step.gaps[-1] for step in newton.run(problem, u, TOL * problem.rank, 100)]
+    assert (min(gaps) <= TOL * problem.rank) == (restarts == 2)
+    assert len(gaps) == (4, 8)[restarts] if restarts < 2 else len(gaps) > 8
 
 
 def test_dust_is_taken_out() -> None:
@@ -147,7 +166,7 @@ def test_starts_are_interior_and_near_what_was_given(theta: float) -> None:
 
 def test_a_tolerance_out_of_reach_ends() -> None:
     r = od.solve(same_family(20, 4, 3), tol=1e-300, method="newton")
-    assert r.status in (od.Status.STALLED, od.Status.CONVERGED)
+    assert r.status in (od.Status.STALLED, od.Status.PRECISION)
     assert r.relative_gap <= TOL
 
 
@@ -160,8 +179,8 @@ def test_steps_end_at_gaps_that_are_rounding(seed: int) -> None:
     gaps = np.array([step.gaps[-1] for step in newton.run(problem, problem.uniform(), 1e-300, 1000)])
     assert np.all(gaps[:-1] > EPS * problem.rank)
     r = od.solve(problem, tol=1e-300, method="newton")
-    # The certificate sums rank numbers of the order of one.
-    assert r.relative_gap <= 100 * EPS * problem.n_candidates
+    # What is left is rounding, and the certificate knows it.
+    assert r.gap - r.certificate.rounding <= 100 * EPS * problem.rank * problem.n_candidates
 
 
 def test_time_is_looked_at_after_every_step() -> None:
