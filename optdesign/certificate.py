@@ -5,12 +5,13 @@ sum_n w_n g_n = D and the concavity of F(w) = sum_b log Det U_b give, for the op
 
     F(w*) - F(w) <= sum_n g_n (w*_n - w_n) <= sum_i f_i max_{n in i} g_n - D = G(w) - D =: gap.
 
-The gap is zero exactly at the optimum (Lemma "Generalized version" of the paper's appendix). Only the weights are
-needed, so a certificate can be given for a design of any origin.
+The gap is zero exactly at the optimum (Lemma "Generalized version" of the paper's appendix). Only the weights
+are needed, so a certificate can be given for a design of any origin.
 
 *Efficiency.* exp(F / D) is concave, because F is and because it is homogeneous of degree one, with gradient
-exp(F / D) g_n / D. So exp(F(w*) / D) <= exp(F(w) / D) (1 + sum_n g_n (w*_n - w_n) / D) <= exp(F(w) / D) G / D, and the
-D-efficiency exp((F(w) - F(w*)) / D) is at least D / G = 1 / (1 + gap / D), which is more than exp(-gap / D).
+exp(F / D) g_n / D. So exp(F(w*) / D) <= exp(F(w) / D) (1 + sum_n g_n (w*_n - w_n) / D) <= exp(F(w) / D) G /
+D, and the D-efficiency exp((F(w) - F(w*)) / D) is at least D / G = 1 / (1 + gap / D), which is more than
+exp(-gap / D).
 
 *Rounding.* What is returned is a bound on the exact G of the very numbers given. Take any matrices A_b, here
 computed so that the vectors y_n = A_b x_n are nearly white: S_b = sum_n w_n y_n y_n' = I + E_b. Then
@@ -19,10 +20,10 @@ U_b^+ = A_b' S_b^-1 A_b on the span of the block, so that
     g_n = y_n' S_b^-1 y_n <= |y_n|^2 / (1 - |E_b|).
 
 No inverse has to be exact: A is what it is. If eta bounds sqrt(f_i) times the rounding error of y_n (see
-:class:`optdesign.rows.Rows`) and M is the number of groups, then by the Cauchy-Schwarz inequality G grows by at
-most 2 eta sqrt(M G) + M eta^2 and |E_b| by 2 eta sqrt(M tr S_b) + M eta^2. The rounding of sums is added, and so
-is the fraction by which weights miss their budgets. If |E_b| < 1/2 is proved then so is the rank of the design; if
-not, the gap is infinite.
+:class:`optdesign.rows.Rows`) and M is the number of groups, then by the Cauchy-Schwarz inequality G grows by
+at most 2 eta sqrt(M G) + M eta^2 and |E_b| by 2 eta sqrt(M tr S_b) + M eta^2. The rounding of sums is added,
+and so is the fraction by which weights miss their budgets. If |E_b| < 1/2 is proved then so is the rank of
+the design; if not, the gap is infinite.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ def _prove(problem: DesignProblem, rows: Rows, w: np.ndarray, missed: float) -> 
 
 
 def error_length(problem: DesignProblem, rows: Rows, white: np.ndarray) -> float:
-    """eta, the bound on the length of the error of sqrt(f_i) y_n, y_n = x_n @ white[b], for every candidate."""
+    """eta, a bound on the length of the error of sqrt(f_i) y_n, y_n = x_n @ white[b], for all candidates."""
     error = np.einsum("bjk,bj->bk", np.abs(white), rows.rounding)
     return float(np.sqrt(np.sum(error**2, axis=1)).max()) * (1 + gamma(problem.dim + 8))
 
@@ -152,7 +153,7 @@ def sum_error(groups: int, eta: float, trace: np.ndarray, terms: int) -> np.ndar
 def whitened(
     problem: DesignProblem, rows: Rows, support: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Matrices that make the supported rows white, as columns; |E_b| as computed; log det U of every block."""
+    """Matrices that make the supported rows white, as columns; |E_b| as computed; log det U by block."""
     ranks = problem.ranks
     white, log_det = rows.maps, np.zeros(len(ranks))
     for attempt in range(WHITENINGS):
@@ -183,7 +184,7 @@ def information_matrices(
 
 
 def variances_of(problem: DesignProblem, rows: Rows, white: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """g_n = |x_n @ white[b]|^2 of every candidate and the largest in every group, in one pass over the data."""
+    """g_n = |x_n @ white[b]|^2 of every candidate, the largest in every group, in one pass over the data."""
     g, largest = np.empty(problem.n_candidates), np.zeros(problem.n_groups)
     _variances(rows.x, problem.blocks, problem.groups, white, problem.ranks, g, largest)
     return g, largest
@@ -308,8 +309,8 @@ def composed(maps, ranks, factor):
 def _variances(x, blocks, groups, white, ranks, out, largest):
     """Overwrite out with g_n = |x_n @ white[b]|^2, and raise largest[i] to the maximum of group i.
 
-    TILE candidates of a block are worked on at a time. They lie side by side in memory, so the inner loops run
-    over them.
+    TILE candidates of a block are worked on at a time. They lie side by side in memory, so the inner loops
+    run over them.
     """
     n, d = x.shape
     end = np.zeros(len(ranks) + 1, np.int64)

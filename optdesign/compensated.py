@@ -2,9 +2,9 @@
 
 With u = 2^-53, a dot product of n terms computed term by term has an error of at most gamma(n) sum |a_j b_j|,
 gamma(n) = n u / (1 - n u) (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1). The
-compensated one of Ogita, Rump and Oishi (SIAM J. Sci. Comput. 26, 2005) has at most u |a'b| + gamma(n)^2 sum |a_j b_j|:
-it is as good as if it were computed in twice the precision and then rounded. Both hold while nothing underflows;
-callers scale their data.
+compensated one of Ogita, Rump and Oishi (SIAM J. Sci. Comput. 26, 2005) has at most u |a'b| + gamma(n)^2 sum
+|a_j b_j|: it is as good as if it were computed in twice the precision and then rounded. Both hold while
+nothing underflows; callers scale their data.
 """
 
 from __future__ import annotations

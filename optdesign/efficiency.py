@@ -4,9 +4,10 @@ A gap says little about a design far from the optimum. But with a near-optimal d
 
     F(w*) <= F(v) + D log(G(v) / D),   so   exp((F(w) - F(w*)) / D) >= exp((F(w) - F(v)) / D) D / G(v):
 
-the efficiency of w relative to v, times the certified efficiency of v. F(w) - F(v) is the log determinant of the
-information of w in coordinates in which that of v is the identity. Rounding moves no eigenvalue of these matrices
-by more than the bound delta of :mod:`optdesign.certificate`, which is taken off the ones and added to the others.
+the efficiency of w relative to v, times the certified efficiency of v. F(w) - F(v) is the log determinant of
+the information of w in coordinates in which that of v is the identity. Rounding moves no eigenvalue of these
+matrices by more than the bound delta of :mod:`optdesign.certificate`, which is taken off the ones and added
+to the others.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from optdesign.result import DesignResult
 def efficiency(problem: DesignProblem, weights: ArrayLike, *, best: DesignResult | None = None) -> float:
     """Lower bound on the D-efficiency of any weights; with ``best``, a solved design, a sharp one.
 
-    The weights are those of :func:`optdesign.certify`. The bound holds against all designs of the problem, and it is
-    sharp up to ``best.efficiency``.
+    The weights are those of :func:`optdesign.certify`. The bound holds against all designs of the problem,
+    and it is sharp up to ``best.efficiency``.
 
     >>> import numpy as np, optdesign as od
     >>> x = np.linspace(-1, 1, 5)

@@ -1,16 +1,18 @@
 """The smallest ellipsoid around points: the dual of the D-optimal design on them.
 
-*Centred at the origin.* For any weights u of sum 1 with information U, every ellipsoid {x : |B x| <= 1} that contains
-the points has sum_n u_n |B x_n|^2 = tr(B U B') <= 1, so det(B U B') <= d^-d by the inequality of arithmetic and
-geometric means: its volume, a constant over |det B|, is at least that constant times d^(d/2) det(U)^(1/2).
+*Centred at the origin.* For any weights u of sum 1 with information U, every ellipsoid {x : |B x| <= 1} that
+contains the points has sum_n u_n |B x_n|^2 = tr(B U B') <= 1, so det(B U B') <= d^-d by the inequality of
+arithmetic and geometric means: its volume, a constant over |det B|, is at least that constant times d^(d/2)
+det(U)^(1/2).
 
 *Free centre.* The same holds with the covariance S of the points under u in place of U, since
 sum_n u_n |B (x_n - c)|^2 is least where c is the mean.
 
-So an ellipsoid that contains the points has at most d^(-d/2) det(B S B')^(-1/2) times the smallest volume, whatever the
-weights are; they are those of the optimal design on the points, lifted to (1, x) where the centre is free, for which
-that is 1 at the optimum. Both claims are made of the factor B and the centre as they are stored: B is inflated until
-the points are inside in compensated arithmetic with its error added, and B S B' is formed from the same numbers.
+So an ellipsoid that contains the points has at most d^(-d/2) det(B S B')^(-1/2) times the smallest volume,
+whatever the weights are; they are those of the optimal design on the points, lifted to (1, x) where the
+centre is free, for which that is 1 at the optimum. Both claims are made of the factor B and the centre as
+they are stored: B is inflated until the points are inside in compensated arithmetic with its error added, and
+B S B' is formed from the same numbers.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 
 @contextmanager
@@ -17,7 +18,10 @@ def deferred() -> Iterator[Callable[[], bool]]:
     main thread, and where interrupts are ignored or not Python's, nothing changes.
     """
     held: list[int] = []
-    previous = signal.getsignal(signal.SIGINT)
+    previous: Any = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(previous):
+        yield lambda: False
+        return
 
     def hold(number: int, frame: FrameType | None) -> None:
         try:
@@ -27,9 +31,6 @@ def deferred() -> Iterator[Callable[[], bool]]:
                 raise
             held.append(number)
 
-    if threading.current_thread() is not threading.main_thread() or not callable(previous):
-        yield lambda: False
-        return
     signal.signal(signal.SIGINT, hold)
     try:
         yield lambda: bool(held)

@@ -5,12 +5,12 @@ products of doubles have the values of the exact results: there is no rounding. 
 
 *A minor that is not zero modulo p is not zero.* Rows that are independent modulo p are independent.
 
-*Rows outside a span are seen.* Let v be drawn at random from the vectors with P v = 0 modulo p, for rows P that
-are independent modulo p. A row of the span of P has x v = 0. A row with x v != 0 therefore lies outside: the
-rank exceeds that of P. A row outside the span modulo p escapes with probability 1 / p, about 5e-10.
+*Rows outside a span are seen.* Let v be drawn at random from the vectors with P v = 0 modulo p, for rows P
+that are independent modulo p. A row of the span of P has x v = 0. A row with x v != 0 therefore lies outside:
+the rank exceeds that of P. A row outside the span modulo p escapes with probability 1 / p, about 5e-10.
 
-So "more than rank r" is proved, and "r" holds but for a coincidence. That is what a rank decision made in floating
-point is compared with before it is believed without a word.
+So "more than rank r" is proved, and "r" holds but for a coincidence. That is what a rank decision made in
+floating point is compared with before it is believed without a word.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ SMALLER, SAME, LARGER = -1, 0, 1
 def compare_ranks(x: np.ndarray, blocks: np.ndarray, pivots: np.ndarray, ranks: np.ndarray) -> np.ndarray:
     """Compare the exact rank of every block with the given one, whose basis are the rows ``pivots``.
 
-    SMALLER: the pivots are dependent modulo the prime. LARGER: some candidate lies outside their span. One pass
-    over the candidates of the blocks that have not full rank.
+    SMALLER: the pivots are dependent modulo the prime. LARGER: some candidate lies outside their span. One
+    pass over the candidates of the blocks that have not full rank.
     """
     rng = np.random.default_rng(PRIME)
     free = rng.integers(1, PRIME, size=x.shape[1])
@@ -72,7 +72,8 @@ def _inverse(a):
 
 @kernel
 def _normals(x, pivots, ranks, free, powers, normal, verdict):
-    """Overwrite normal with a vector orthogonal to the pivots of every block, with entries ``free`` where free.
+    """Overwrite normal with a vector orthogonal to the pivots of every block, with entries ``free`` where
+    free.
 
     Gauss-Jordan elimination modulo the prime. Sets verdict to SMALLER where pivots are dependent.
     """

@@ -238,7 +238,7 @@ class DesignProblem:
 
     @cached_property
     def exact_rank(self) -> np.ndarray:
-        """For every block, whether the exact rank is smaller (-1), the same (0) or larger (1) than ``ranks``."""
+        """Whether the exact rank of each block is smaller (-1), the same (0) or larger (1) than ``ranks``."""
         return compare_ranks(self.candidates, self.blocks, self.span.pivots, self.ranks)
 
     @cached_property

@@ -42,7 +42,7 @@ def rounded_down(efficiency: float) -> str:
     '0.999999999'
     """
     # As the exact decimal: multiplying by 1e9 in floating point may round up to the next digit.
-    return str(Decimal(efficiency).quantize(Decimal("1e-9"), rounding=ROUND_FLOOR))
+    return f"{Decimal(efficiency).quantize(Decimal('1e-9'), rounding=ROUND_FLOOR):f}"
 
 
 @dataclass(frozen=True, eq=False)

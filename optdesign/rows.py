@@ -1,12 +1,14 @@
-"""The numbers that solvers and certificates read: the candidates, or their coordinates where those lose digits.
+"""The numbers that solvers and certificates read: the candidates, or their coordinates where those lose
+digits.
 
-A coordinate x_n' T_k computed term by term has an error of gamma(d) |x_n|' |T_k| (:mod:`optdesign.compensated`).
-Mostly that is nothing. But where candidates are nearly parallel, or where large ones hide the direction that
-small ones or small budgets carry, the terms cancel, and the error would count as information. There the
-coordinates of all candidates are computed once by compensated products and kept: N x r numbers, each as good as
-if it had been computed in twice the precision.
+A coordinate x_n' T_k computed term by term has an error of gamma(d) |x_n|' |T_k|
+(:mod:`optdesign.compensated`). Mostly that is nothing. But where candidates are nearly parallel, or where
+large ones hide the direction that small ones or small budgets carry, the terms cancel, and the error would
+count as information. There the coordinates of all candidates are computed once by compensated products and
+kept: N x r numbers, each as good as if it had been computed in twice the precision.
 
-Either way :class:`Rows` says how far its numbers may be from the exact ones, and that is all that a proof needs.
+Either way :class:`Rows` says how far its numbers may be from the exact ones, and that is all that a proof
+needs.
 """
 
 from __future__ import annotations

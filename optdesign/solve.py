@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -81,9 +82,9 @@ def solve(
         run = _Run(problem, _start(problem, start), tol, began, time_limit, interrupted)
         limit = DEFAULT_MAX_ITER if max_iter is None else int(max_iter)
         status, certificate = run.go(METHODS[method], limit, display)
-        if interrupted():
-            status = Status.INTERRUPTED
-    return run.result(method, status, certificate)
+        result = run.result(method, status, certificate)
+        # Asked last: an interrupt is never swallowed.
+        return replace(result, status=Status.INTERRUPTED) if interrupted() else result
 
 
 def solve_many(problems: Iterable[DesignProblem], *, n_jobs: int = 1, **options: Any) -> list[DesignResult]:
@@ -159,8 +160,9 @@ class _Run:
             if self.gaps[-1][-1] > target or excess >= target:
                 break
             target -= excess
-        exact = certificate.gap - certificate.rounding <= self.goal
-        return Status.PRECISION if exact else Status.STALLED, certificate
+        seen = certificate.gap - certificate.rounding
+        cleared = seen <= max(self.goal, certificate.rounding)
+        return Status.PRECISION if cleared else Status.STALLED, certificate
 
     def _iterate(self, steps: Iterator[Step], display: Progress) -> Status | None:
         """Let the solver work. Returns why it was stopped, if it was."""

@@ -6,11 +6,11 @@ candidates ("pivots"), and every later computation uses the coordinates
 
     t_n = x_n @ T_b        (rank_b numbers; the pivots of the block become unit vectors, nearly)
 
-in which information matrices are non-singular and pseudo-inverses are inverses. Any T that is one-to-one on the
-span gives the same problem, so T need not be exact; what has to be is the product x_n @ T_b, see
+in which information matrices are non-singular and pseudo-inverses are inverses. Any T that is one-to-one on
+the span gives the same problem, so T need not be exact; what has to be is the product x_n @ T_b, see
 :mod:`optdesign.rows`. Pivots are chosen for large volume after multiplication by the root of their budget. So
-z_n = sqrt(f_i) t_n stays modest for all candidates, and the information of an optimal design, in which no f_i g_n
-exceeds D, has no eigenvalue below 1 / (D r): it is well conditioned whatever the data are.
+z_n = sqrt(f_i) t_n stays modest for all candidates, and the information of an optimal design, in which no f_i
+g_n exceeds D, has no eigenvalue below 1 / (D r): it is well conditioned whatever the data are.
 
 *The rank decision.* Neither units of columns nor sizes of rows matter. Rows and columns are scaled by the
 powers of two that fit log |x_nj| = r_n + c_j best, in the least-squares sense; scaling the data by anything
@@ -89,8 +89,8 @@ def find_span(
 
     ``row_scale[groups[n]]`` multiplies candidate n while pivots are compared, so that the choice suits
     budgets that differ; ``rtol`` is the tolerance of the rank decision. A small pool of rows is tried first:
-    where it spans all of R^d in every block, and all candidates have modest coordinates, there is nothing more to
-    learn from the others. Otherwise chunks of all candidates play a tournament.
+    where it spans all of R^d in every block, and all candidates have modest coordinates, there is nothing
+    more to learn from the others. Otherwise chunks of all candidates play a tournament.
     """
     n, d = x.shape
     n_blocks = len(peak.value)
@@ -333,16 +333,14 @@ def _equilibrate(y, size, column):
     for j in range(d):
         column[j] = np.round(column[j])
     for i in range(n):
-        peak = 0
-        first = True
+        peak = -10_000
         for j in range(d):
             if y[i, j] != 0.0:
-                exponent = math.frexp(y[i, j])[1] - np.int64(column[j])
-                peak = exponent if first else max(peak, exponent)
-                first = False
+                peak = max(peak, math.frexp(y[i, j])[1] - int(column[j]))
         size[i] = peak
         for j in range(d):
-            y[i, j] = math.ldexp(y[i, j], -(peak + np.int64(column[j])))
+            if y[i, j] != 0.0:
+                y[i, j] = math.ldexp(y[i, j], -(peak + int(column[j])))
 
 
 @kernel

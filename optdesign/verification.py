@@ -139,7 +139,10 @@ def _log_eigenvalue_range(gap: float) -> tuple[float, float]:
 def _relative_eigenvalues(ours: DesignResult, theirs: DesignResult) -> tuple[float, float]:
     """Smallest and largest eigenvalue of our information relative to theirs, over all blocks."""
     problem = ours.problem
-    pair = [information_matrices(problem, result.weights, np.arange(len(result.weights))) for result in (ours, theirs)]
+    pair = [
+        information_matrices(problem, result.weights, np.arange(len(result.weights)))
+        for result in (ours, theirs)
+    ]
     low, high = np.inf, 0.0
     for b in np.flatnonzero(problem.ranks):
         r = problem.ranks[b]

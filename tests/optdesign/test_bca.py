@@ -3,7 +3,18 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from problems import EPS, KINDS, assert_bounds, assert_certified, assert_feasible, plain, problems, random_problem, same_family, weights_of
+from problems import (
+    EPS,
+    KINDS,
+    assert_bounds,
+    assert_certified,
+    assert_feasible,
+    plain,
+    problems,
+    random_problem,
+    same_family,
+    weights_of,
+)
 
 import optdesign as od
 from optdesign.reduced import reduce

@@ -33,7 +33,7 @@ def test_certificate_is_that_of_rational_arithmetic(case: tuple[od.DesignProblem
 
 @pytest.mark.parametrize("seed", range(40))
 def test_near_collinear_candidates_cost_the_digits_they_lack(seed: int) -> None:
-    """Candidates that differ by a fraction e of their norm: what is proved is true, and says its own error."""
+    """Candidates that differ by a fraction e of their norm: what is proved is true, with its own error."""
     rng = np.random.default_rng(seed)
     d = int(rng.integers(2, 5))
     n, e = int(rng.integers(d, 9)), 10.0 ** rng.uniform(-7, -2)

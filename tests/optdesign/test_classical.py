@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import optdesign as od
 
 TOL = 1e-9
 INSIDE = 1e-9
-"""Points may be outside by this much of the level."""
+"""No multiple of an ellipsoid smaller by more than this contains the points."""
 
 
 def cube(d: int) -> np.ndarray:
@@ -247,3 +248,36 @@ def test_a_hyperplane_off_the_origin_is_fine_about_the_origin() -> None:
 def test_bad_points_are_named(points, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         od.min_volume_ellipsoid(points)
+
+
+# ------------------------------------------------------------------------------------------ thin point sets
+
+
+@pytest.mark.parametrize("thin", [1e-3, 1e-6, 1e-9, 1e-11])
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
+@pytest.mark.parametrize("centred", [False, True])
+def test_thin_point_sets(thin: float, offset: float, centred: bool) -> None:
+    """All inside in rational arithmetic on the numbers as stored, and the ratio covers what that took."""
+    z = np.random.default_rng(0).normal(size=(60, 2))
+    points = np.column_stack([z[:, 0] + thin * z[:, 1], 0.7 * z[:, 0] - thin * z[:, 1]]) + offset
+    e = od.min_volume_ellipsoid(points, centred=centred, tol=1e-9)
+    assert np.all(np.linalg.eigvalsh(e.shape) > -EPS * np.linalg.norm(e.shape))
+    factor = [[Fraction(v) for v in row] for row in e.factor.tolist()]
+    centre = [Fraction(v) for v in e.centre.tolist()]
+    v = [
+        [sum(a * (Fraction(x) - c) for a, x, c in zip(row, point, centre, strict=True)) for row in factor]
+        for point in points.tolist()
+    ]
+    assert max(a * a + b * b for a, b in v) <= 1
+    # The dual bound of the module's docstring, exactly: ratio^2 >= 1 / (d^d det(B S B')).
+    total = sum(map(Fraction, e.result.weights.tolist()))
+    u = [Fraction(w) / total for w in e.result.weights.tolist()]
+    mean = [0 if centred else sum(w * y[k] for w, y in zip(u, v, strict=True)) for k in range(2)]
+    s = [
+        [sum(w * y[i] * y[j] for w, y in zip(u, v, strict=True)) - mean[i] * mean[j] for j in range(2)]
+        for i in range(2)
+    ]
+    assert Fraction(e.volume_ratio) ** 2 * 4 * (s[0][0] * s[1][1] - s[0][1] * s[1][0]) >= 1
+    # Loose by what storing the centre and the factor costs, no more.
+    lost = 64 * EPS * (1 + offset) / thin
+    assert e.volume_ratio <= 1 + 1e-8 + lost

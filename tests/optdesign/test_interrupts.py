@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -15,6 +16,7 @@ from numba import types
 from problems import METHODS, assert_bounds, assert_feasible, plain, same_family
 
 import optdesign as od
+from optdesign.interrupts import deferred
 
 TOL = 1e-13
 
@@ -116,3 +118,59 @@ def test_an_interrupt_ends_many_solves_at_once(slow: od.DesignProblem, n_jobs: i
     with pytest.raises(KeyboardInterrupt), interrupt_after(0.3) as raised:
         od.solve_many([slow] * 20, n_jobs=n_jobs, tol=TOL, method="bca", time_limit=1.0)
     assert raised
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_not_one_of_hundreds_escapes(method: str) -> None:
+    """Signals at any moment of short runs, the start and the certificate among them: 150 for each method."""
+    problem = same_family(60, 5, 3)
+    seconds = od.solve(problem, tol=1e-9, method=method).seconds
+    interrupted = 0
+    for n in range(150):
+        try:
+            with interrupt_after(1.5 * seconds * n / 150) as raised:
+                r = od.solve(problem, tol=1e-9, method=method, start=problem.uniform())
+                seen = bool(raised)
+        except KeyboardInterrupt as error:
+            frames = traceback.extract_tb(error.__traceback__)
+            inside = {f.name for f in frames if "optdesign" in f.filename and "tests" not in f.filename}
+            # Before the first line that works, or after the last.
+            assert inside <= {"solve", "_check", "deferred"}
+            continue
+        assert seen == (r.status is od.Status.INTERRUPTED)
+        assert np.isfinite(r.gap)
+        interrupted += seen
+    assert interrupted > 20
+
+
+def test_a_second_interrupt_is_raised_at_once() -> None:
+    with deferred() as interrupted:
+        signal.raise_signal(signal.SIGINT)
+        assert interrupted()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
+def test_interrupts_that_are_not_pythons_are_left_alone(handler: signal.Handlers) -> None:
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with deferred() as interrupted:
+            assert signal.getsignal(signal.SIGINT) is handler
+            assert not interrupted()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_other_threads_defer_nothing() -> None:
+    seen = []
+
+    def look() -> None:
+        with deferred() as interrupted:
+            seen.append((signal.getsignal(signal.SIGINT), interrupted()))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert seen == [(signal.getsignal(signal.SIGINT), False)]

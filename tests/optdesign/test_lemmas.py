@@ -7,7 +7,20 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from problems import EPS, KINDS, METHODS, assert_bounds, assert_certified, assert_feasible, basis, plain, problems, random_problem, semidefinite, weighted
+from problems import (
+    EPS,
+    KINDS,
+    METHODS,
+    assert_bounds,
+    assert_certified,
+    assert_feasible,
+    basis,
+    plain,
+    problems,
+    random_problem,
+    semidefinite,
+    weighted,
+)
 
 import optdesign as od
 from optdesign import linalg

@@ -46,7 +46,7 @@ def test_inverses(a: int) -> None:
 
 @given(matrices(), st.integers(0, 2**32 - 1), st.booleans())
 def test_verdicts(x: np.ndarray, seed: int, noisy: bool) -> None:
-    """Any rows as pivots: dependent ones are SMALLER, a basis of less than the span LARGER, of all of it SAME."""
+    """Any rows as pivots: dependent ones are SMALLER, a basis of a part of the span LARGER, of all SAME."""
     rng = np.random.default_rng(seed)
     x = x * 10.0 ** rng.uniform(-30, 30, size=x.shape[1])
     if noisy:  # dependent rows are then independent by a rounding

@@ -7,7 +7,16 @@ eigenvalues of the information lie between quotients of the roots that follow fr
 
 import numpy as np
 import pytest
-from problems import KINDS, KNOWN, assert_bounds, assert_feasible, eigenvalue_interval, plain, random_problem, relative_eigenvalues
+from problems import (
+    KINDS,
+    KNOWN,
+    assert_bounds,
+    assert_feasible,
+    eigenvalue_interval,
+    plain,
+    random_problem,
+    relative_eigenvalues,
+)
 from structures import instances
 
 import optdesign as od

@@ -1,6 +1,7 @@
 """The front door: limits and statuses, starts, history, interrupts, and every method on every kind."""
 
 import dataclasses
+import math
 import signal
 import threading
 
@@ -8,7 +9,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import EPS, KINDS, METHODS, assert_bounds, assert_certified, assert_feasible, exact_gap, plain, problems, random_problem, same_family, ugly, weighted
+from problems import (
+    EPS,
+    KINDS,
+    METHODS,
+    assert_bounds,
+    assert_certified,
+    assert_feasible,
+    exact_gap,
+    plain,
+    problems,
+    random_problem,
+    same_family,
+    ugly,
+    weighted,
+)
 
 import optdesign as od
 
@@ -347,3 +362,53 @@ def test_many_solves_of_none_and_with_no_jobs() -> None:
 def test_errors_of_many_solves_come_through(n_jobs: int) -> None:
     with pytest.raises(ValueError, match="tol must be positive"):
         od.solve_many([random_problem(0, "shared")] * 2, n_jobs=n_jobs, tol=-1.0)
+
+
+# ------------------------------------------------------------------------------- what is proved, and of what
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("tiny", [1e-3, 1e-20, 1e-200, 5e-324])
+def test_a_start_that_hardly_informs_a_direction(method: str, tiny: float) -> None:
+    """Three unit vectors and their sum: the third direction starts with next to nothing."""
+    problem = od.DesignProblem(np.vstack([np.eye(3), np.ones((1, 3))]))
+    assert_certified(od.solve(problem, tol=1e-9, method=method, start=[1, 1, tiny, 0]), 1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_weights_returned_are_those_certified(kind: str, method: str) -> None:
+    """Sums are the budgets to a few roundings, not to what a certificate would forgive."""
+    problem = random_problem(5, kind)
+    r = od.solve(problem, method=method)
+    sums = [math.fsum(r.weights[problem.groups == i]) for i in range(problem.n_groups)]
+    np.testing.assert_allclose(sums, problem.budgets, rtol=4 * EPS)
+    assert od.certify(problem, r.weights).gap == r.gap
+
+
+def test_exactly_singular_designs_have_no_gap() -> None:
+    """Supports that span too little, in coordinates in which that is not plain to see."""
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        d = int(rng.integers(2, 6))
+        plane = rng.integers(-9, 10, size=(8, d - 1)) @ rng.integers(-9, 10, size=(d - 1, d))
+        x = np.vstack([plane, rng.normal(size=(3, d))])
+        w = np.r_[rng.dirichlet(np.ones(8)), np.zeros(3)]
+        c = od.certify(od.DesignProblem(x), w)
+        assert c.gap == np.inf
+        assert c.efficiency == 0.0
+
+
+def test_rounding_that_hides_the_tolerance_is_said() -> None:
+    """The weights are optimal; in double precision that cannot be proved to a hundred digits."""
+    r = od.solve(od.DesignProblem(np.eye(3)), tol=1e-100)
+    assert r.status is od.Status.PRECISION
+    assert not r.converged
+    assert 0 < r.gap <= r.certificate.rounding + EPS
+    assert "as far as double precision can tell" in str(r)
+
+
+def test_large_rows_do_not_leak_into_the_direction_of_a_small_one() -> None:
+    r = od.solve(od.DesignProblem([[7, 1], [49, 7], [21, 3], [35, 5], [1e-16, 3e-16]]), tol=1e-9)
+    assert r.converged
+    np.testing.assert_allclose(r.weights, [0, 0.5, 0, 0, 0.5], atol=1e-8)

@@ -271,7 +271,7 @@ class TestTournament:
 
     @pytest.mark.parametrize(("n", "d"), [(400, 2), (5000, 10)])
     def test_a_pool_of_clustered_rows_is_not_believed(self, n: int, d: int) -> None:
-        """Most rows are alike; the few that are not have coordinates of a million in a basis of the others."""
+        """Most rows are alike; the few others have coordinates of a million in a basis of those."""
         rng = np.random.default_rng(0)
         x = 1 + 5e-7 * rng.normal(size=(n, d))
         x[[17, 101, 303]] *= np.array([[0.0], [0.5], [0.3]])
