@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign._kernel import kernel
-from optdesign.compensated import UNIT, add_sum, gamma, two_sum
+from optdesign.compensated import UNIT, gamma, sum_groups, two_sum
 from optdesign.information import SINGULAR_RTOL, factorise
 from optdesign.problem import DesignProblem, floats, read_only
 from optdesign.rows import Rows, write_coordinates
@@ -92,7 +92,18 @@ def certify(problem: DesignProblem, weights: ArrayLike) -> Certificate:
     >>> od.certify(p, [0.5, 0.5, 0.0]).gap < 1e-13
     True
     """
-    w, missed = feasible(problem, weights)
+    return _certificate(problem, *feasible(problem, weights))
+
+
+def settled(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, Certificate]:
+    """A solver's weights scaled so that every group's sum is its budget, and their certificate."""
+    w = weights.copy()
+    missed = _scale(problem.groups, problem.budgets, w)
+    return w, _certificate(problem, w, missed)
+
+
+def _certificate(problem: DesignProblem, w: np.ndarray, missed: float) -> Certificate:
+    """The certificate of weights that miss their budgets by a fraction of at most ``missed``."""
     proof = _prove(problem, problem.rows, w, missed)
     if proof.rounding > ROUNDING_SHARE and problem.rows is not problem.refined:
         proof = _prove(problem, problem.refined, w, missed)
@@ -106,7 +117,7 @@ def certify(problem: DesignProblem, weights: ArrayLike) -> Certificate:
         log_det=proof.log_det + problem.log_volume,
         rank=rank,
         variances=read_only(proof.variances),
-        rounding=proof.g_value * proof.rounding if np.isfinite(gap) else 0.0,
+        rounding=proof.g_value * proof.rounding if gap < math.inf else 0.0,
     )
 
 
@@ -124,49 +135,23 @@ def _prove(problem: DesignProblem, rows: Rows, w: np.ndarray, missed: float) -> 
     support = np.flatnonzero(w)
     white, off, log_det = whitened(problem, rows, support, w[support])
     g, largest = variances_of(problem, rows, white)
-    singular = np.flatnonzero(np.isneginf(log_det))
-    for b in singular:
-        _singular_variances(problem, rows, int(b), w, g, largest)
-    if len(singular):
-        return _Proof(np.inf, np.inf, -np.inf, g)
-    m, eta = problem.n_groups, error_length(problem, rows, white)
-    plain = math.fsum(problem.budgets * largest)
-    g_value = plain + 2 * eta * math.sqrt(m * plain) + m * eta**2
-    worst = float(np.max(off + sum_error(m, eta, problem.ranks * (1 + off), len(support)))) + missed
-    if not worst < 0.5:
-        return _Proof(np.inf, np.inf, float(log_det.sum()), g)
-    g_value *= (1 + gamma(int(problem.ranks.max()) + 16)) / (1 - worst)
-    return _Proof(g_value, 1 - plain / g_value, float(log_det.sum()), g)
-
-
-def error_length(problem: DesignProblem, rows: Rows, white: np.ndarray) -> float:
-    """eta, a bound on the length of the error of sqrt(f_i) y_n, y_n = x_n @ white[b], for all candidates."""
-    error = np.einsum("bjk,bj->bk", np.abs(white), rows.rounding)
-    return float(np.sqrt(np.sum(error**2, axis=1)).max()) * (1 + gamma(problem.dim + 8))
-
-
-def sum_error(groups: int, eta: float, trace: np.ndarray, terms: int) -> np.ndarray:
-    """Bound on the norm of the error of sums sum_n w_n y_n y_n' of the given traces and number of terms."""
-    return 2 * eta * np.sqrt(groups * trace) + groups * eta**2 + gamma(min(terms, TILE) + 8) * trace
+    total = float(log_det.sum())
+    if total == -np.inf:
+        for b in np.flatnonzero(np.isneginf(log_det)):
+            _singular_variances(problem, rows, int(b), w, g, largest)
+        return _Proof(np.inf, np.inf, total, g)
+    eta = error_length(white, rows.rounding)
+    g_value, share = _bound(problem.budgets, largest, problem.ranks, off, eta, len(support), missed)
+    return _Proof(g_value, share, total, g)
 
 
 def whitened(
     problem: DesignProblem, rows: Rows, support: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Matrices that make the supported rows white, as columns; |E_b| as computed; log det U by block."""
-    ranks = problem.ranks
-    white, log_det = rows.maps, np.zeros(len(ranks))
-    for attempt in range(WHITENINGS):
-        information = information_matrices(problem, weights, support, rows._replace(maps=white))
-        if attempt:
-            off = _distance_to_identity(information, ranks)
-            if attempt == WHITENINGS - 1 or np.all(off <= WHITE * ranks):
-                break
-        factor = np.zeros_like(information)
-        log_det += factorise(information, ranks, factor)
-        if np.any(np.isneginf(log_det)):
-            return white, np.full(len(ranks), np.inf), log_det
-        white = composed(white, ranks, factor)
+    white = rows.maps.copy()
+    off, log_det = np.zeros(problem.n_blocks), np.zeros(problem.n_blocks)
+    _whiten(rows.x, problem.blocks, problem.ranks, support, weights, white, off, log_det)
     return white, off, log_det
 
 
@@ -208,38 +193,14 @@ def feasible(problem: DesignProblem, weights: ArrayLike) -> tuple[np.ndarray, fl
         raise ValueError(
             f"weights must not be negative; weights[{low}] = {w[low]:g}. Clip it and rescale its group."
         )
-    total, missed = group_sums(problem, w)
-    i = int(np.argmax(missed))
-    if missed[i] > FEASIBILITY_RTOL:
+    total = np.empty(problem.n_groups)
+    i, missed = _farthest(problem.groups, problem.budgets, w, total)
+    if missed > FEASIBILITY_RTOL:
         raise ValueError(
             f"weights must sum to the budget of each group; group {i} sums to {total[i]:g}, its budget is "
             f"{problem.budgets[i]:g}. Rescale its weights, or build the problem with that budget."
         )
-    if missed[i] > ROUNDING_RTOL:
-        w *= (problem.budgets / total)[problem.groups]
-        missed = group_sums(problem, w)[1]
-    return w, float(missed.max())
-
-
-def group_sums(problem: DesignProblem, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sum of the weights of every group, and by which fraction of the budget it is missed, rounded up."""
-    total, error = np.zeros(problem.n_groups), np.zeros(problem.n_groups)
-    add_sum(total, error, problem.groups, w)
-    missed = np.abs((total - problem.budgets) + error) / problem.budgets
-    return total + error, missed + 4 * UNIT
-
-
-def scaled_to_budgets(problem: DesignProblem, w: np.ndarray) -> np.ndarray:
-    """Weights scaled so that every group's sum is its budget, to rounding."""
-    return w * (problem.budgets / group_sums(problem, w)[0])[problem.groups]
-
-
-def _distance_to_identity(information: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    """Frobenius norm of S_b - I, from lower triangles."""
-    used = np.arange(information.shape[1]) < ranks[:, None]
-    e = np.tril(information) - np.eye(information.shape[1]) * used[:, :, None]
-    diagonal = np.einsum("bii->bi", e)
-    return np.sqrt(2 * np.sum(e**2, axis=(1, 2)) - np.sum(diagonal**2, axis=1))
+    return w, missed if missed <= ROUNDING_RTOL else _scale(problem.groups, problem.budgets, w)
 
 
 def _singular_variances(
@@ -258,6 +219,110 @@ def _singular_variances(
     g[members] = np.where(lost, np.inf, np.sum(inside**2 / values[keep], axis=1))
     largest[:] = 0.0
     np.maximum.at(largest, problem.groups, g)
+
+
+@kernel
+def _farthest(groups, budgets, w, total):
+    """The group whose sum is farthest from its budget, and that distance as a fraction, rounded up.
+
+    Overwrites total with the sums.
+    """
+    error = np.empty_like(total)
+    sum_groups(groups, w, total, error)
+    farthest, most = 0, 0.0
+    for i in range(len(total)):
+        missed = abs((total[i] - budgets[i]) + error[i]) / budgets[i]
+        if not missed <= most:
+            farthest, most = i, missed
+        total[i] += error[i]
+    return farthest, most + 4.0 * UNIT
+
+
+@kernel
+def _scale(groups, budgets, w):
+    """Scale the weights of every group to its budget; returns the fraction by which one misses it still."""
+    total = np.empty_like(budgets)
+    _farthest(groups, budgets, w, total)
+    for n in range(len(w)):
+        w[n] *= budgets[groups[n]] / total[groups[n]]
+    return _farthest(groups, budgets, w, total)[1]
+
+
+@kernel
+def error_length(white, rounding):
+    """eta, a bound on the length of the error of sqrt(f_i) y_n, y_n = x_n @ white[b], for all candidates."""
+    eta = 0.0
+    for b in range(len(white)):
+        square = 0.0
+        for k in range(white.shape[2]):
+            error = 0.0
+            for j in range(white.shape[1]):
+                error += abs(white[b, j, k]) * rounding[b, j]
+            square += error * error
+        eta = max(eta, square)
+    return np.sqrt(eta) * (1.0 + gamma(white.shape[1] + white.shape[2] + 8))
+
+
+@kernel
+def sum_error(groups, eta, trace, terms):
+    """Bound on the norm of the error of a sum sum_n w_n y_n y_n' of the given trace and number of terms."""
+    return 2.0 * eta * np.sqrt(groups * trace) + groups * eta**2 + gamma(min(terms, TILE) + 8) * trace
+
+
+@kernel
+def _bound(budgets, largest, ranks, off, eta, terms, missed):
+    """The bound on G, and the fraction of it that rounding may have made; infinite where there is none."""
+    m = len(budgets)
+    total, error = 0.0, 0.0
+    for i in range(m):
+        total, e = two_sum(total, budgets[i] * largest[i])
+        error += e
+    total += error
+    worst = 0.0
+    for b in range(len(ranks)):
+        worst = max(worst, off[b] + sum_error(m, eta, ranks[b] * (1.0 + off[b]), terms))
+    worst += missed
+    if not (worst < 0.5 and eta < np.inf):
+        return np.inf, np.inf
+    bound = total + 2.0 * eta * np.sqrt(m * total) + m * eta**2
+    bound *= (1.0 + gamma(ranks.max() + 16)) / (1.0 - worst)
+    return bound, 1.0 - total / bound
+
+
+@kernel
+def _whiten(x, blocks, ranks, support, weights, white, off, log_det):
+    """Overwrite white, given as maps, so that the supported rows become white; off and log_det follow.
+
+    Each attempt takes the factor of what the last one left. A block that loses rank ends it: log_det -inf.
+    """
+    width = white.shape[2]
+    information, factor = np.empty((len(ranks), width, width)), np.zeros((len(ranks), width, width))
+    log_det[:] = 0.0
+    for attempt in range(WHITENINGS):
+        information[:] = 0.0
+        _add_information(x, blocks, white, ranks, support, weights, information)
+        if attempt > 0:
+            enough = True
+            for b in range(len(ranks)):
+                off[b] = _distance_to_identity(information[b], ranks[b])
+                enough &= off[b] <= WHITE * ranks[b]
+            if enough or attempt == WHITENINGS - 1:
+                return
+        log_det += factorise(information, ranks, factor)
+        if log_det.min() == -np.inf:
+            return
+        white[:] = composed(white, ranks, factor)
+
+
+@kernel
+def _distance_to_identity(matrix, rank):
+    """Frobenius norm of S - I, from the lower triangle of S."""
+    square = 0.0
+    for i in range(rank):
+        square += (matrix[i, i] - 1.0) ** 2
+        for j in range(i):
+            square += 2.0 * matrix[i, j] ** 2
+    return np.sqrt(square)
 
 
 @kernel

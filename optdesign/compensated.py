@@ -18,7 +18,8 @@ SPLITTER = 134217729.0
 """2^27 + 1, which cuts a double into two halves of 26 bits."""
 
 
-def gamma(n: float) -> float:
+@kernel
+def gamma(n):
     """Bound n u / (1 - n u) on the relative error of n roundings."""
     return n * UNIT / (1.0 - n * UNIT)
 
@@ -45,8 +46,10 @@ def two_product(a, b):
 
 
 @kernel
-def add_sum(total, error, groups, values):
-    """Add values to the total of their group, and the roundings to error. Overwrites total and error."""
+def sum_groups(groups, values, total, error):
+    """Overwrite total with the sum of the values of every group, and error with what rounding took off it."""
+    total[:] = 0.0
+    error[:] = 0.0
     for n in range(len(values)):
         i = groups[n]
         total[i], e = two_sum(total[i], values[n])

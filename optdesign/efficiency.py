@@ -58,7 +58,7 @@ def efficiency(problem: DesignProblem, weights: ArrayLike, *, best: DesignResult
     pair = [feasible(problem, w) for w in (weights, best.weights)]
     support = np.flatnonzero(pair[1][0])
     white, _, _ = whitened(problem, problem.rows, support, pair[1][0][support])
-    eta, logs = error_length(problem, problem.rows, white), []
+    eta, logs = error_length(white, problem.rows.rounding), []
     for (w, missed), sign in zip(pair, (-1.0, 1.0), strict=True):
         used = np.flatnonzero(w)
         s = information_matrices(problem, w[used], used, problem.rows._replace(maps=white))
@@ -66,7 +66,9 @@ def efficiency(problem: DesignProblem, weights: ArrayLike, *, best: DesignResult
         for b in np.flatnonzero(problem.ranks):
             r = int(problem.ranks[b])
             values = np.linalg.eigvalsh(s[b, :r, :r])
-            error = sum_error(problem.n_groups, eta, values.sum(), len(used)) + gamma(10 * r) * values[-1]
+            error = (
+                sum_error(problem.n_groups, eta, float(values.sum()), len(used)) + gamma(10 * r) * values[-1]
+            )
             moved = values + sign * error
             if moved[0] <= 0:
                 return own.efficiency

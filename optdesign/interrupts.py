@@ -4,35 +4,40 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 
-@contextmanager
-def deferred() -> Iterator[Callable[[], bool]]:
-    """Hold back the first KeyboardInterrupt of the block below; yields whether there has been one.
+class Deferred:
+    """Holds back the first KeyboardInterrupt of a with block; ``bool()`` of it says whether there was one.
 
     The handler in force still runs: only what it raises waits. A second Ctrl-C is raised at once. Outside the
     main thread, and where interrupts are ignored or not Python's, nothing changes.
     """
-    held: list[int] = []
-    previous: Any = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(previous):
-        yield lambda: False
-        return
 
-    def hold(number: int, frame: FrameType | None) -> None:
+    def __init__(self) -> None:
+        self.held = False
+        self.previous: Any = None
+
+    def __enter__(self) -> Deferred:
+        if threading.current_thread() is threading.main_thread():
+            self.previous = signal.signal(signal.SIGINT, self._hold)
+            if not callable(self.previous):
+                self.__exit__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.previous is not None:
+            signal.signal(signal.SIGINT, self.previous)
+
+    def __bool__(self) -> bool:
+        return self.held
+
+    def _hold(self, number: int, frame: FrameType | None) -> None:
+        handler = self.previous or signal.default_int_handler  # a signal may come before it is known
         try:
-            previous(number, frame)
+            handler(number, frame)
         except KeyboardInterrupt:
-            if held:
+            if self.held:
                 raise
-            held.append(number)
-
-    signal.signal(signal.SIGINT, hold)
-    try:
-        yield lambda: bool(held)
-    finally:
-        signal.signal(signal.SIGINT, previous)
+            self.held = True

@@ -168,7 +168,8 @@ class DesignProblem:
         flat: np.ndarray | None = None
         if active is None:
             x = x.reshape(m * k, d)
-            group, arm = np.repeat(np.arange(m), k), np.tile(np.arange(k), m)
+            group = np.repeat(np.arange(m), k)
+            arm = np.broadcast_to(np.arange(k), (m, k)).reshape(-1)
         else:
             mask = _as_array(active, "active")
             if mask.shape != (m, k) or mask.dtype != bool:

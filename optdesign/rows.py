@@ -13,6 +13,7 @@ needs.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -28,26 +29,20 @@ CANCELLATION = 2.0**-36
 
 
 class Rows(NamedTuple):
-    """Numbers x and maps T: coordinates are ``x[n] @ maps[b]``. Bounds hold after times sqrt(budget)."""
+    """Numbers x and maps T: coordinates are ``x[n] @ maps[b]``."""
 
     x: np.ndarray
     maps: np.ndarray
-    reach: np.ndarray
-    """Bound on |x_nj| in every block and column."""
-    error: np.ndarray
-    """Bound on how far x_nj may be from the exact number."""
-
-    @property
-    def rounding(self) -> np.ndarray:
-        """Bound, by block and column j, so that any sum_j a_j x_nj is computed to sum_j |a_j| rounding_j."""
-        # Two more roundings: of the entries of a that are products, and of the sum over j that uses this.
-        return (1.0 + gamma(8)) * (self.error + gamma(self.x.shape[1] + 2) * self.reach)
+    rounding: np.ndarray
+    """By block and column j: sqrt(f_i) times any sum_j a_j x_nj is computed to sum_j |a_j| rounding_j."""
 
 
-def given_rows(problem: DesignProblem) -> Rows:
-    """The candidates as they are."""
-    reach = np.sqrt(problem.budgets.max()) * problem.peaks
-    return Rows(problem.candidates, problem.span.maps, reach, np.zeros_like(reach))
+def working_rows(problem: DesignProblem) -> Rows:
+    """The candidates, or their coordinates where products with the maps would lose too much."""
+    reach = _reach(problem)
+    if gamma(problem.dim) * _largest_terms(reach, problem.span.maps) > CANCELLATION:
+        return problem.refined
+    return Rows(problem.candidates, problem.span.maps, gamma(problem.dim + 8) * reach)
 
 
 def refined_rows(problem: DesignProblem) -> Rows:
@@ -55,25 +50,17 @@ def refined_rows(problem: DesignProblem) -> Rows:
     x, maps = problem.candidates, problem.span.maps
     n, width = len(x), maps.shape[2]
     t, reach = np.empty((n, width)), np.zeros((problem.n_blocks, width))
-    root = np.sqrt(problem.budgets)
     write_refined(x, problem.blocks, np.arange(n), maps, t)
-    _raise_reach(t, problem.blocks, problem.groups, root, reach)
-    reach *= 1.0 + gamma(4)
-    lost = gamma(x.shape[1] + 1) ** 2 * largest_terms(given_rows(problem))
-    identity = np.broadcast_to(np.eye(width), (problem.n_blocks, width, width))
-    return Rows(t, np.ascontiguousarray(identity), reach, 2 * UNIT * reach + lost)
+    _raise_reach(t, problem.blocks, problem.groups, np.sqrt(problem.budgets), reach)
+    terms = np.einsum("bj,bjk->bk", _reach(problem), np.abs(maps))
+    lost = 2 * UNIT * reach + gamma(x.shape[1] + 1) ** 2 * terms
+    identity = np.ascontiguousarray(np.broadcast_to(np.eye(width), (problem.n_blocks, width, width)))
+    return Rows(t, identity, (1 + gamma(8)) * lost + gamma(width + 8) * reach)
 
 
-def working_rows(problem: DesignProblem) -> Rows:
-    """The candidates, or their coordinates where products with the maps would lose too much."""
-    rows = given_rows(problem)
-    lost = gamma(problem.dim) * largest_terms(rows).max()
-    return rows if lost <= CANCELLATION else problem.refined
-
-
-def largest_terms(rows: Rows) -> np.ndarray:
-    """Bound on sum_j |x_nj| |T_jk| in every block and column k."""
-    return np.einsum("bj,bjk->bk", rows.reach, np.abs(rows.maps))
+def _reach(problem: DesignProblem) -> np.ndarray:
+    """Bound, by block and column, on the entries of candidates times the root of their budget."""
+    return math.sqrt(problem.budgets.max()) * problem.peaks
 
 
 def log_volume(problem: DesignProblem) -> float:
@@ -82,17 +69,10 @@ def log_volume(problem: DesignProblem) -> float:
     With P the pivots of a block times the roots of their budgets, and U in the coordinates x @ T, the
     candidates' information is P' (P T)^-T U (P T)^-1 P. So log Det adds log det(P P') - 2 log |det(P T)|.
     """
-    pivots, ranks, width = problem.span.pivots, problem.ranks, problem.span.maps.shape[2]
-    root = np.sqrt(problem.budgets)
-    total = _log_gram(problem.candidates, problem.groups, root, pivots, ranks)
-    used = np.arange(width) < ranks[:, None]
-    rows = pivots[:, :width][used]
-    unit = np.zeros((problem.n_blocks, width, width))
-    unit[:] = np.eye(width)
-    z = np.empty((len(rows), width))
-    write_refined(problem.candidates, problem.blocks, rows, problem.span.maps, z)
-    unit[used] = z * root[problem.groups[rows]][:, None]
-    return total - 2.0 * float(np.linalg.slogdet(unit)[1].sum())
+    span, root = problem.span, np.sqrt(problem.budgets)
+    x, groups = problem.candidates, problem.groups
+    volume = _log_gram(x, groups, root, span.pivots, span.ranks)
+    return volume - 2.0 * _log_unit(x, problem.blocks, groups, root, span.pivots, span.ranks, span.maps)
 
 
 @kernel
@@ -129,6 +109,41 @@ def _raise_reach(t, blocks, groups, root, reach):
     for n in range(len(t)):
         for k in range(t.shape[1]):
             reach[blocks[n], k] = max(reach[blocks[n], k], root[groups[n]] * abs(t[n, k]))
+
+
+@kernel
+def _largest_terms(reach, maps):
+    """Bound on sum_j |x_nj| |T_jk|, for all candidates and columns k."""
+    largest = 0.0
+    for b in range(maps.shape[0]):
+        for k in range(maps.shape[2]):
+            terms = 0.0
+            for j in range(maps.shape[1]):
+                terms += reach[b, j] * abs(maps[b, j, k])
+            largest = max(largest, terms)
+    return largest
+
+
+@kernel
+def _log_unit(x, blocks, groups, row_scale, pivots, ranks, maps):
+    """Sum over blocks of log |det(P T)|, P the pivots times their row scales: nearly the identity."""
+    z = np.empty((maps.shape[2], maps.shape[2]))
+    total = 0.0
+    for b in range(len(ranks)):
+        r = ranks[b]
+        write_refined(x, blocks, pivots[b, :r], maps, z)
+        for k in range(r):
+            z[k] *= row_scale[groups[pivots[b, k]]]
+        for k in range(r):
+            p = k + np.argmax(np.abs(z[k:r, k]))
+            for j in range(r):
+                z[k, j], z[p, j] = z[p, j], z[k, j]
+            total += np.log(abs(z[k, k]))
+            for i in range(k + 1, r):
+                factor = z[i, k] / z[k, k]
+                for j in range(k + 1, r):
+                    z[i, j] -= factor * z[k, j]
+    return total
 
 
 @kernel

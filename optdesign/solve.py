@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdesign.certificate import Certificate, certify, scaled_to_budgets
-from optdesign.interrupts import deferred
+from optdesign.certificate import Certificate, certify, settled
+from optdesign.interrupts import Deferred
 from optdesign.problem import DesignProblem, floats, read_only
 from optdesign.progress import Progress
 from optdesign.result import DesignResult, History, Status
@@ -78,13 +78,13 @@ def solve(
     """
     began = time.perf_counter()
     _check(problem, tol, method, max_iter, time_limit)
-    with deferred() as interrupted, Progress(progress, tol * problem.rank) as display:
+    with Deferred() as interrupted, Progress(progress, tol * problem.rank) as display:
         run = _Run(problem, _start(problem, start), tol, began, time_limit, interrupted)
         limit = DEFAULT_MAX_ITER if max_iter is None else int(max_iter)
         status, certificate = run.go(METHODS[method], limit, display)
         result = run.result(method, status, certificate)
         # Asked last: an interrupt is never swallowed.
-        return replace(result, status=Status.INTERRUPTED) if interrupted() else result
+        return replace(result, status=Status.INTERRUPTED) if interrupted else result
 
 
 def solve_many(problems: Iterable[DesignProblem], *, n_jobs: int = 1, **options: Any) -> list[DesignResult]:
@@ -127,7 +127,7 @@ class _Run:
         tol: float,
         began: float,
         time_limit: float | None,
-        interrupted: Callable[[], bool],
+        interrupted: Deferred,
     ) -> None:
         self.problem, self.weights, self.began, self.interrupted = problem, weights, began, interrupted
         self.goal = tol * problem.rank
@@ -146,8 +146,7 @@ class _Run:
                 stopped = self._iterate(method(self.problem, self.weights, target, left), display)
             except KeyboardInterrupt:  # of another's making: ours wait between steps
                 stopped = Status.INTERRUPTED
-            self.weights = scaled_to_budgets(self.problem, self.weights)
-            certificate = certify(self.problem, self.weights)
+            self.weights, certificate = settled(self.problem, self.weights)
             excess = certificate.gap - self.goal
             if stopped is Status.INTERRUPTED:
                 return stopped, certificate
@@ -177,7 +176,7 @@ class _Run:
                 self.iterations += len(gaps)
                 before = now
                 display.update(self.iterations, float(gaps[-1]))
-            if self.interrupted():
+            if self.interrupted:
                 return Status.INTERRUPTED
             if now > self.deadline:
                 return Status.TIME_LIMIT

@@ -44,6 +44,9 @@ DIRECTION_ERRORS = 32.0
 SMALLEST = -900
 """Rows below this power of two are left out of the basis: their coordinates would overflow."""
 
+LIGHTEST = -400
+"""Sizes of rows are told apart down to this power of two below the largest."""
+
 CHUNK = 1 << 15
 """Candidates worked on at a time."""
 
@@ -52,9 +55,6 @@ POOL = 8
 
 MODEST = 256.0
 """Pivots of a sample are taken if no candidate's coordinates, with signs drawn at random, add up to more."""
-
-SIGNS = 4
-"""How many such sums are looked at: one misses a larger coordinate with probability 1/2 at most."""
 
 
 class Span(NamedTuple):
@@ -110,7 +110,7 @@ def find_span(
     if n > 2 * POOL * d * n_blocks:
         span = eliminate(_pool(n, n // (POOL * d * n_blocks), peak.row))
         if _may_miss(peak.row, d, span.ranks, span.margin, rtol) or not _is_modest(
-            x, blocks, groups, row_scale, span
+            x, blocks, groups, row_scale, span.maps
         ):
             span = None
     if span is None:
@@ -139,33 +139,37 @@ def scan(x: np.ndarray, blocks: np.ndarray, n_blocks: int) -> tuple[Peaks, int]:
     return peaks, _scan(x, blocks, peaks.value, peaks.row)
 
 
-def _is_modest(
-    x: np.ndarray, blocks: np.ndarray, groups: np.ndarray, row_scale: np.ndarray, span: Span
-) -> bool:
-    """Whether no candidate seems to have large coordinates in the basis of a span.
+@kernel
+def _is_modest(x, blocks, groups, row_scale, maps):
+    """Whether no candidate seems to have large coordinates z_n = row_scale x_n @ maps[b].
 
     At least half of all choices of signs make |sum_k s_k z_k| as large as the largest |z_k|, because
-    changing the sign of that one moves the sum by twice as much.
+    changing the sign of that one moves the sum by twice as much. Four choices are looked at, so a large
+    coordinate is missed with probability 1/16 at most. The signs are bits of a linear congruence.
     """
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(span.maps.shape[2], SIGNS))
-    return bool(_largest_sum(x, blocks, groups, row_scale, span.maps @ signs) <= MODEST)
-
-
-@kernel
-def _largest_sum(x, blocks, groups, row_scale, directions):
-    """The largest of row_scale |x_n @ v| over candidates n and the directions v of their block."""
     n, d = x.shape
+    directions = np.zeros((len(maps), d, 4))
+    state = np.uint64(1)
+    for b in range(len(maps)):
+        for s in range(4):
+            for k in range(maps.shape[2]):
+                state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+                sign = 1.0 if state >> np.uint64(63) else -1.0
+                for j in range(d):
+                    directions[b, j, s] += sign * maps[b, j, k]
     top = 0.0
     for i in range(n):
-        b = blocks[i]
-        largest = 0.0
-        for k in range(directions.shape[2]):
-            dot = 0.0
-            for j in range(d):
-                dot += x[i, j] * directions[b, j, k]
-            largest = max(largest, abs(dot))
+        v = directions[blocks[i]]
+        # Four sums side by side, which the processor adds up at once.
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        for j in range(d):
+            s0 += x[i, j] * v[j, 0]
+            s1 += x[i, j] * v[j, 1]
+            s2 += x[i, j] * v[j, 2]
+            s3 += x[i, j] * v[j, 3]
+        largest = max(max(abs(s0), abs(s1)), max(abs(s2), abs(s3)))
         top = max(top, largest * row_scale[groups[i]])
-    return top
+    return top <= MODEST
 
 
 @kernel
@@ -240,19 +244,24 @@ def _eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivo
             y[i, j] = x[c, j]
 
     size, column = np.empty(n), np.empty(d)
-    norm, doubt = np.zeros(n), np.zeros(n)
+    norm, doubt, weight = np.zeros(n), np.zeros(n), np.empty(n)
     v = np.empty(d)
     at = np.empty(d, np.int64)
     for b in range(n_blocks):
         lo, hi = start[b], start[b + 1]
         _equilibrate(y[lo:hi], size[lo:hi], column)
+        largest = -np.inf
         for i in range(lo, hi):
             for j in range(d):
                 norm[i] += y[i, j] * y[i, j]
+            size[i] += np.log2(row_scale[groups[origin[i]]])
+            largest = max(largest, size[i])
+        for i in range(lo, hi):
+            weight[i] = 4.0 ** max(size[i] - largest, LIGHTEST)
         margin[b, 1] = np.inf
         q = np.eye(d)
         for k in range(d):
-            best, best_volume, best_value, rejected = -1, -np.inf, 0.0, 0.0
+            best, best_volume, best_value, rejected = -1, 0.0, 0.0, 0.0
             for i in range(lo, hi):
                 value = 0.0
                 for j in range(k, d):
@@ -260,9 +269,8 @@ def _eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivo
                 if value == 0.0:
                     continue
                 if value > rtol * rtol * norm[i] and value > doubt[i] and size[i] > SMALLEST:
-                    volume = 0.5 * np.log2(value) + size[i] + np.log2(row_scale[groups[origin[i]]])
-                    if volume > best_volume:
-                        best, best_volume, best_value = i, volume, value
+                    if value * weight[i] > best_volume:
+                        best, best_volume, best_value = i, value * weight[i], value
                 else:
                     rejected = max(rejected, np.sqrt(value / norm[i]))
             if best < 0:
@@ -295,7 +303,6 @@ def _eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivo
                 maps[b, i, j] = t / y[at[j], j]
             for j in range(r):
                 maps[b, i, j] *= 2.0 ** -(column[i] + size[at[j]])
-                maps[b, i, j] /= row_scale[groups[pivots[b, j]]]
 
 
 @kernel

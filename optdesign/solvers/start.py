@@ -77,7 +77,10 @@ def _leaders(
         leaders = exceeding(problem.groups, g, level * top)
         if len(leaders) <= THINNED * problem.enough:
             break
-    return _shared_equally(problem, np.union1d(leaders, _basis(problem)))
+    chosen = np.zeros(problem.n_candidates, np.bool_)
+    chosen[leaders] = True
+    chosen[_basis(problem)] = True
+    return _shared_equally(problem, np.flatnonzero(chosen))
 
 
 def _basis(problem: DesignProblem) -> np.ndarray:
