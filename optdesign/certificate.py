@@ -98,8 +98,7 @@ def certify(problem: DesignProblem, weights: ArrayLike) -> Certificate:
 def settled(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, Certificate]:
     """A solver's weights scaled so that every group's sum is its budget, and their certificate."""
     w = weights.copy()
-    missed = _scale(problem.groups, problem.budgets, w)
-    return w, _certificate(problem, w, missed)
+    return w, _certificate(problem, w, scale(problem.groups, problem.budgets, w))
 
 
 def _certificate(problem: DesignProblem, w: np.ndarray, missed: float) -> Certificate:
@@ -200,7 +199,7 @@ def feasible(problem: DesignProblem, weights: ArrayLike) -> tuple[np.ndarray, fl
             f"weights must sum to the budget of each group; group {i} sums to {total[i]:g}, its budget is "
             f"{problem.budgets[i]:g}. Rescale its weights, or build the problem with that budget."
         )
-    return w, missed if missed <= ROUNDING_RTOL else _scale(problem.groups, problem.budgets, w)
+    return w, missed if missed <= ROUNDING_RTOL else scale(problem.groups, problem.budgets, w)
 
 
 def _singular_variances(
@@ -239,7 +238,7 @@ def _farthest(groups, budgets, w, total):
 
 
 @kernel
-def _scale(groups, budgets, w):
+def scale(groups, budgets, w):
     """Scale the weights of every group to its budget; returns the fraction by which one misses it still."""
     total = np.empty_like(budgets)
     _farthest(groups, budgets, w, total)

@@ -18,6 +18,7 @@ from optdesign.progress import Progress
 from optdesign.result import DesignResult, History, Status
 from optdesign.solvers import Method, Step, auto, bca, newton
 from optdesign.solvers.start import default_start
+from optdesign.tidy import tidied
 
 METHODS: dict[str, Method] = {"auto": auto.run, "bca": bca.run, "newton": newton.run}
 """Every method by name, each described in its file under :mod:`optdesign.solvers`."""
@@ -151,6 +152,9 @@ class _Run:
             if stopped is Status.INTERRUPTED:
                 return stopped, certificate
             if excess <= 0:
+                if stopped is None:
+                    tidy = tidied(self.problem, self.weights, certificate, self.goal)
+                    self.weights, certificate = tidy
                 return Status.CONVERGED, certificate
             if stopped is not None:
                 return stopped, certificate

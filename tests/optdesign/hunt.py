@@ -15,8 +15,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
+import flint
 import numpy as np
-from flint import arb, arb_mat, ctx, fmpz, fmpz_mat, nmod_mat
+from flint import arb, arb_mat, fmpz, fmpz_mat, nmod_mat
 
 import optdesign as od
 
@@ -66,7 +67,7 @@ def true_g(problem: od.DesignProblem, weights: np.ndarray, ranks: list[int]) -> 
     """G of the weights as a ball no wider than a millionth of a rounding; None if the weights lose rank."""
     bits = BITS
     while bits <= MOST_BITS:
-        ctx.prec = bits
+        flint.ctx.prec = bits  # by its module: a copy of the context, in another process, would set nothing
         g = _ball(problem, weights, ranks)
         if g is not None and g.rel_accuracy_bits() > 70:
             return g
@@ -244,7 +245,7 @@ def examine(prey: Prey, tol: float, method: str) -> Found:
         return Found(status, noted, np.inf, "" if not result.converged else "converged without a gap")
     g = true_g(problem, result.weights, ranks)
     if g is None:
-        return Found(status, noted, 0.0, "a finite gap was claimed for a design that loses rank")
+        return Found(status, noted, 0.0, f"gap {result.gap:.3g} claimed, and no precision shows a finite one")
     gap = g - sum(ranks)
     excess = float((exact_number(result.gap) - gap).mid()) / sum(ranks)
     if not gap <= exact_number(result.gap):

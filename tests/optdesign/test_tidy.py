@@ -1,0 +1,65 @@
+"""Designs one can read: no dust, few candidates, and still certified."""
+
+import itertools
+
+import numpy as np
+import pytest
+from problems import METHODS, assert_certified, random_problem
+
+import optdesign as od
+from optdesign.certificate import settled
+from optdesign.tidy import tidied
+
+TOL = 1e-6
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("points", "degree"), [(2003, 3), (2003, 2), (5001, 5)])
+def test_a_polynomial_on_a_fine_grid(points: int, degree: int, method: str) -> None:
+    """The optimum has degree + 1 points; on a grid each may be shared by two or three neighbours."""
+    r = od.solve(od.DesignProblem(np.vander(np.linspace(-1, 1, points), degree + 1)), tol=TOL, method=method)
+    assert_certified(r, TOL)
+    assert degree + 1 <= len(r.support) <= 3 * (degree + 1)
+    assert r.weights[r.support].min() > 1e-4 * r.weights.max()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_quadratic_surface_on_a_fine_grid(method: str) -> None:
+    a, b = np.array(list(itertools.product(np.linspace(-1, 1, 41), repeat=2))).T
+    x = np.column_stack([np.ones(len(a)), a, b, a * a, a * b, b * b])
+    r = od.solve(od.DesignProblem(x), tol=TOL, method=method)
+    assert_certified(r, TOL)
+    assert len(r.support) == 9
+
+
+def test_dust_is_swept_up_and_what_is_needed_stays() -> None:
+    problem = random_problem(0, "classical")
+    best = od.solve(problem, tol=1e-9)
+    dusty, certificate = settled(problem, best.weights + 1e-9 * problem.uniform())
+    allowed = 1e-6 * problem.rank
+    assert certificate.gap <= allowed
+    clean, proof = tidied(problem, dusty, certificate, allowed)
+    assert np.flatnonzero(clean).tolist() == best.support.tolist()
+    assert proof.gap <= allowed
+    assert proof.gap == od.certify(problem, clean).gap
+
+
+def test_weights_that_nothing_can_be_taken_from_come_back() -> None:
+    """A polygon's vertices share the weight equally: an optimum on all of them, and as good as any."""
+    turn = np.linspace(0, np.pi, 50, endpoint=False)
+    problem = od.DesignProblem(np.column_stack([np.cos(turn), np.sin(turn)]))
+    w, certificate = settled(problem, problem.uniform())
+    assert len(w) > problem.enough
+    assert tidied(problem, w, certificate, 1e-6)[0] is w
+
+
+def test_systems_too_large_leave_things_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    from optdesign.solvers import newton, systems
+
+    def too_large(*_: object) -> None:
+        raise systems.SystemTooLarge
+
+    problem = random_problem(0, "classical")
+    dusty, certificate = settled(problem, od.solve(problem, tol=1e-9).weights + 1e-9 * problem.uniform())
+    monkeypatch.setattr(newton, "cheaper_system", too_large)
+    assert tidied(problem, dusty, certificate, 1e-12)[0] is dusty
