@@ -1,9 +1,9 @@
 """A design one can read: weight on as few candidates as the certificate allows.
 
 At a gap of tol * rank, candidates near those that matter may keep a share, by the hundred on a fine grid,
-which the optimum has not: it needs no more than ``problem.enough``. So the candidates of little weight are left
-out, and the others solved for once more, a hundred times closer. What comes out is taken if its certificate,
-over all candidates, holds as well.
+which the optimum has not: it needs no more than ``problem.enough``. So the candidates of little weight are
+left out, and the others solved for once more, a hundred times closer. What comes out is taken if its
+certificate, over all candidates, holds as well.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from problems import METHODS, assert_certified, random_problem
 
 import optdesign as od
 from optdesign.certificate import settled
+from optdesign.solvers import newton, systems
 from optdesign.tidy import tidied
 
 TOL = 1e-6
@@ -54,12 +55,10 @@ def test_weights_that_nothing_can_be_taken_from_come_back() -> None:
 
 
 def test_systems_too_large_leave_things_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    from optdesign.solvers import newton, systems
-
     def too_large(*_: object) -> None:
         raise systems.SystemTooLarge
 
-    problem = random_problem(0, "classical")
-    dusty, certificate = settled(problem, od.solve(problem, tol=1e-9).weights + 1e-9 * problem.uniform())
+    problem = od.DesignProblem(np.vander(np.linspace(-1, 1, 201), 4))
+    dusty, certificate = settled(problem, od.solve(problem, tol=1e-3).weights + 1e-9 * problem.uniform())
     monkeypatch.setattr(newton, "cheaper_system", too_large)
-    assert tidied(problem, dusty, certificate, 1e-12)[0] is dusty
+    assert tidied(problem, dusty, certificate, 1e-9)[0] is dusty
