@@ -14,13 +14,13 @@ from optdesign.certificate import Certificate, scale, settled
 from optdesign.problem import DesignProblem
 from optdesign.reduced import reduce
 from optdesign.solvers import newton
-from optdesign.solvers.systems import SystemTooLarge
+from optdesign.solvers.systems import step_time
 
 CLOSER = 0.01
 """Fraction of the allowed gap to which the candidates that stay are solved for."""
 
-STEPS = 40
-"""Most Newton steps for it."""
+STEPS, STEP = 40, 5e6
+"""Most Newton steps for it, and most nanoseconds of one: where they take longer, weights are scaled up only."""
 
 LITTLE = (1e-2, 1e-4, 0.0)
 """Candidates with at most this fraction of the largest weight in their group are left out; tried in turn."""
@@ -42,14 +42,12 @@ def tidied(
         new = np.zeros_like(weights)
         new[rows] = weights[rows]
         scale(problem.groups, problem.budgets, new)
-        reduced = reduce(problem, rows)
-        u = reduced.restrict(new, problem)
-        try:
+        if step_time(problem, len(rows), problem.n_groups) <= STEP:
+            reduced = reduce(problem, rows)
+            u = reduced.restrict(new, problem)
             for _ in newton.iterate(reduced, u, CLOSER * allowed, STEPS):
                 pass
-        except SystemTooLarge:
-            continue
-        reduced.extend(u, problem, new)
+            reduced.extend(u, problem, new)
         new, proof = settled(problem, new)
         if proof.gap <= allowed and np.count_nonzero(new) < len(support):
             return new, proof

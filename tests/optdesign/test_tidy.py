@@ -7,9 +7,8 @@ import pytest
 from problems import METHODS, assert_certified, random_problem
 
 import optdesign as od
+from optdesign import tidy
 from optdesign.certificate import settled
-from optdesign.solvers import newton, systems
-from optdesign.tidy import tidied
 
 TOL = 1e-6
 
@@ -39,7 +38,7 @@ def test_dust_is_swept_up_and_what_is_needed_stays() -> None:
     dusty, certificate = settled(problem, best.weights + 1e-9 * problem.uniform())
     allowed = 1e-6 * problem.rank
     assert certificate.gap <= allowed
-    clean, proof = tidied(problem, dusty, certificate, allowed)
+    clean, proof = tidy.tidied(problem, dusty, certificate, allowed)
     assert np.flatnonzero(clean).tolist() == best.support.tolist()
     assert proof.gap <= allowed
     assert proof.gap == od.certify(problem, clean).gap
@@ -51,14 +50,14 @@ def test_weights_that_nothing_can_be_taken_from_come_back() -> None:
     problem = od.DesignProblem(np.column_stack([np.cos(turn), np.sin(turn)]))
     w, certificate = settled(problem, problem.uniform())
     assert len(w) > problem.enough
-    assert tidied(problem, w, certificate, 1e-6)[0] is w
+    assert tidy.tidied(problem, w, certificate, 1e-6)[0] is w
 
 
-def test_systems_too_large_leave_things_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    def too_large(*_: object) -> None:
-        raise systems.SystemTooLarge
-
+def test_where_steps_take_long_weights_are_only_scaled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tidy, "STEP", 0.0)
     problem = od.DesignProblem(np.vander(np.linspace(-1, 1, 201), 4))
-    dusty, certificate = settled(problem, od.solve(problem, tol=1e-3).weights + 1e-9 * problem.uniform())
-    monkeypatch.setattr(newton, "cheaper_system", too_large)
-    assert tidied(problem, dusty, certificate, 1e-9)[0] is dusty
+    rough, certificate = settled(problem, od.solve(problem, tol=1e-3).weights + 1e-9 * problem.uniform())
+    assert tidy.tidied(problem, rough, certificate, 1e-9)[0] is rough
+    w, proof = tidy.tidied(problem, rough, certificate, 1e-2)
+    assert np.count_nonzero(w) <= 8
+    assert proof.gap <= 1e-2
