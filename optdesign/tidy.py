@@ -20,7 +20,7 @@ CLOSER = 0.01
 """Fraction of the allowed gap to which the candidates that stay are solved for."""
 
 STEPS, STEP = 40, 5e6
-"""Most Newton steps for it, and most nanoseconds of one: where they take longer, weights are scaled up only."""
+"""Most Newton steps for it, and most nanoseconds of one: beyond, weights are scaled up only."""
 
 LITTLE = (1e-2, 1e-4, 0.0)
 """Candidates with at most this fraction of the largest weight in their group are left out; tried in turn."""

@@ -1,0 +1,70 @@
+"""Which columns of a rank-deficient block are combinations of others, in words.
+
+The pivots of a block span all its candidates, so a column is a combination of others on all candidates if it is one on
+the pivots. Columns are taken from left to right: one whose residual on those before it is rounding depends on
+them, and least squares say on which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from optdesign.problem import DesignProblem
+
+RESIDUAL = 1e-9
+"""A column depends on others if its residual is at most this fraction of its own length."""
+
+COEFFICIENT = 1e-6
+"""Columns enter the sentence whose part in the combination exceeds this fraction of the whole."""
+
+SHOWN = 3
+"""Sentences shown before the rest is only counted."""
+
+
+def dependences(problem: DesignProblem, block: int) -> list[tuple[int, list[int]]]:
+    """Dependent columns of a block, each with the columns that it is a combination of (none: it is zero).
+
+    >>> problem = DesignProblem([[1.0, 2.0, 3.0], [1.0, 5.0, 6.0], [1.0, 9.0, 10.0]])
+    >>> dependences(problem, 0)
+    [(2, [0, 1])]
+    """
+    rank = int(problem.ranks[block])
+    p = np.asarray(problem.candidates[problem.span.pivots[block, :rank]], dtype=np.float64)
+    p = p / np.maximum(np.abs(p).max(axis=1, keepdims=True, initial=0.0), np.finfo(float).tiny)
+    length = np.linalg.norm(p, axis=0)
+    p = p / np.where(length > 0, length, 1.0)
+    independent: list[int] = []
+    out = []
+    for j in range(problem.dim):
+        if length[j] == 0:
+            out.append((j, []))
+            continue
+        part = np.linalg.lstsq(p[:, independent], p[:, j], rcond=None)[0]
+        if len(independent) == rank or np.linalg.norm(p[:, independent] @ part - p[:, j]) <= RESIDUAL:
+            used = np.abs(part) > COEFFICIENT * np.abs(part).max(initial=0.0)
+            out.append((j, [k for k, use in zip(independent, used, strict=True) if use]))
+        else:
+            independent.append(j)
+    return out
+
+
+def in_words(problem: DesignProblem, names: Sequence[object] | None = None) -> str:
+    """A sentence for the first block without full rank, or an empty string.
+
+    >>> in_words(DesignProblem([[1.0, 2.0, 3.0], [1.0, 5.0, 6.0], [1.0, 9.0, 10.0]]), ["one", "a", "b"])
+    'b is a combination of one, a'
+    """
+    deficient = np.flatnonzero(problem.ranks < problem.dim)
+    if not len(deficient):
+        return ""
+    label = [f"column {j}" for j in range(problem.dim)] if names is None else [str(name) for name in names]
+    found = dependences(problem, int(deficient[0]))
+    sentences = [
+        f"{label[j]} is a combination of {', '.join(label[k] for k in others)}" if others else f"{label[j]} is zero"
+        for j, others in found[:SHOWN]
+    ]
+    if len(found) > SHOWN:
+        sentences.append(f"and {len(found) - SHOWN} more")
+    return "; ".join(sentences)
