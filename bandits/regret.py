@@ -24,7 +24,8 @@ class RegretClock:
 
     def __init__(self, gaps: np.ndarray, times: np.ndarray) -> None:
         self.gaps, self.times = gaps, times
-        self.regret = np.zeros(len(times))
+        self.regret = np.full(len(times), np.nan)
+        """Not a number at times that have not come."""
         self.time = 0
         self.total = 0.0
 

@@ -16,7 +16,7 @@ from bandits.confidence import alpha
 from bandits.environments import LinearEnvironment
 from bandits.protocol import PROTOCOLS, VECTORS, Ledger
 from bandits.regret import RegretClock
-from bandits.schedules import Exponential, Lengths, Schedule
+from bandits.schedules import Exponential, Lengths, Schedule, checked_lengths
 from bandits.trial import PHASE, Trial
 from optdesign import METHODS
 
@@ -144,9 +144,9 @@ class Phased:
         return self.parameters == "shared"
 
     def lengths(self, horizon: int, arms: int) -> np.ndarray:
-        """f^1 .. f^H."""
+        """f^1 .. f^H: the schedule's phases that begin before the horizon, the last of which reaches it."""
         assert not isinstance(self.schedule, Sequence)
-        return self.schedule.lengths(horizon, arms)
+        return checked_lengths(self.schedule, horizon, arms)
 
     def setting(self, clients: int, arms: int, dim: int, horizon: int, ell: float, sigma: float) -> Setting:
         """What all parties must know: sizes, phase lengths, confidence level, bounds."""
