@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from bandits.environments import LinearEnvironment
+from bandits.identity import content_hash
 from bandits.trial import PHASE, Policy, Trial
 from optdesign.tables import atomic
 
@@ -150,20 +150,4 @@ def concatenate(runs: Sequence[Run]) -> Run:
 
 def fingerprint(policy: Policy, env: LinearEnvironment, horizon: int, times: np.ndarray, seed: int) -> str:
     """Hash of everything that determines a trial but its number."""
-    digest = hashlib.sha256()
-    for part in (_words(policy), _words(env.noise), repr((horizon, seed, env.ell, env.L, env.shared))):
-        digest.update(part.encode())
-    for array in (times, env.features, env.parameters):
-        digest.update(repr(array.shape).encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
-
-
-def _words(thing: object) -> str:
-    """Type and options of a policy or noise, with functions by their names rather than addresses."""
-    options = vars(thing) if hasattr(thing, "__dict__") else {}
-    parts = [
-        f"{k}={v.__module__}.{v.__qualname__}" if callable(v) and hasattr(v, "__qualname__") else f"{k}={v!r}"
-        for k, v in sorted(options.items())
-    ]
-    return f"{type(thing).__module__}.{type(thing).__qualname__}({', '.join(parts)})"
+    return content_hash(policy, env, int(horizon), np.asarray(times, dtype=np.int64), int(seed))

@@ -8,6 +8,7 @@ and called again: finished trials are kept.
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,8 +76,13 @@ def simulate(
     if horizon < 1 or trials < 1:
         raise ValueError(f"horizon and trials must be at least 1; got {horizon} and {trials}.")
     at = _times(times, horizon)
-    identity = fingerprint(policy, env, horizon, at, seed)
     path = None if checkpoint is None else Path(checkpoint)
+    try:
+        identity = fingerprint(policy, env, horizon, at, seed)
+    except ValueError:
+        if path is not None:
+            raise
+        identity = f"unknown {uuid.uuid4().hex}"  # a run that can be joined with no other
     run = Run.empty(policy.name, horizon, at, identity)
     if path is not None and path.exists():
         run = load(path)
