@@ -17,6 +17,7 @@ from bandits.policies.local_ucb import LocalUCB
 from bandits.policies.phased import ceiling
 from bandits.run import Run, concatenate, load
 from bandits.simulate import simulate
+from bandits.trial import Policy, Record, Trial
 
 __all__ = [
     "CollaborativeFedPE",
@@ -24,7 +25,10 @@ __all__ = [
     "FedPE",
     "LinearEnvironment",
     "LocalUCB",
+    "Policy",
+    "Record",
     "Run",
+    "Trial",
     "ceiling",
     "collinear_classes",
     "concatenate",

@@ -41,6 +41,18 @@ class RegretClock:
         self.total += out[-1]
         self.time = stop
 
+    def step(self, arms: np.ndarray) -> None:
+        """Let every client pull one arm."""
+        self.total += float(self.gaps[np.arange(len(arms)), arms].mean())
+        self.time += 1
+        self.regret[self.times == self.time] = self.total
+
+    def finish(self, regret: np.ndarray) -> None:
+        """Take over the regret of a loop of its own, summed over clients, that has played to the end."""
+        self.regret = regret / len(self.gaps)
+        self.total = float(self.regret[-1])
+        self.time = int(self.times[-1])
+
 
 @kernel
 def _walk(gaps, pulls, best, offsets, out):

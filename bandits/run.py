@@ -10,7 +10,7 @@ import numpy as np
 
 from bandits.environments import LinearEnvironment
 from bandits.identity import content_hash
-from bandits.trial import PHASE, Policy, Trial
+from bandits.trial import PHASE, Policy, Record
 from optdesign.tables import atomic
 
 
@@ -57,21 +57,21 @@ class Run:
         """Standard deviation of the regret over trials, (C,); zero for a single trial."""
         return self.regret.std(axis=0, ddof=1) if len(self.trials) > 1 else np.zeros(len(self.times))
 
-    def extended(self, finished: Iterable[tuple[int, Trial]]) -> Run:
+    def extended(self, finished: Iterable[tuple[int, Record]]) -> Run:
         """This run with more trials."""
         pairs = list(finished)
         if not pairs:
             return self
         phases = []
-        for n, trial in pairs:
-            rows = trial.phases.copy()
+        for n, record in pairs:
+            rows = record.phases.copy()
             rows["trial"] = n
             phases.append(rows)
         return self._joined(
             np.array([n for n, _ in pairs]),
-            np.array([t.regret for _, t in pairs]),
-            np.array([t.uploaded for _, t in pairs]),
-            np.array([t.downloaded for _, t in pairs]),
+            np.array([r.regret for _, r in pairs]),
+            np.array([r.uploaded for _, r in pairs]),
+            np.array([r.downloaded for _, r in pairs]),
             np.concatenate(phases),
         )
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from bandits.environments import LinearEnvironment
 from bandits.progress import Progress
 from bandits.run import Run, fingerprint, load
-from bandits.trial import Policy, Trial
+from bandits.trial import Policy, Record, Trial
 
 CURVE_POINTS = 128
 """Times at which regret is recorded unless others are asked for, evenly spaced."""
@@ -93,7 +93,7 @@ def simulate(
             )
     done = set(run.trials.tolist())
     missing = [n for n in range(trials) if n not in done]
-    finished: list[tuple[int, Trial]] = []
+    finished: list[tuple[int, Record]] = []
     saved = time.monotonic()
     try:
         with Progress(progress, len(missing)) as display:
@@ -119,7 +119,7 @@ def _play(
     seed: int,
     missing: list[int],
     n_jobs: int,
-) -> Iterator[tuple[int, Trial]]:
+) -> Iterator[tuple[int, Record]]:
     """Trials as they finish, with their numbers."""
     if n_jobs == 1 or len(missing) < 2:
         for n in missing:
@@ -131,9 +131,16 @@ def _play(
 
 def _trial(
     policy: Policy, env: LinearEnvironment, horizon: int, times: np.ndarray, seed: int, n: int
-) -> tuple[int, Trial]:
-    stream = np.random.SeedSequence(seed, spawn_key=(n,))
-    return n, policy.play(env, horizon, times, np.random.default_rng(stream))
+) -> tuple[int, Record]:
+    stream = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(n,)))
+    trial = Trial(env, horizon, times, stream)
+    policy.play(trial)
+    if trial.time != horizon:
+        raise ValueError(
+            f"policy must play to the horizon {horizon}; {policy.name} made {trial.time} pulls per client. "
+            "Go on until trial.done."
+        )
+    return n, trial.record
 
 
 def _times(times: ArrayLike | None, horizon: int) -> np.ndarray:

@@ -69,9 +69,10 @@ def time_trial(policy, env, horizon: int, repeats: int) -> tuple[float, float]:
     for n in range(repeats):
         rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(n,)))
         began = time.perf_counter()
-        trial = policy.play(env, horizon, np.array([horizon]), rng)
+        trial = bandits.Trial(env, horizon, [horizon], rng)
+        policy.play(trial)
         seconds.append(time.perf_counter() - began)
-        regret.append(trial.regret[-1])
+        regret.append(trial.record.regret[-1])
     return statistics.median(seconds), statistics.mean(regret)
 
 

@@ -17,14 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bandits.environments import LinearEnvironment
-from bandits.noise import Bernoulli, Bounded, Gaussian, Noise, TwoPoint
-from bandits.trial import PHASE, Trial
+from bandits.noise import draw
+from bandits.trial import Trial
 from optdesign._kernel import kernel
 
 INDICES = ("authors", "ucb1")
-
-GAUSSIAN, BERNOULLI, TWO_POINT, BOUNDED = range(4)
 
 
 @dataclass(frozen=True)
@@ -52,39 +49,23 @@ class LocalUCB:
         """Class name, and the index if it is not the authors'."""
         return "LocalUCB" + ("" if self.index == "authors" else f" ({self.index})")
 
-    def play(
-        self, env: LinearEnvironment, horizon: int, times: np.ndarray, rng: np.random.Generator
-    ) -> Trial:
+    def play(self, trial: Trial) -> None:
         """One trial; no communication and no phases."""
-        bonus = (env.sigma if self.sigma is None else self.sigma) * exploration(self.index, horizon)
-        regret = np.zeros(len(times))
-        known = _compiled(env.noise)
-        if known is None:
-            _play_any(env, bonus, times, rng, regret)
-        else:
-            for i in range(env.clients):
-                _play(rng, *known, env.means[i], env.gaps[i], bonus, times, regret)
-        return Trial(regret / env.clients, 0, 0, np.empty(0, dtype=PHASE))
+        env = trial.env
+        bonus = (env.sigma if self.sigma is None else self.sigma) * exploration(self.index, trial.horizon)
+        if env.law is None:
+            _play_any(trial, bonus)
+            return
+        regret = np.zeros(len(trial.clock.times))
+        for i in range(env.clients):
+            _play(trial.rng, *env.law, env.means[i], env.gaps[i], bonus, trial.clock.times, regret)
+        trial.clock.finish(regret)
 
 
 def exploration(index: str, horizon: int) -> np.ndarray:
     """sqrt(c(t)) for t = 0 .. horizon."""
     t = np.maximum(np.arange(horizon + 1), 1)
     return np.sqrt(2.0 * np.log1p(t * np.log(t) ** 2) if index == "authors" else 8.0 * np.log(t))
-
-
-def _compiled(noise: Noise) -> tuple[int, float] | None:
-    """Code and scale of the noises the kernel draws itself."""
-    match noise:
-        case Gaussian(scale):
-            return GAUSSIAN, scale
-        case Bernoulli():
-            return BERNOULLI, 1.0
-        case TwoPoint(scale):
-            return TWO_POINT, scale
-        case Bounded(scale):
-            return BOUNDED, scale
-    return None
 
 
 @kernel
@@ -107,14 +88,7 @@ def _play(rng, kind, scale, means, gaps, bonus, times, regret):
                 if value > top:
                     top = value
                     a = b
-        if kind == GAUSSIAN:
-            reward = means[a] + scale * rng.standard_normal()
-        elif kind == BERNOULLI:
-            reward = 1.0 if rng.random() < means[a] else 0.0
-        elif kind == TWO_POINT:
-            reward = means[a] + (scale if rng.random() < 0.5 else -scale)
-        else:
-            reward = means[a] + scale * (2.0 * rng.random() - 1.0)
+        reward = draw(rng, kind, scale, means[a])
         count[a] += 1.0
         total[a] += reward
         average[a] = total[a] / count[a]
@@ -125,28 +99,15 @@ def _play(rng, kind, scale, means, gaps, bonus, times, regret):
             n += 1
 
 
-def _play_any(
-    env: LinearEnvironment,
-    bonus: np.ndarray,
-    times: np.ndarray,
-    rng: np.random.Generator,
-    regret: np.ndarray,
-) -> None:
-    """All rounds of all clients, round by round, with any noise. Overwrites regret."""
-    rows = np.arange(env.clients)
-    count = np.zeros(env.means.shape, dtype=np.int64)
-    total = np.zeros(env.means.shape)
-    lost, n = 0.0, 0
-    for t in range(1, int(times[-1]) + 1):
-        if t <= env.arms:
-            pulled = np.full(env.clients, t - 1)
+def _play_any(trial: Trial, bonus: np.ndarray) -> None:
+    """All rounds of all clients, round by round, with rewards of any kind."""
+    m, arms = trial.env.means.shape
+    rows = np.arange(m)
+    count, total = np.zeros((m, arms)), np.zeros((m, arms))
+    while not trial.done:
+        if trial.time < arms:
+            pulled = np.full(m, trial.time)
         else:
-            pulled = np.argmax(total / count + bonus[t] / np.sqrt(count), axis=1)
-        once = np.zeros_like(count)
-        once[rows, pulled] = 1
-        total += env.pull(rng, once)
-        count += once
-        lost += float(env.gaps[rows, pulled].sum())
-        if t == times[n]:
-            regret[n] = lost
-            n += 1
+            pulled = np.argmax(total / count + bonus[trial.time + 1] / np.sqrt(count), axis=1)
+        total[rows, pulled] += trial.step(pulled)
+        count[rows, pulled] += 1.0

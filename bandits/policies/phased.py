@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from bandits.confidence import alpha
-from bandits.environments import LinearEnvironment
-from bandits.protocol import PROTOCOLS, VECTORS, Ledger
-from bandits.regret import RegretClock
+from bandits.protocol import PROTOCOLS, VECTORS
 from bandits.schedules import Exponential, Lengths, Schedule, checked_lengths
-from bandits.trial import PHASE, Trial
+from bandits.trial import Trial
 from optdesign import METHODS
 
 if TYPE_CHECKING:
@@ -180,22 +178,20 @@ class Phased:
             rounding=self.rounding,
         )
 
-    def play(
-        self, env: LinearEnvironment, horizon: int, times: np.ndarray, rng: np.random.Generator
-    ) -> Trial:
-        """One trial on an environment; see :class:`bandits.trial.Policy`."""
+    def play(self, trial: Trial) -> None:
+        """One trial; see :class:`bandits.trial.Policy`."""
+        env, ledger, clock = trial.env, trial.ledger, trial.clock
         if self.shared and not env.shared:
             raise ValueError(
                 "parameters='shared' needs an environment whose arms share one parameter vector; this one "
                 "has a row per arm. Pass parameters of shape (dim,) to it, or use parameters='disjoint'."
             )
-        setting = self.setting(env.clients, env.arms, env.dim, horizon, env.ell, env.sigma)
+        setting = self.setting(env.clients, env.arms, env.dim, trial.horizon, env.ell, env.sigma)
         client, server = self.client(env.features, setting), self.server(setting)
-        ledger, clock, rows = Ledger(), RegretClock(env.gaps, times), []
         clock.advance(client.pulls, client.best, env.arms)
         last = len(setting.lengths)
         if last:
-            first = client.initialise(env.pull(rng, client.pulls))
+            first = client.initialise(trial.pull(client.pulls))
             estimates = server.initialise(ledger.up(first))
         before = (0, 0)
         for p in range(1, last + 1):
@@ -205,14 +201,13 @@ class Phased:
             pulls = client.explore(ledger.down(plan))
             clock.advance(pulls, client.best, setting.f(p) + setting.arms)
             if p < last:
-                local = client.estimate(env.pull(rng, pulls))
+                local = client.estimate(trial.pull(pulls))
                 estimates = server.aggregate(ledger.up(local))
             lost = int((env.optimal & ~client.active).any(axis=1).sum())
             report = server.report
-            rows.append(
+            trial.phases.append(
                 (0, p, start, clock.time - start, client.active.sum() / env.clients,
                  report.support / env.clients, report.iterations, report.gap,
                  ledger.uploaded - before[0], ledger.downloaded - before[1], lost)
             )  # fmt: skip
             before = (ledger.uploaded, ledger.downloaded)
-        return Trial(clock.regret, ledger.uploaded, ledger.downloaded, np.array(rows, dtype=PHASE))

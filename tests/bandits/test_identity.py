@@ -119,6 +119,9 @@ class Guarded:
     def __init__(self):
         self.lock = threading.Lock()
 
+    def __deepcopy__(self, _):
+        return self
+
     def sums(self, _, means, counts):
         return counts * means
 
