@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +16,11 @@ from bandits.environments import LinearEnvironment
 from bandits.identity import content_hash
 from bandits.trial import PHASE, Policy, Record
 from optdesign.tables import atomic
+
+try:
+    import fcntl
+except ImportError:  # not on this system
+    fcntl = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +105,17 @@ class Run:
                 phases=self.phases, identity=self.identity,
             )  # fmt: skip
 
+    def kept(self, path: Path) -> Run:
+        """Save to a file that others may be writing to as well; returns this run with their trials."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with locked(path):
+            run = self
+            if path.exists():
+                theirs = load(path)
+                run = concatenate([self, theirs.select(np.setdiff1d(theirs.trials, self.trials))])
+            run.save(path)
+        return run
+
     def _joined(
         self,
         trials: np.ndarray,
@@ -123,11 +143,35 @@ class Run:
 
 def load(path: str | Path) -> Run:
     """Read a run written by ``Run.save``."""
-    with np.load(path) as data:
-        return Run(
-            str(data["policy"]), int(data["horizon"]), data["times"], data["trials"], data["regret"],
-            data["uploaded"], data["downloaded"], data["phases"], str(data["identity"]),
-        )  # fmt: skip
+    try:
+        with Path(path).open("rb") as file, np.load(file) as data:
+            return Run(
+                str(data["policy"]), int(data["horizon"]), data["times"], data["trials"], data["regret"],
+                data["uploaded"], data["downloaded"], data["phases"], str(data["identity"]),
+            )  # fmt: skip
+    except (EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(
+            f"{path} must be a run saved by this package; it is empty, cut off or something else ({error}). "
+            "Delete it, or name another file."
+        ) from None
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep other processes that use the same function from the files of a directory for a moment.
+
+    The lock is on the directory, so nothing is left behind, also by a process that is killed. Where the
+    system has no such locks, this does nothing.
+    """
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(path.resolve().parent, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def concatenate(runs: Sequence[Run]) -> Run:

@@ -59,7 +59,8 @@ def simulate(
         Show trials done and time left on standard error once a second has passed.
     checkpoint : path, optional
         File (.npz) that finished trials are saved to as the run goes on, and taken from when it exists. It
-        must belong to the same policy, environment, horizon, times and seed.
+        must belong to the same policy, environment, horizon, times and seed. Several processes may share
+        one: their trials are merged.
 
     Returns
     -------
@@ -101,13 +102,12 @@ def simulate(
                 finished.append(item)
                 display.step()
                 if path is not None and time.monotonic() - saved > SAVE_EVERY:
-                    run, finished = run.extended(finished), []
-                    run.save(path)
+                    run, finished = run.extended(finished).kept(path), []
                     saved = time.monotonic()
     finally:
         run = run.extended(finished)
         if path is not None:
-            run.save(path)
+            run = run.kept(path)
     return run.select(range(trials))
 
 

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -139,6 +141,77 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
     assert bandits.load(path).trials.tolist() == [0, 1, 2, 3, 4]
     with pytest.raises(ValueError, match="checkpoint must belong"):
         bandits.simulate(bandits.FedPE(), ENV, 700, trials=5, checkpoint=path)
+
+
+class Shared(bandits.FedPE):
+    """Lets something else happen during its first trial."""
+
+    meanwhile: ClassVar = []
+
+    def play(self, trial):
+        while Shared.meanwhile:
+            Shared.meanwhile.pop()()
+        super().play(trial)
+
+
+def test_a_run_keeps_trials_that_another_saved_meanwhile(tmp_path):
+    path = tmp_path / "run.npz"
+    Shared.meanwhile.append(lambda: bandits.simulate(Shared(), ENV, 600, trials=4, checkpoint=path))
+    run = bandits.simulate(Shared(), ENV, 600, trials=2, checkpoint=path)
+    assert run.trials.tolist() == [0, 1]
+    kept = bandits.load(path)
+    assert kept.trials.tolist() == [0, 1, 2, 3]
+    np.testing.assert_array_equal(kept.regret, bandits.simulate(bandits.FedPE(), ENV, 600, trials=4).regret)
+
+
+def test_writers_at_the_same_time_lose_nothing(tmp_path):
+    path = tmp_path / "run.npz"
+    run = bandits.simulate(bandits.FedPE(), ENV, 100, trials=16)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: run.select([n]).kept(path), range(16)))
+    np.testing.assert_array_equal(bandits.load(path).regret, run.regret)
+    assert [p.name for p in tmp_path.iterdir()] == ["run.npz"]
+
+
+def foreign(path):
+    np.savez(path, a=np.ones(3))
+
+
+def other_kind(path):
+    path.write_bytes(b"not a run at all")
+
+
+def cut(path):
+    bandits.simulate(bandits.FedPE(), ENV, 100, trials=1).save(path)
+    path.write_bytes(path.read_bytes()[:-200])
+
+
+def damaged(path):
+    bandits.simulate(bandits.FedPE(), ENV, 100, trials=1).save(path)
+    data = bytearray(path.read_bytes())
+    data[60:160] = b"x" * 100
+    path.write_bytes(data)
+
+
+def single_array(path):
+    with path.open("wb") as file:
+        np.save(file, np.ones(3))
+
+
+@pytest.mark.parametrize("spoil", [lambda p: p.touch(), foreign, other_kind, cut, damaged, single_array])
+def test_a_checkpoint_that_cannot_be_read_is_named_with_the_remedy(spoil, tmp_path):
+    path = tmp_path / "run.npz"
+    spoil(path)
+    before = path.read_bytes()
+    for use in (
+        lambda: bandits.load(path),
+        lambda: bandits.simulate(bandits.FedPE(), ENV, 100, trials=1, checkpoint=path),
+    ):
+        with pytest.raises(ValueError, match=r"run\.npz must be a run saved .* Delete it, or name another"):
+            use()
+    assert path.read_bytes() == before
+    with pytest.raises(FileNotFoundError):
+        bandits.load(tmp_path / "none.npz")
 
 
 def test_ctrl_c_ends_the_run_and_keeps_its_trials(tmp_path):
