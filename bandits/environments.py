@@ -130,6 +130,11 @@ class LinearEnvironment:
         """Sub-Gaussian parameter of the noise."""
         return self.noise.sigma
 
+    @property
+    def common(self) -> bool:
+        """Whether all arms have equal parameters, declared as shared or not."""
+        return bool(self.shared or np.all(self.parameters == self.parameters[0]))
+
     @cached_property
     def gaps(self) -> np.ndarray:
         """What each client loses in expectation by one pull of each arm, shape (M, K)."""

@@ -25,7 +25,7 @@ PHASE = np.dtype(
         ("length", np.int64),  # pulls in the phase: f^p + K, less if cut at the horizon
         ("active", np.float64),  # active arms per client, after elimination
         ("sparsity", np.float64),  # positive design weights per client: the paper's sparsity level
-        ("iterations", np.int64),  # sweeps or steps of the design solver
+        ("iterations", np.int64),  # of the design: sweeps from the uniform start, 0 if that will do
         ("gap", np.float64),  # G - D of the design
         ("uploaded", np.int64),  # scalars up in this phase, those of the start counted in phase 1
         ("downloaded", np.int64),

@@ -31,6 +31,7 @@ import numpy as np
 
 from bandits.collinearity import collinear_classes
 from bandits.policies.aggregation import accumulate, dot, project, pseudo_inverses
+from bandits.policies.design import DesignRule, ascent
 from bandits.policies.phased import Phased, Rounding, Setting, ceiling
 from bandits.protocol import (
     SCALARS,
@@ -42,7 +43,7 @@ from bandits.protocol import (
     Projections,
     PullPlan,
 )
-from optdesign import DesignProblem, Status, solve
+from optdesign import DesignProblem, certify
 
 TINY = 1e-100
 """A first estimate whose largest entry is below this does not tell its direction."""
@@ -129,13 +130,13 @@ class Server:
         *,
         budgets: np.ndarray | None = None,
         design_gap: float = 0.1,
-        design_method: str = "bca",
+        design_rule: DesignRule = ascent,
         warm_start: bool = False,
         rounding: Rounding = ceiling,
     ) -> None:
         self.setting = setting
         self.budgets = budgets
-        self.design_gap, self.design_method, self.warm_start = design_gap, design_method, warm_start
+        self.design_gap, self.design_rule, self.warm_start = design_gap, design_rule, warm_start
         self.rounding = rounding
         self.phase = 0
         self.active = np.ones((setting.clients, setting.arms), dtype=bool)
@@ -197,13 +198,10 @@ class Server:
             start = None
             if self.warm_start and self.weights is not None:
                 start = self.weights[rows][active]
-            tol = self.design_gap / len(self.rows) / problem.rank
-            result = solve(problem, tol=tol, method=self.design_method, start=start)
-            if result.status is Status.INTERRUPTED:
-                raise KeyboardInterrupt
-            weights[rows] = result.weights_matrix()
+            design = self.design_rule(problem, self.design_gap / len(self.rows), start)
+            weights[rows] = problem.to_grid(design.weights)
             self.ranks[c] = problem.ranks
-            self.solved[c] = result.iterations, result.gap
+            self.solved[c] = design.iterations, certify(problem, design.weights).gap
         iterations, gaps = zip(*self.solved, strict=True)
         self.report = DesignReport(max(iterations), sum(gaps), int((weights > 0).sum()))
         return weights

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from bandits.confidence import alpha
+from bandits.policies.design import rule_named
 from bandits.protocol import PROTOCOLS, VECTORS
 from bandits.schedules import Exponential, Lengths, Schedule, checked_lengths
 from bandits.trial import Trial
-from optdesign import METHODS
 
 if TYPE_CHECKING:
     from bandits.policies.fedpe import Client, Server
@@ -77,9 +77,10 @@ class Phased:
     protocol : "vectors" or "scalars"
         The paper's messages, or the cheap ones of its remark. Decisions are the same.
     design_gap, design_method, warm_start
-        The design of each phase is solved to this gap G - D, by this method of ``optdesign.solve``, from the
-        uniform design or from that of the phase before. The default is the paper's block coordinate ascent,
-        whose weights are exactly zero for most arms; every positive weight costs at least one pull.
+        The design of each phase is solved to this gap G - D, by this method. The default, "bca", is the
+        paper's block coordinate ascent from the uniform design, whose weights are exactly zero for most
+        arms; every positive weight costs at least one pull. The other methods of ``optdesign.solve`` start
+        where they like. With ``warm_start`` all of them start from the design of the phase before.
     rounding : function
         From weights and f^p to pulls.
     budgets : (M,) numbers in (0, 1], optional
@@ -112,11 +113,7 @@ class Phased:
             raise ValueError(f"protocol must be one of {', '.join(PROTOCOLS)}; got {self.protocol!r}.")
         if isinstance(self.schedule, Sequence | np.ndarray):
             object.__setattr__(self, "schedule", Lengths([int(f) for f in self.schedule]))
-        if self.design_method not in METHODS:
-            raise ValueError(
-                f"design_method must be one of {', '.join(METHODS)}; got {self.design_method!r}. "
-                "The paper's is 'bca'."
-            )
+        rule_named(self.design_method)
         if not 0.0 < self.delta < 1.0:
             raise ValueError(f"delta must lie strictly in (0, 1); got {self.delta}. The paper takes 0.1.")
         if not self.design_gap > 0.0:
@@ -173,7 +170,7 @@ class Phased:
             setting,
             budgets=None if self.budgets is None else np.array(self.budgets),
             design_gap=self.design_gap,
-            design_method=self.design_method,
+            design_rule=rule_named(self.design_method),
             warm_start=self.warm_start,
             rounding=self.rounding,
         )
@@ -181,10 +178,10 @@ class Phased:
     def play(self, trial: Trial) -> None:
         """One trial; see :class:`bandits.trial.Policy`."""
         env, ledger, clock = trial.env, trial.ledger, trial.clock
-        if self.shared and not env.shared:
+        if self.shared and not env.common:
             raise ValueError(
-                "parameters='shared' needs an environment whose arms share one parameter vector; this one "
-                "has a row per arm. Pass parameters of shape (dim,) to it, or use parameters='disjoint'."
+                "parameters='shared' needs an environment whose arms have equal parameters; this one has "
+                "different rows. Pass parameters of shape (dim,) to it, or use parameters='disjoint'."
             )
         setting = self.setting(env.clients, env.arms, env.dim, trial.horizon, env.ell, env.sigma)
         client, server = self.client(env.features, setting), self.server(setting)

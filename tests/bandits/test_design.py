@@ -1,0 +1,113 @@
+"""The design of a phase: Algorithm 3's own count of sweeps, and equal parameters that may be shared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from play import Rewards, converse
+
+import bandits
+from bandits.policies.design import ascent, solved
+from optdesign import DesignProblem, certify
+
+
+def unit(env):
+    return env.features / np.linalg.norm(env.features, axis=2, keepdims=True)
+
+
+def filled(g, u):
+    """max sum log(1 + (v - u) g) over v >= 0 with sum v = 1: water poured over the heights 1 / g - u."""
+    height = 1 / g - u
+    order = np.sort(height)
+    for n in range(1, len(g) + 1):
+        if (1 + order[:n].sum()) / n > order[n - 1]:
+            level = (1 + order[:n].sum()) / n
+    return np.maximum(0, level - height)
+
+
+def plain_sweeps(x, epsilon):
+    """Algorithm 3 in plain NumPy, all matrices inverted afresh: how often its loop runs."""
+    m, k, _ = x.shape
+    u, count = np.full((m, k), 1 / k), 0
+
+    def variances():
+        v = np.linalg.pinv(np.einsum("ia,iaj,iak->ajk", u, x, x), rcond=1e-9, hermitian=True)
+        return np.einsum("iaj,ajk,iak->ia", x, v, x)
+
+    rank = int(np.linalg.matrix_rank(np.einsum("ia,iaj,iak->ajk", u, x, x)).sum())
+    while variances().max(axis=1).sum() > rank + epsilon:
+        for i in range(m):
+            u[i] = filled(variances()[i], u[i])
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize("epsilon", [100.0, 1.0, 0.1, 0.01])
+@pytest.mark.parametrize(
+    "env",
+    [
+        bandits.environments.authors(12, 4, 2, seed=1),
+        bandits.environments.random(15, 3, 2, seed=2),
+        bandits.environments.random(4, 3, 3, seed=3),
+    ],
+)
+def test_iterations_are_the_sweeps_of_algorithm_3(env, epsilon):
+    x = unit(env)
+    problem = DesignProblem.disjoint(x)
+    design = ascent(problem, epsilon)
+    assert design.iterations == plain_sweeps(x, epsilon)
+    assert certify(problem, design.weights).gap <= epsilon
+    if epsilon == 100.0:
+        assert design.iterations == 0
+        np.testing.assert_array_equal(design.weights, problem.uniform())
+
+
+@pytest.mark.parametrize("make", [DesignProblem.disjoint, DesignProblem.shared])
+@pytest.mark.parametrize("seed", range(5))
+def test_iterations_are_the_smallest_number_that_is_enough(make, seed):
+    """One sweep fewer misses the gap; a larger gap takes no more sweeps."""
+    problem = make(unit(bandits.environments.random(20, 5, 3, seed)))
+    counts = [ascent(problem, gap).iterations for gap in (10.0, 1.0, 0.1, 0.01)]
+    assert counts == sorted(counts)
+    last = ascent(problem, 0.01)
+    gaps = [certify(problem, ascent(problem, g).weights).gap for g in (10.0, 1.0, 0.1)]
+    assert all(gap > 0.01 or count == last.iterations for gap, count in zip(gaps, counts, strict=False))
+
+
+@pytest.mark.parametrize(("arms", "shared"), [(70, False), (5, True), (70, True)])
+def test_the_start_is_uniform_for_many_arms_and_shared_parameters(arms, shared):
+    """With a gap that the uniform design meets, the first plan is uniform and took no sweep."""
+    env = bandits.environments.random(6, arms, 2, shared=shared)
+    policy = bandits.FedPE(parameters="shared" if shared else "disjoint", design_gap=1e6)
+    run = bandits.simulate(policy, env, 4 * arms, trials=1)
+    assert np.all(run.phases["iterations"] == 0)
+    _, _, server = converse(policy, env, 3 * arms, Rewards(env))
+    equal = 1 / server.active.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(server.weights, server.active * equal, rtol=1e-12)
+
+
+def test_phases_record_the_iterations_of_their_designs():
+    """Without elimination, every phase has the design of all arms and its count."""
+    env = bandits.environments.random(10, 4, 3, seed=0)
+    run = bandits.simulate(bandits.FedPE(delta=1e-12), env, 200, trials=1)
+    assert run.phases["active"].min() == 4
+    assert set(run.phases["iterations"]) == {ascent(DesignProblem.disjoint(unit(env)), 0.1).iterations}
+
+
+@pytest.mark.parametrize("method", ["newton", "auto"])
+def test_other_methods_reach_the_gap(method):
+    problem = DesignProblem.disjoint(unit(bandits.environments.authors(10, 4, 3)))
+    for start in (None, problem.uniform()):
+        assert certify(problem, solved(method)(problem, 0.1, start).weights).gap <= 0.1
+
+
+@pytest.mark.parametrize("kind", [bandits.FedPE, bandits.EnhancedFedPE, bandits.CollaborativeFedPE])
+def test_equal_parameters_may_be_taken_as_shared(kind):
+    """The authors' instance declares them per arm; playing it as shared is playing one vector."""
+    env = bandits.environments.authors(6, 4, 2)
+    once = bandits.LinearEnvironment(env.features, env.parameters[0], ell=env.ell, L=env.L)
+    assert env.common
+    assert not env.shared
+    a, b = (bandits.simulate(kind(parameters="shared"), e, 500, trials=2) for e in (env, once))
+    np.testing.assert_array_equal(a.regret, b.regret)
+    assert not bandits.environments.random(3, 2, 2).common
