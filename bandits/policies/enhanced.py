@@ -46,5 +46,6 @@ class EnhancedClient(Client):
 class EnhancedFedPE(Phased):
     """Enhanced Fed-PE; see :class:`bandits.policies.phased.Phased` for the options."""
 
-    client_type = EnhancedClient
-    server_type = Server
+    def parties(self) -> tuple[type[Client], type[Server]]:
+        """Algorithm 1 with other intervals, and Algorithm 2."""
+        return EnhancedClient, Server

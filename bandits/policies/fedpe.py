@@ -264,8 +264,9 @@ class FedPE(Phased):
     2
     """
 
-    client_type = Client
-    server_type = Server
+    def parties(self) -> tuple[type[Client], type[Server]]:
+        """Algorithms 1 and 2."""
+        return Client, Server
 
 
 def directions(first: FirstEstimates) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -103,9 +103,6 @@ class Phased:
     ell: float | None = None
     sigma: float | None = None
 
-    client_type: ClassVar[type[Client]]
-    server_type: ClassVar[type[Server]]
-
     def __post_init__(self) -> None:
         if self.parameters not in PARAMETERS:
             raise ValueError(f"parameters must be one of {', '.join(PARAMETERS)}; got {self.parameters!r}.")
@@ -160,13 +157,17 @@ class Phased:
             clients, arms, dim, horizon, lengths, self.delta, level, ell, sigma, self.shared, self.protocol
         )
 
+    def parties(self) -> tuple[type[Client], type[Server]]:
+        """What clients and server are: a variant of the algorithm says so here."""
+        raise NotImplementedError
+
     def client(self, features: np.ndarray, setting: Setting) -> Client:
         """One client, or a batch of them, with features (m, K, d)."""
-        return self.client_type(features, setting)
+        return self.parties()[0](features, setting)
 
     def server(self, setting: Setting) -> Server:
         """The server."""
-        return self.server_type(
+        return self.parties()[1](
             setting,
             budgets=None if self.budgets is None else np.array(self.budgets),
             design_gap=self.design_gap,

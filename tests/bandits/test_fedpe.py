@@ -33,7 +33,9 @@ def same_design(shared, gap=GAP):
 
 def transcription(policy, env, horizon, rewards):
     setting = policy.setting(env.clients, env.arms, env.dim, horizon, env.ell, env.sigma)
-    if isinstance(policy, bandits.EnhancedFedPE):
+    pooling = getattr(policy, "pooling", False)
+    collaborative = isinstance(policy, bandits.CollaborativeFedPE)
+    if isinstance(policy, bandits.EnhancedFedPE) or (collaborative and not pooling):
         m, k, d = env.features.shape
         intervals = literal.enhanced_intervals(
             m, k, d, 0.1, setting.lengths, sigma=env.sigma, shared=policy.shared
@@ -50,7 +52,8 @@ def transcription(policy, env, horizon, rewards):
         design=same_design(policy.shared),
         intervals=intervals,
         shared=policy.shared,
-        collaborative=isinstance(policy, bandits.CollaborativeFedPE),
+        collaborative=collaborative,
+        pooling=pooling,
     )
 
 
@@ -102,11 +105,17 @@ CASES = [
     ),
     (bandits.FedPE(parameters="shared"), bandits.environments.random(5, 4, 3, 5, shared=True), 1000),
     (bandits.EnhancedFedPE(parameters="shared"), bandits.environments.random(5, 4, 3, 6, shared=True), 1000),
-    (bandits.CollaborativeFedPE(), bandits.environments.authors(8, 4, 2, seed=7), 1000),
-    (
-        bandits.CollaborativeFedPE(parameters="shared"),
-        bandits.environments.random(5, 4, 3, 8, shared=True),
-        1000,
+    *(
+        (bandits.CollaborativeFedPE(pooling=pooling), bandits.environments.authors(8, 4, 2, seed=7), 1000)
+        for pooling in (False, True)
+    ),
+    *(
+        (
+            bandits.CollaborativeFedPE("shared", pooling=pooling),
+            bandits.environments.random(5, 4, 3, 8, shared=True),
+            1000,
+        )
+        for pooling in (False, True)
     ),
 ]
 
