@@ -32,7 +32,7 @@ import numpy as np
 from bandits.collinearity import collinear_classes
 from bandits.policies.aggregation import accumulate, dot, project, pseudo_inverses
 from bandits.policies.design import DesignRule, ascent
-from bandits.policies.phased import Phased, Rounding, Setting, ceiling
+from bandits.policies.phased import KeepRule, Phased, Rounding, Setting, ceiling, confident
 from bandits.protocol import (
     SCALARS,
     ActiveArms,
@@ -52,8 +52,9 @@ TINY = 1e-100
 class Client:
     """Algorithm 1, for a batch of clients with features (m, K, d)."""
 
-    def __init__(self, features: np.ndarray, setting: Setting) -> None:
+    def __init__(self, features: np.ndarray, setting: Setting, keep: KeepRule = confident) -> None:
         self.setting = setting
+        self.keep = keep
         self.features = features
         self.phase = 0
         self.active = np.ones(features.shape[:2], dtype=bool)
@@ -82,8 +83,12 @@ class Client:
         width = self.setting.sigma * np.abs(self.norm) * deviation / self.setting.ell  # ||x||_V / ell
         r, u = self.intervals(r, width)
         self.best = np.argmax(np.where(self.active, r, -np.inf), axis=1)
-        floor = np.take_along_axis(r - u, self.best[:, None], axis=1)
-        self.active = self.active & (r + u >= floor)
+        self.active = self.active & self.keep(r, u, self.active)
+        empty = np.flatnonzero(~self.active.any(axis=1))
+        if len(empty):
+            raise ValueError(
+                f"keep must leave every client an arm; in phase {self.phase} client {empty[0]} has none."
+            )
         return ActiveArms(self.active)
 
     def intervals(self, r: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

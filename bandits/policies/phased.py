@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bandits.confidence import alpha
-from bandits.policies.design import rule_named
+from bandits.policies.design import DesignRule, rule_named
 from bandits.protocol import PROTOCOLS, VECTORS
 from bandits.schedules import Exponential, Lengths, Schedule, checked_lengths
 from bandits.trial import Trial
@@ -37,6 +37,16 @@ def ceiling(weights: np.ndarray, f: int) -> np.ndarray:
     A product that exceeds an integer by rounding only is that integer: half of 128 is 64 pulls, not 65.
     """
     return np.ceil(weights * f * (1.0 - ROUNDING_ERROR)).astype(np.int64)
+
+
+KeepRule = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+"""From estimates r, widths u and active arms, (m, K) each, to the arms a client keeps."""
+
+
+def confident(r: np.ndarray, u: np.ndarray, active: np.ndarray) -> np.ndarray:
+    """The paper's rule: drop arms whose upper bound is below the lower bound of the best estimate."""
+    best = np.argmax(np.where(active, r, -np.inf), axis=1)
+    return r + u >= np.take_along_axis(r - u, best[:, None], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +91,10 @@ class Phased:
         paper's block coordinate ascent from the uniform design, whose weights are exactly zero for most
         arms; every positive weight costs at least one pull. The other methods of ``optdesign.solve`` start
         where they like. With ``warm_start`` all of them start from the design of the phase before.
+    design : DesignRule, optional
+        A function of yours in place of the method: see :mod:`bandits.policies.design`.
+    keep : KeepRule
+        From estimates, widths and active arms to the arms that stay active.
     rounding : function
         From weights and f^p to pulls.
     budgets : (M,) numbers in (0, 1], optional
@@ -98,6 +112,8 @@ class Phased:
     design_gap: float = 0.1
     design_method: str = "bca"
     warm_start: bool = False
+    design: DesignRule | None = None
+    keep: KeepRule = confident
     rounding: Rounding = ceiling
     budgets: tuple[float, ...] | None = None
     ell: float | None = None
@@ -163,7 +179,7 @@ class Phased:
 
     def client(self, features: np.ndarray, setting: Setting) -> Client:
         """One client, or a batch of them, with features (m, K, d)."""
-        return self.parties()[0](features, setting)
+        return self.parties()[0](features, setting, self.keep)
 
     def server(self, setting: Setting) -> Server:
         """The server."""
@@ -171,7 +187,7 @@ class Phased:
             setting,
             budgets=None if self.budgets is None else np.array(self.budgets),
             design_gap=self.design_gap,
-            design_rule=rule_named(self.design_method),
+            design_rule=self.design or rule_named(self.design_method),
             warm_start=self.warm_start,
             rounding=self.rounding,
         )

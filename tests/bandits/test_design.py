@@ -7,7 +7,8 @@ import pytest
 from play import Rewards, converse
 
 import bandits
-from bandits.policies.design import ascent, solved
+from bandits.policies.design import Design, ascent, solved
+from bandits.policies.phased import confident
 from optdesign import DesignProblem, certify
 
 
@@ -111,3 +112,37 @@ def test_equal_parameters_may_be_taken_as_shared(kind):
     a, b = (bandits.simulate(kind(parameters="shared"), e, 500, trials=2) for e in (env, once))
     np.testing.assert_array_equal(a.regret, b.regret)
     assert not bandits.environments.random(3, 2, 2).common
+
+
+def test_a_design_rule_of_ones_own_is_certified():
+    env = bandits.environments.random(6, 4, 2, seed=0)
+
+    def uniform(problem, *_):
+        return Design(problem.uniform(), 0)
+
+    run = bandits.simulate(bandits.FedPE(design=uniform), env, 300, trials=1)
+    assert np.all(run.phases["iterations"] == 0)
+    expected = certify(DesignProblem.disjoint(unit(env)), np.full(24, 0.25)).gap
+    assert run.phases["gap"][0] == pytest.approx(expected, rel=1e-9)
+
+    def infeasible(problem, *_):
+        return Design(2 * problem.uniform(), 0)
+
+    with pytest.raises(ValueError, match="budget"):
+        bandits.simulate(bandits.FedPE(design=infeasible), env, 300, trials=1)
+
+
+def test_a_keep_rule_of_ones_own_decides_what_stays():
+    env = bandits.environments.random(6, 4, 2, seed=0)
+
+    def top_half(r, _, active):
+        score = np.where(active, r, -np.inf)
+        rank = np.argsort(np.argsort(-score, axis=1), axis=1)
+        return rank < np.maximum(active.sum(axis=1, keepdims=True) // 2, 1)
+
+    run = bandits.simulate(bandits.FedPE(keep=top_half), env, 300, trials=1)
+    assert run.phases["active"].tolist()[:3] == [2, 1, 1]
+    usual = bandits.simulate(bandits.FedPE(keep=confident), env, 300, trials=1)
+    np.testing.assert_array_equal(usual.regret, bandits.simulate(bandits.FedPE(), env, 300, trials=1).regret)
+    with pytest.raises(ValueError, match="keep must leave every client an arm; in phase 1 client 0"):
+        bandits.simulate(bandits.FedPE(keep=lambda r, *_: r > 1e9), env, 300, trials=1)
