@@ -11,28 +11,35 @@ from bandits import confidence, environments, noise, protocol, schedules, theory
 from bandits.collinearity import collinear_classes
 from bandits.environments import LinearEnvironment
 from bandits.policies.collaborative import CollaborativeFedPE
+from bandits.policies.design import Design, ascent
 from bandits.policies.enhanced import EnhancedFedPE
 from bandits.policies.fedpe import FedPE
 from bandits.policies.local_ucb import LocalUCB
-from bandits.policies.phased import ceiling
+from bandits.policies.phased import Phased, ceiling, confident
+from bandits.policies.stepwise import Stepwise
 from bandits.run import Run, concatenate, load
 from bandits.simulate import simulate
 from bandits.trial import Policy, Record, Trial
 
 __all__ = [
     "CollaborativeFedPE",
+    "Design",
     "EnhancedFedPE",
     "FedPE",
     "LinearEnvironment",
     "LocalUCB",
+    "Phased",
     "Policy",
     "Record",
     "Run",
+    "Stepwise",
     "Trial",
+    "ascent",
     "ceiling",
     "collinear_classes",
     "concatenate",
     "confidence",
+    "confident",
     "environments",
     "load",
     "noise",

@@ -134,7 +134,9 @@ class _Walk:
         if _library(thing):
             return
         yield from self._sequence("bases", thing.__bases__)
-        methods = {name: function for name, value in vars(thing).items() if (function := _behind(value))}
+        methods = {
+            name: function for name, value in vars(thing).items() if (function := _behind(name, value))
+        }
         yield from self._mapping(methods)
 
     def _object(self, thing: Any) -> Iterator[bytes]:
@@ -180,13 +182,14 @@ def _names(code: types.CodeType) -> set[str]:
     return set(code.co_names).union(*map(_names, inner))
 
 
-def _behind(value: Any) -> types.FunctionType | None:
+def _behind(name: str, value: Any) -> types.FunctionType | None:
     """The function that a class attribute runs, if a person wrote it."""
     for attribute in ("__func__", "fget", "func", "py_func"):
         value = getattr(value, attribute, value)
-    if isinstance(value, types.FunctionType) and value.__code__.co_filename != GENERATED:
-        return value
-    return None
+    if not isinstance(value, types.FunctionType):
+        return None
+    made = name.startswith("__") and value.__code__.co_filename == GENERATED
+    return None if made else value
 
 
 def _cached(thing: object, key: str) -> bool:

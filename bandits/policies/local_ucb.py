@@ -14,18 +14,27 @@ the mean and the square root of one arm.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from bandits.noise import draw
+from bandits.policies.stepwise import Stepwise
 from bandits.trial import Trial
-from optdesign._kernel import kernel
 
 INDICES = ("authors", "ucb1")
 
 
+class State(NamedTuple):
+    """Of every client and arm, (M, K): mean reward, 1 / sqrt(pulls) and pulls; and sigma sqrt(c(t))."""
+
+    average: np.ndarray
+    shrink: np.ndarray
+    pulls: np.ndarray
+    bonus: np.ndarray
+
+
 @dataclass(frozen=True)
-class LocalUCB:
+class LocalUCB(Stepwise):
     """UCB at every client alone.
 
     Parameters
@@ -49,65 +58,34 @@ class LocalUCB:
         """Class name, and the index if it is not the authors'."""
         return "LocalUCB" + ("" if self.index == "authors" else f" ({self.index})")
 
-    def play(self, trial: Trial) -> None:
-        """One trial; no communication and no phases."""
-        env = trial.env
-        bonus = (env.sigma if self.sigma is None else self.sigma) * exploration(self.index, trial.horizon)
-        if env.law is None:
-            _play_any(trial, bonus)
-            return
-        regret = np.zeros(len(trial.clock.times))
-        for i in range(env.clients):
-            _play(trial.rng, *env.law, env.means[i], env.gaps[i], bonus, trial.clock.times, regret)
-        trial.clock.finish(regret)
+    def start(self, trial: Trial) -> State:
+        """Nothing is known."""
+        sigma = trial.env.sigma if self.sigma is None else self.sigma
+        average, shrink, pulls = np.zeros((3, *trial.env.means.shape))
+        return State(average, shrink, pulls, sigma * exploration(self.index, trial.horizon))
+
+    @staticmethod
+    def choose(state, i, t, rng):  # noqa: ARG004
+        """The largest index, after one pull of each arm."""
+        arms = state.pulls.shape[1]
+        if t <= arms:
+            return t - 1
+        best, top = 0, -np.inf
+        for a in range(arms):
+            value = state.average[i, a] + state.bonus[t] * state.shrink[i, a]
+            if value > top:
+                best, top = a, value
+        return best
+
+    @staticmethod
+    def observe(state, i, a, y):
+        """Mean and square root of one arm."""
+        state.pulls[i, a] += 1.0
+        state.average[i, a] += (y - state.average[i, a]) / state.pulls[i, a]
+        state.shrink[i, a] = 1.0 / np.sqrt(state.pulls[i, a])
 
 
 def exploration(index: str, horizon: int) -> np.ndarray:
     """sqrt(c(t)) for t = 0 .. horizon."""
     t = np.maximum(np.arange(horizon + 1), 1)
     return np.sqrt(2.0 * np.log1p(t * np.log(t) ** 2) if index == "authors" else 8.0 * np.log(t))
-
-
-@kernel
-def _play(rng, kind, scale, means, gaps, bonus, times, regret):
-    """All rounds of one client. Adds its regret at the times to regret, and advances rng."""
-    arms = len(means)
-    count = np.zeros(arms)
-    total = np.zeros(arms)
-    average = np.zeros(arms)
-    shrink = np.zeros(arms)  # 1 / sqrt(count)
-    lost = 0.0
-    n = 0
-    for t in range(1, times[-1] + 1):
-        a = t - 1
-        if t > arms:
-            level = bonus[t]
-            top = -np.inf
-            for b in range(arms):
-                value = average[b] + level * shrink[b]
-                if value > top:
-                    top = value
-                    a = b
-        reward = draw(rng, kind, scale, means[a])
-        count[a] += 1.0
-        total[a] += reward
-        average[a] = total[a] / count[a]
-        shrink[a] = 1.0 / np.sqrt(count[a])
-        lost += gaps[a]
-        if t == times[n]:
-            regret[n] += lost
-            n += 1
-
-
-def _play_any(trial: Trial, bonus: np.ndarray) -> None:
-    """All rounds of all clients, round by round, with rewards of any kind."""
-    m, arms = trial.env.means.shape
-    rows = np.arange(m)
-    count, total = np.zeros((m, arms)), np.zeros((m, arms))
-    while not trial.done:
-        if trial.time < arms:
-            pulled = np.full(m, trial.time)
-        else:
-            pulled = np.argmax(total / count + bonus[trial.time + 1] / np.sqrt(count), axis=1)
-        total[rows, pulled] += trial.step(pulled)
-        count[rows, pulled] += 1.0
