@@ -14,6 +14,8 @@ from bandits.policies.collaborative import CollaborativeFedPE
 from bandits.policies.design import Design, ascent
 from bandits.policies.enhanced import EnhancedFedPE
 from bandits.policies.fedpe import FedPE
+from bandits.policies.lints import LinTS
+from bandits.policies.linucb import LinUCB
 from bandits.policies.local_ucb import LocalUCB
 from bandits.policies.phased import Phased, ceiling, confident
 from bandits.policies.stepwise import Stepwise
@@ -26,6 +28,8 @@ __all__ = [
     "Design",
     "EnhancedFedPE",
     "FedPE",
+    "LinTS",
+    "LinUCB",
     "LinearEnvironment",
     "LocalUCB",
     "Phased",

@@ -22,6 +22,8 @@ from bandits.options import Makers, build, check_keys, checked, declared, meant,
 from bandits.policies.collaborative import CollaborativeFedPE
 from bandits.policies.enhanced import EnhancedFedPE
 from bandits.policies.fedpe import FedPE
+from bandits.policies.lints import LinTS
+from bandits.policies.linucb import LinUCB
 from bandits.policies.local_ucb import LocalUCB
 from bandits.trial import Policy
 
@@ -74,6 +76,8 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "EnhancedFedPE": EnhancedFedPE,
     "CollaborativeFedPE": CollaborativeFedPE,
     "LocalUCB": LocalUCB,
+    "LinUCB": LinUCB,
+    "LinTS": LinTS,
 }
 SCHEDULES: dict[str, Callable[..., schedules.Schedule]] = {
     "exponential": schedules.Exponential,

@@ -14,6 +14,7 @@ import numpy as np
 
 from bandits.confidence import alpha
 from bandits.policies.design import DesignRule, rule_named
+from bandits.policies.parameters import SHARED, blocks, check_parameters, suffix
 from bandits.protocol import PROTOCOLS, VECTORS
 from bandits.schedules import Exponential, Lengths, Schedule, checked_lengths
 from bandits.trial import Trial
@@ -21,7 +22,6 @@ from bandits.trial import Trial
 if TYPE_CHECKING:
     from bandits.policies.fedpe import Client, Server
 
-PARAMETERS = ("disjoint", "shared")
 EXPONENTIAL = Exponential()
 
 ROUNDING_ERROR = 1e-12
@@ -120,8 +120,7 @@ class Phased:
     sigma: float | None = None
 
     def __post_init__(self) -> None:
-        if self.parameters not in PARAMETERS:
-            raise ValueError(f"parameters must be one of {', '.join(PARAMETERS)}; got {self.parameters!r}.")
+        check_parameters(self.parameters)
         if self.protocol not in PROTOCOLS:
             raise ValueError(f"protocol must be one of {', '.join(PROTOCOLS)}; got {self.protocol!r}.")
         if isinstance(self.schedule, Sequence | np.ndarray):
@@ -144,12 +143,12 @@ class Phased:
     @property
     def name(self) -> str:
         """Class name, and what is not the default about the parameters."""
-        return type(self).__name__ + (" (shared)" if self.parameters == "shared" else "")
+        return type(self).__name__ + suffix(self.parameters)
 
     @property
     def shared(self) -> bool:
         """Whether all arms are taken to have the same parameter vector."""
-        return self.parameters == "shared"
+        return self.parameters == SHARED
 
     def lengths(self, horizon: int, arms: int) -> np.ndarray:
         """f^1 .. f^H: the schedule's phases that begin before the horizon, the last of which reaches it."""
@@ -195,11 +194,7 @@ class Phased:
     def play(self, trial: Trial) -> None:
         """One trial; see :class:`bandits.trial.Policy`."""
         env, ledger, clock = trial.env, trial.ledger, trial.clock
-        if self.shared and not env.common:
-            raise ValueError(
-                "parameters='shared' needs an environment whose arms have equal parameters; this one has "
-                "different rows. Pass parameters of shape (dim,) to it, or use parameters='disjoint'."
-            )
+        blocks(self.parameters, env)
         setting = self.setting(env.clients, env.arms, env.dim, trial.horizon, env.ell, env.sigma)
         client, server = self.client(env.features, setting), self.server(setting)
         clock.advance(client.pulls, client.best, env.arms)

@@ -1,0 +1,176 @@
+"""DisLinUCB: LinUCB at every client, with all of them synchronised when one has learnt enough.
+
+Wang, Hu, Chen, Wang: Distributed Bandit Learning: Near-Optimal Regret with Efficient Communication, ICLR
+2020. Client i decides by LinUCB on what was synchronised and on its own pulls since. When for any client
+
+    ( log det A_i - log det A_last ) (t - t_last)  >  D,         D = T log(M T) / (d M) unless given,
+
+every client sends its new information matrix and moments (d^2 + d scalars a block) and is sent the sums of
+all, so the regret is that of one LinUCB with all pulls up to logarithms, for O(M^1.5 d^3) scalars whatever T
+is.
+
+The paper has one parameter vector for all arms. With parameters of each arm's own the model has B = K blocks:
+log det is the sum over blocks, and d B takes the place of d in D. The confidence level is delta / (M B), so
+that the intervals of all clients and blocks hold at all times with probability 1 - delta.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bandits.policies.linucb import check_linear
+from bandits.policies.parameters import blocks, check_parameters, suffix
+from bandits.policies.ridge import Ridge, learn, predict, radius, refresh, ridge
+from bandits.policies.stepwise import Stepwise
+from bandits.trial import Trial
+from optdesign._kernel import kernel
+
+
+class State(NamedTuple):
+    """A model per client, what each has seen since the last synchronisation, and the sums of all."""
+
+    features: np.ndarray
+    model: Ridge
+    width: np.ndarray
+    """Radius, (M, B)."""
+    news: Ridge
+    """Information and moments since the last synchronisation, without ridge; one row per client."""
+    growth: np.ndarray
+    """Growth of log det A_i since the last synchronisation, (M,)."""
+    last: np.ndarray
+    """When that was, (1,)."""
+    threshold: float
+    sigma: float
+    log_term: float
+    bias: float
+
+
+@dataclass(frozen=True)
+class DisLinUCB(Stepwise):
+    """DisLinUCB.
+
+    Parameters
+    ----------
+    parameters : "disjoint" or "shared"
+    threshold : float, optional
+        D: the larger, the rarer the synchronisations. Default: the paper's.
+    ridge : float
+        lambda; 1 in the paper.
+    delta : float
+        Probability with which confidence intervals may fail.
+    sigma, s : float, optional
+        Sub-Gaussian parameter of the rewards, and bound on ||theta||. Default: the environment's.
+    """
+
+    parameters: str = "disjoint"
+    threshold: float | None = None
+    ridge: float = 1.0
+    delta: float = 0.1
+    sigma: float | None = None
+    s: float | None = None
+
+    def __post_init__(self) -> None:
+        check_parameters(self.parameters)
+        check_linear(self.ridge, self.delta, self.sigma, self.s)
+        if self.threshold is not None and not self.threshold >= 0.0:
+            raise ValueError(
+                f"threshold must not be negative; got {self.threshold}. Leave it out for the paper's."
+            )
+
+    @property
+    def name(self) -> str:
+        """Class name, and what is not the default about the parameters."""
+        return type(self).__name__ + suffix(self.parameters)
+
+    def start(self, trial: Trial) -> State:
+        """Nothing is known, nothing sent."""
+        env, count = trial.env, blocks(self.parameters, trial.env)
+        m, d = env.clients, env.dim
+        sigma = env.sigma if self.sigma is None else self.sigma
+        log_term = 2.0 * math.log(m * count / self.delta)
+        bias = math.sqrt(self.ridge) * (env.s if self.s is None else self.s)
+        usual = trial.horizon * math.log(max(m * trial.horizon, 2)) / (d * count * m)
+        return State(
+            np.array(env.features), ridge(m, count, d, self.ridge),
+            np.full((m, count), radius(0.0, sigma, log_term, bias)), nothing(m, count, d), np.zeros(m),
+            np.zeros(1), usual if self.threshold is None else self.threshold, sigma, log_term, bias,
+        )  # fmt: skip
+
+    @staticmethod
+    def choose(state, i, t, rng):  # noqa: ARG004
+        """The largest upper bound of client i's own model."""
+        arms, best, top = state.features.shape[1], 0, -np.inf
+        for a in range(arms):
+            b = a if state.width.shape[1] > 1 else 0
+            mean, deviation = predict(state.model, i, b, state.features, i, a)
+            value = mean + state.width[i, b] * deviation
+            if value > top:
+                best, top = a, value
+        return best
+
+    @staticmethod
+    def observe(state, i, a, y):
+        """One more observation of the client's own."""
+        b = a if state.width.shape[1] > 1 else 0
+        state.growth[i] += learn(state.model, i, b, state.features, i, a, y)
+        state.width[i, b] = radius(state.model.log_det[i, b], state.sigma, state.log_term, state.bias)
+        note(state.news, i, b, state.features, a, y)
+
+    @staticmethod
+    def synchronise(state, t, rng, sent):  # noqa: ARG004
+        """Add everybody's news to everybody's model, if it is time."""
+        if np.max(state.growth) * (t - state.last[0]) <= state.threshold:
+            return
+        m, count, d = state.news.moment.shape
+        for b in range(count):
+            exchange(state.model, state.news, b)
+            wide = radius(state.model.log_det[0, b], state.sigma, state.log_term, state.bias)
+            for i in range(m):
+                state.width[i, b] = wide
+        state.growth[:] = 0.0
+        state.last[0] = t
+        sent += m * count * (d * d + d)
+
+
+def nothing(rows: int, count: int, dim: int) -> Ridge:
+    """Sums that have seen nothing: no ridge, and no inverse."""
+    empty = ridge(rows, count, dim, 1.0)
+    return empty._replace(information=np.zeros((rows, count, dim, dim)))
+
+
+@kernel
+def note(news, i, b, features, a, y):
+    """Add an observation to the sums of client i. Overwrites news."""
+    d = features.shape[2]
+    for j in range(d):
+        news.moment[i, b, j] += features[i, a, j] * y
+        for k in range(d):
+            news.information[i, b, j, k] += features[i, a, j] * features[i, a, k]
+
+
+@kernel
+def exchange(model, news, b):
+    """Give every client the sums of all. Overwrites model and news."""
+    m, _, d = news.moment.shape
+    # What client 0 knows but its own news is what was synchronised before.
+    for j in range(d):
+        for i in range(1, m):
+            model.moment[0, b, j] += news.moment[i, b, j]
+        for k in range(d):
+            for i in range(1, m):
+                model.information[0, b, j, k] += news.information[i, b, j, k]
+    refresh(model, 0, b)
+    for i in range(m):
+        news.moment[i, b] = 0.0
+        news.information[i, b] = 0.0
+        if i > 0:
+            model.moment[i, b] = model.moment[0, b]
+            model.information[i, b] = model.information[0, b]
+            model.inverse[i, b] = model.inverse[0, b]
+            model.theta[i, b] = model.theta[0, b]
+            model.log_det[i, b] = model.log_det[0, b]
+            model.seen[i, b] = 0
