@@ -12,6 +12,7 @@ from bandits.collinearity import collinear_classes
 from bandits.environments import LinearEnvironment
 from bandits.policies.collaborative import CollaborativeFedPE
 from bandits.policies.design import Design, ascent
+from bandits.policies.dislinucb import DisLinUCB
 from bandits.policies.enhanced import EnhancedFedPE
 from bandits.policies.fedpe import FedPE
 from bandits.policies.lints import LinTS
@@ -26,6 +27,7 @@ from bandits.trial import Policy, Record, Trial
 __all__ = [
     "CollaborativeFedPE",
     "Design",
+    "DisLinUCB",
     "EnhancedFedPE",
     "FedPE",
     "LinTS",

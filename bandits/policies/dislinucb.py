@@ -30,6 +30,13 @@ from bandits.trial import Trial
 from optdesign._kernel import kernel
 
 
+class Sums(NamedTuple):
+    """Sums of x x' and of x y, (M, B, d, d) and (M, B, d)."""
+
+    information: np.ndarray
+    moment: np.ndarray
+
+
 class State(NamedTuple):
     """A model per client, what each has seen since the last synchronisation, and the sums of all."""
 
@@ -37,8 +44,8 @@ class State(NamedTuple):
     model: Ridge
     width: np.ndarray
     """Radius, (M, B)."""
-    news: Ridge
-    """Information and moments since the last synchronisation, without ridge; one row per client."""
+    news: Sums
+    """Of each client alone, since the last synchronisation."""
     growth: np.ndarray
     """Growth of log det A_i since the last synchronisation, (M,)."""
     last: np.ndarray
@@ -95,10 +102,17 @@ class DisLinUCB(Stepwise):
         bias = math.sqrt(self.ridge) * (env.s if self.s is None else self.s)
         usual = trial.horizon * math.log(max(m * trial.horizon, 2)) / (d * count * m)
         return State(
-            np.array(env.features), ridge(m, count, d, self.ridge),
-            np.full((m, count), radius(0.0, sigma, log_term, bias)), nothing(m, count, d), np.zeros(m),
-            np.zeros(1), usual if self.threshold is None else self.threshold, sigma, log_term, bias,
-        )  # fmt: skip
+            features=np.array(env.features),
+            model=ridge(m, count, d, self.ridge),
+            width=np.full((m, count), radius(0.0, sigma, log_term, bias)),
+            news=Sums(np.zeros((m, count, d, d)), np.zeros((m, count, d))),
+            growth=np.zeros(m),
+            last=np.zeros(1),
+            threshold=usual if self.threshold is None else float(self.threshold),
+            sigma=sigma,
+            log_term=log_term,
+            bias=bias,
+        )
 
     @staticmethod
     def choose(state, i, t, rng):  # noqa: ARG004
@@ -134,12 +148,6 @@ class DisLinUCB(Stepwise):
         state.growth[:] = 0.0
         state.last[0] = t
         sent += m * count * (d * d + d)
-
-
-def nothing(rows: int, count: int, dim: int) -> Ridge:
-    """Sums that have seen nothing: no ridge, and no inverse."""
-    empty = ridge(rows, count, dim, 1.0)
-    return empty._replace(information=np.zeros((rows, count, dim, dim)))
 
 
 @kernel

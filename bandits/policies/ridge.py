@@ -41,7 +41,7 @@ class Ridge(NamedTuple):
     seen: np.ndarray
     """Observations since the last inversion, (R, B)."""
     work: np.ndarray
-    """Room for a vector, (d,)."""
+    """Room for a matrix and a vector, (d + 1, d)."""
     ridge: float
 
 
@@ -55,7 +55,7 @@ def ridge(rows: int, blocks: int, dim: int, weight: float) -> Ridge:
         np.zeros((rows, blocks, dim)),
         np.zeros((rows, blocks)),
         np.zeros((rows, blocks), dtype=np.int64),
-        np.zeros(dim),
+        np.zeros((dim + 1, dim)),
         weight,
     )
 
@@ -83,7 +83,8 @@ def predict(model, r, b, features, i, a):
 @kernel
 def learn(model, r, b, features, i, a, y):
     """Add the observation of y at x = features[i, a]. Overwrites the model; returns what log_det grew by."""
-    d, gain = features.shape[2], model.work
+    d = features.shape[2]
+    gain = model.work[d]
     error, scale = y, 1.0
     for j in range(d):
         x = features[i, a, j]
@@ -112,10 +113,30 @@ def learn(model, r, b, features, i, a, y):
 def refresh(model, r, b):
     """Compute inverse, theta and log_det from information and moment. Overwrites the model."""
     d = model.moment.shape[2]
-    model.inverse[r, b] = np.linalg.inv(model.information[r, b])
+    factor, column = model.work[:d], model.work[d]
+    log_det = -d * np.log(model.ridge)
+    for j in range(d):  # Cholesky
+        for k in range(j + 1):
+            total = model.information[r, b, j, k]
+            for n in range(k):
+                total -= factor[j, n] * factor[k, n]
+            factor[j, k] = np.sqrt(total) if j == k else total / factor[k, k]
+        log_det += 2.0 * np.log(factor[j, j])
+    for c in range(d):  # the columns of the inverse, from the diagonal down
+        for j in range(d):
+            total = 1.0 if j == c else 0.0
+            for k in range(j):
+                total -= factor[j, k] * column[k]
+            column[j] = total / factor[j, j]
+        for j in range(d - 1, c - 1, -1):
+            for k in range(j + 1, d):
+                column[j] -= factor[k, j] * column[k]
+            column[j] /= factor[j, j]
+            model.inverse[r, b, j, c] = column[j]
+            model.inverse[r, b, c, j] = column[j]
     for j in range(d):
         model.theta[r, b, j] = 0.0
         for k in range(d):
             model.theta[r, b, j] += model.inverse[r, b, j, k] * model.moment[r, b, k]
-    model.log_det[r, b] = np.linalg.slogdet(model.information[r, b])[1] - d * np.log(model.ridge)
+    model.log_det[r, b] = log_det
     model.seen[r, b] = 0

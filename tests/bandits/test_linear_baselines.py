@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bandits
-from bandits.policies.ridge import REFRESH, learn, predict, ridge
+from bandits.policies.ridge import REFRESH, learn, predict, refresh, ridge
 from bandits.trial import Trial
 
 PARAMETERS = ["disjoint", "shared"]
@@ -75,6 +75,23 @@ def test_models_are_ridge_regression():
     mean, width = predict(model, 0, 0, x, 7, 0)
     assert mean == pytest.approx(x[7, 0] @ theta, rel=1e-10)
     assert width**2 == pytest.approx(x[7, 0] @ np.linalg.solve(a, x[7, 0]), rel=1e-10)
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_a_model_is_computed_afresh_from_its_sums(d):
+    rng = np.random.default_rng(d)
+    model = ridge(2, 2, d, 0.3)
+    root = rng.standard_normal((d, d))
+    model.information[1, 0] = root @ root.T + 0.3 * np.eye(d)
+    model.moment[1, 0] = rng.standard_normal(d)
+    refresh(model, 1, 0)
+    a = model.information[1, 0]
+    # Condition numbers below 1e3.
+    np.testing.assert_allclose(model.inverse[1, 0], np.linalg.inv(a), rtol=1e-11, atol=1e-13)
+    np.testing.assert_array_equal(model.inverse[1, 0], model.inverse[1, 0].T)
+    np.testing.assert_allclose(model.theta[1, 0], np.linalg.solve(a, model.moment[1, 0]), rtol=1e-10)
+    assert model.log_det[1, 0] == pytest.approx(np.linalg.slogdet(a)[1] - d * np.log(0.3), abs=1e-12)
 
 
 def test_models_do_not_drift():
