@@ -11,6 +11,7 @@ from bandits import confidence, environments, noise, protocol, schedules, theory
 from bandits.collinearity import collinear_classes
 from bandits.environments import LinearEnvironment
 from bandits.policies.collaborative import CollaborativeFedPE
+from bandits.policies.delb import DELB
 from bandits.policies.design import Design, ascent
 from bandits.policies.dislinucb import DisLinUCB
 from bandits.policies.enhanced import EnhancedFedPE
@@ -25,6 +26,7 @@ from bandits.simulate import simulate
 from bandits.trial import Policy, Record, Trial
 
 __all__ = [
+    "DELB",
     "CollaborativeFedPE",
     "Design",
     "DisLinUCB",

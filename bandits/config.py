@@ -20,6 +20,7 @@ from bandits import environments, schedules
 from bandits.environments import LinearEnvironment
 from bandits.options import Makers, build, check_keys, checked, declared, meant, named
 from bandits.policies.collaborative import CollaborativeFedPE
+from bandits.policies.delb import DELB
 from bandits.policies.dislinucb import DisLinUCB
 from bandits.policies.enhanced import EnhancedFedPE
 from bandits.policies.fedpe import FedPE
@@ -79,6 +80,7 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "LocalUCB": LocalUCB,
     "LinUCB": LinUCB,
     "LinTS": LinTS,
+    "DELB": DELB,
     "DisLinUCB": DisLinUCB,
 }
 SCHEDULES: dict[str, Callable[..., schedules.Schedule]] = {

@@ -164,21 +164,20 @@ def note(news, i, b, features, a, y):
 def exchange(model, news, b):
     """Give every client the sums of all. Overwrites model and news."""
     m, _, d = news.moment.shape
-    # What client 0 knows but its own news is what was synchronised before.
-    for j in range(d):
-        for i in range(1, m):
+    for i in range(1, m):  # client 0 knows what was synchronised before, and its own news
+        for j in range(d):
             model.moment[0, b, j] += news.moment[i, b, j]
-        for k in range(d):
-            for i in range(1, m):
+            for k in range(d):
                 model.information[0, b, j, k] += news.information[i, b, j, k]
     refresh(model, 0, b)
     for i in range(m):
-        news.moment[i, b] = 0.0
-        news.information[i, b] = 0.0
-        if i > 0:
-            model.moment[i, b] = model.moment[0, b]
-            model.information[i, b] = model.information[0, b]
-            model.inverse[i, b] = model.inverse[0, b]
-            model.theta[i, b] = model.theta[0, b]
-            model.log_det[i, b] = model.log_det[0, b]
-            model.seen[i, b] = 0
+        for j in range(d):
+            news.moment[i, b, j] = 0.0
+            model.moment[i, b, j] = model.moment[0, b, j]
+            model.theta[i, b, j] = model.theta[0, b, j]
+            for k in range(d):
+                news.information[i, b, j, k] = 0.0
+                model.information[i, b, j, k] = model.information[0, b, j, k]
+                model.inverse[i, b, j, k] = model.inverse[0, b, j, k]
+        model.log_det[i, b] = model.log_det[0, b]
+        model.seen[i, b] = 0
