@@ -16,6 +16,7 @@ from bandits.policies.design import Design, ascent
 from bandits.policies.dislinucb import DisLinUCB
 from bandits.policies.enhanced import EnhancedFedPE
 from bandits.policies.fedpe import FedPE
+from bandits.policies.feducb import FedUCB
 from bandits.policies.lints import LinTS
 from bandits.policies.linucb import LinUCB
 from bandits.policies.local_ucb import LocalUCB
@@ -32,6 +33,7 @@ __all__ = [
     "DisLinUCB",
     "EnhancedFedPE",
     "FedPE",
+    "FedUCB",
     "LinTS",
     "LinUCB",
     "LinearEnvironment",

@@ -24,6 +24,7 @@ from bandits.policies.delb import DELB
 from bandits.policies.dislinucb import DisLinUCB
 from bandits.policies.enhanced import EnhancedFedPE
 from bandits.policies.fedpe import FedPE
+from bandits.policies.feducb import FedUCB
 from bandits.policies.lints import LinTS
 from bandits.policies.linucb import LinUCB
 from bandits.policies.local_ucb import LocalUCB
@@ -82,6 +83,7 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "LinTS": LinTS,
     "DELB": DELB,
     "DisLinUCB": DisLinUCB,
+    "FedUCB": FedUCB,
 }
 SCHEDULES: dict[str, Callable[..., schedules.Schedule]] = {
     "exponential": schedules.Exponential,

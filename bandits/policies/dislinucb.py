@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -93,7 +93,7 @@ class DisLinUCB(Stepwise):
         """Class name, and what is not the default about the parameters."""
         return type(self).__name__ + suffix(self.parameters)
 
-    def start(self, trial: Trial) -> State:
+    def start(self, trial: Trial) -> Any:
         """Nothing is known, nothing sent."""
         env, count = trial.env, blocks(self.parameters, trial.env)
         m, d = env.clients, env.dim
@@ -141,7 +141,8 @@ class DisLinUCB(Stepwise):
             return
         m, count, d = state.news.moment.shape
         for b in range(count):
-            exchange(state.model, state.news, b)
+            collect(state.model, state.news, b)
+            share(state.model, state.news, b)
             wide = radius(state.model.log_det[0, b], state.sigma, state.log_term, state.bias)
             for i in range(m):
                 state.width[i, b] = wide
@@ -161,15 +162,21 @@ def note(news, i, b, features, a, y):
 
 
 @kernel
-def exchange(model, news, b):
-    """Give every client the sums of all. Overwrites model and news."""
+def collect(model, news, b):
+    """Add the news of all others to the model of client 0, which has its own. Overwrites the model."""
     m, _, d = news.moment.shape
-    for i in range(1, m):  # client 0 knows what was synchronised before, and its own news
+    for i in range(1, m):
         for j in range(d):
             model.moment[0, b, j] += news.moment[i, b, j]
             for k in range(d):
                 model.information[0, b, j, k] += news.information[i, b, j, k]
     refresh(model, 0, b)
+
+
+@kernel
+def share(model, news, b):
+    """Give every client the model of client 0, and forget the news. Overwrites model and news."""
+    m, _, d = news.moment.shape
     for i in range(m):
         for j in range(d):
             news.moment[i, b, j] = 0.0

@@ -51,7 +51,18 @@ def test_regret_within_phases_is_that_of_playing_pull_by_pull(m, k, phases, seed
 
 
 @pytest.mark.parametrize(
-    "policy", [bandits.FedPE(), bandits.EnhancedFedPE(), bandits.CollaborativeFedPE(), bandits.LocalUCB()]
+    "policy",
+    [
+        bandits.FedPE(),
+        bandits.EnhancedFedPE(),
+        bandits.CollaborativeFedPE(),
+        bandits.LocalUCB(),
+        bandits.LinUCB(),
+        bandits.LinTS("shared"),
+        bandits.DisLinUCB(),
+        bandits.FedUCB(period=100),
+    ],
+    ids=lambda policy: policy.name,
 )
 def test_results_do_not_depend_on_n_jobs_or_on_other_trials(policy):
     one = bandits.simulate(policy, ENV, 1000, trials=3, seed=7)

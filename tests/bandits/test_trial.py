@@ -11,7 +11,16 @@ import bandits
 from bandits.regret import RegretClock
 from bandits.trial import Trial
 
-POLICIES = [bandits.FedPE(), bandits.EnhancedFedPE(), bandits.CollaborativeFedPE(), bandits.LocalUCB()]
+POLICIES = [
+    bandits.FedPE(),
+    bandits.EnhancedFedPE(),
+    bandits.CollaborativeFedPE(),
+    bandits.LocalUCB(),
+    bandits.LinUCB(),
+    bandits.LinTS(v=0.1),
+    bandits.DisLinUCB(),
+    bandits.FedUCB(),
+]
 each_policy = pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
 
 FEATURES = np.random.default_rng(0).uniform(0.4, 1.0, (3, 3, 2))
