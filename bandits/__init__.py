@@ -1,4 +1,4 @@
-"""Fed-PE and its variants: federated linear contextual bandits, simulated.
+"""Fed-PE, its variants and its rivals: federated linear contextual bandits, simulated.
 
 >>> import bandits
 >>> env = bandits.environments.authors(clients=10, arms=4, dim=2, seed=0)
@@ -7,7 +7,7 @@
 (True, 1024)
 """
 
-from bandits import confidence, environments, noise, protocol, schedules, theory
+from bandits import confidence, environments, noise, plotting, protocol, schedules, theory
 from bandits.collinearity import collinear_classes
 from bandits.environments import LinearEnvironment
 from bandits.policies.collaborative import CollaborativeFedPE
@@ -53,6 +53,7 @@ __all__ = [
     "environments",
     "load",
     "noise",
+    "plotting",
     "protocol",
     "schedules",
     "simulate",

@@ -65,6 +65,9 @@ kind = "CollaborativeFedPE"
 [[policy]]
 kind = "LocalUCB"
 label = "UCB, no communication"
+
+# Further kinds: LinUCB, LinTS, DisLinUCB, FedUCB (epsilon = 1.0 for privacy), and DELB where all clients have
+# the same features. Most take parameters = "shared" where all arms have equal parameters.
 """
 
 GENERATORS: dict[str, Callable[..., LinearEnvironment]] = {

@@ -45,7 +45,8 @@ def simulate(
     Parameters
     ----------
     policy : Policy
-        ``FedPE()``, ``EnhancedFedPE()``, ``CollaborativeFedPE()``, ``LocalUCB()``, ...
+        ``FedPE()``, ``EnhancedFedPE()``, ``CollaborativeFedPE()``, ``LocalUCB()``, ``LinUCB()``, ``LinTS()``,
+        ``DELB()``, ``DisLinUCB()``, ``FedUCB()``, or one of your own.
     env : LinearEnvironment
     horizon : int
         T, the number of pulls of each client.

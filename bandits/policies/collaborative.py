@@ -85,14 +85,12 @@ class PoolingServer(OpenServer):
 
 @dataclass(frozen=True)
 class CollaborativeFedPE(Phased):
-    """Fed-PE with full information exchange.
+    """Fed-PE with full information exchange. Further options are those of ``bandits.Phased``.
 
     Parameters
     ----------
     pooling : bool
         One least squares over all phases, without a proved guarantee, in place of one a phase.
-
-    The other options are those of :class:`bandits.policies.phased.Phased`.
     """
 
     pooling: bool = False

@@ -6,7 +6,7 @@ the tree mechanism: the n-th release is the sum over the binary digits of n of s
 releases, each with a symmetric Gaussian matrix of its own. An observation is in at most  h = 1 + floor(log2
 N)  of them for N releases, so by the Gaussian mechanism an entry needs the deviation
 
-    sqrt(2 h) (L^2 + c^2) sqrt( 2 log(1.25 / privacy_delta) ) / epsilon        |y| <= c, ||x|| <= L
+    sqrt(2 h) (L^2 + c^2) sqrt( 2 log(1.25 / privacy_delta) ) / epsilon        ||x|| <= L, y in [-c, c]
 
 for (epsilon, privacy_delta)-privacy of everything a client ever uploads. With U a bound on the norm of the
 noise of all M clients' uploads together, the server adds 2 U to the diagonal, so that A >= (lambda + U) I,
@@ -73,7 +73,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class FedUCB(DisLinUCB):
-    """FedUCB; without ``epsilon`` nothing is private.
+    """FedUCB; without ``epsilon`` nothing is private. Further options are those of ``bandits.DisLinUCB``.
 
     Parameters
     ----------
@@ -86,8 +86,6 @@ class FedUCB(DisLinUCB):
         1 - delta / 4 none is.
     period : int, optional
         Synchronise every so many rounds. Default: by log det, whose times are not private.
-
-    The other options are those of :class:`bandits.DisLinUCB`.
     """
 
     epsilon: float | None = None

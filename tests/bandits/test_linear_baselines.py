@@ -58,6 +58,25 @@ def test_linucb_decides_as_its_transcription(parameters):
         twin.update(arm, env.features[i, arm], rewards[i, arm])
 
 
+def test_linucb_decides_as_mabwiser():
+    """On identical contexts and rewards; each arm is first shown one context."""
+    mabwiser = pytest.importorskip("mabwiser.mab", reason="mabwiser is a peer, not a dependency")
+    rng = np.random.default_rng(5)
+    contexts, rewards = rng.standard_normal((150, 3)), rng.standard_normal((150, 4))
+    peer = mabwiser.MAB(list(range(4)), mabwiser.LearningPolicy.LinUCB(alpha=0.8, l2_lambda=2.0))
+    peer.fit([0, 1, 2, 3], [rewards[i, i] for i in range(4)], contexts[:4])
+    env = bandits.LinearEnvironment(np.repeat(contexts[:, None], 4, axis=1), np.ones((4, 3)))
+    policy = bandits.LinUCB(alpha=0.8, ridge=2.0)
+    trial = Trial(env, 1, [1], np.random.default_rng(0))
+    state = policy.start(trial)
+    for i in range(150):
+        arm = i if i < 4 else policy.choose(state, i, i, trial.rng)
+        policy.observe(state, i, arm, rewards[i, arm])
+        if i >= 4:
+            assert arm == peer.predict([contexts[i]])
+            peer.partial_fit([arm], [rewards[i, arm]], [contexts[i]])
+
+
 @pytest.mark.kernels
 def test_models_are_ridge_regression():
     rng = np.random.default_rng(0)
