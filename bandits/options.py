@@ -170,6 +170,12 @@ def named(name: str, where: str, folder: Path | None = None) -> Any:
         raise ValueError(
             f"{where} must name something in the module; {module!r} has no {attribute!r}."
         ) from None
+    beside = folder is not None and (folder / f"{module}.py").resolve()
+    if beside and beside.exists() and Path(sys.modules[module].__file__ or "").resolve() != beside:
+        raise ValueError(
+            f"{where} must name a module that is not imported from elsewhere; {module!r} is "
+            f"{sys.modules[module].__file__}, not {beside}. Rename it."
+        )
     if not callable(found):
         raise ValueError(f"{where} must name a class or a function; {name!r} is {found!r}.")
     return found

@@ -13,7 +13,7 @@ environment's own ``pull``, the same three functions are called round by round.
 
 Compiled loops must not take functions as arguments, or they could not be cached on disk; so each policy gets
 a copy of the loop in which the three names stand for its own. The copy is cached beside the policy's file,
-under a name with a hash of the code, so that other code never finds it.
+under a name with a hash of all the code that goes into it, so that other code never finds it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 import functools
 import os
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -120,13 +120,33 @@ def compiled(policy: type, loop: types.FunctionType) -> Callable[..., None]:
     own = {name: getattr(policy, name) for name in ("choose", "observe", "synchronise")}
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return types.FunctionType(loop.__code__, loop.__globals__ | own)
-    name = f"{loop.__name__}_{policy.__name__}_{content_hash(loop.__code__, own)[:16]}"
+    name = f"{loop.__name__}_{policy.__name__}_{content_hash(*reached([loop, *own.values()]))[:16]}"
     file = own["choose"].__code__.co_filename
     on_disk = os.path.isfile(file)
     code = loop.__code__.replace(co_name=name, co_filename=file) if on_disk else loop.__code__
     copy = types.FunctionType(code, loop.__globals__ | {key: _jitted(f) for key, f in own.items()}, name)
     copy.__qualname__ = name
     return njit(cache=on_disk, nogil=True, error_model="numpy")(copy)
+
+
+def reached(functions: Iterable[Any]) -> list[Any]:
+    """The code of functions and of all they call by a global name, and the constants that they name."""
+    found: dict[str, Any] = {}
+    left = list(functions)
+    while left:
+        called = left.pop()
+        function = getattr(called, "py_func", called)
+        key = f"{function.__module__}.{function.__qualname__}"
+        if key in found:
+            continue
+        found[key] = function.__code__
+        for name in function.__code__.co_names:
+            value = function.__globals__.get(name)
+            if isinstance(value, types.FunctionType) or hasattr(value, "py_func"):
+                left.append(value)
+            elif isinstance(value, bool | int | float | str | tuple):
+                found[f"{key} {name}"] = value
+    return sorted(found.items())
 
 
 def _jitted(function: Any) -> Any:

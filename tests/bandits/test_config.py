@@ -180,6 +180,12 @@ def test_classes_of_ones_own_are_named_by_module(tmp_path):
     run = bandits.simulate(experiment.policies["first arm"], experiment.env, 50, trials=2, n_jobs=2)
     np.testing.assert_allclose(run.regret[:, -1], 50.0)
     assert experiment.policies["FedPE"].rounding.__name__ == "generous"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "ownthings.py").write_text(OWN)
+    (elsewhere / "own.toml").write_text(file.read_text())
+    with pytest.raises(ValueError, match=r"'ownthings' is .* Rename it"):
+        config.read(elsewhere / "own.toml")
     file.write_text(file.read_text().replace("level = 1", 'level = "high"'))
     with pytest.raises(ValueError, match=r"own\.toml: environment ownthings:Flat: level must be a number"):
         config.read(file)

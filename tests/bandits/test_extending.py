@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 
 import bandits
+from bandits.identity import content_hash
+from bandits.policies.stepwise import reached
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -86,3 +89,45 @@ def test_the_generic_path_makes_the_same_decisions(page):
         a, b = (bandits.simulate(policy, env, 300, trials=1) for env in (quiet, told))
         np.testing.assert_allclose(a.regret, b.regret, rtol=1e-10, atol=1e-10)
         np.testing.assert_array_equal(a.uploaded, b.uploaded)
+
+
+def helper_one(x):
+    return x + STEP
+
+
+def helper_two(x):
+    return x + 2 * STEP
+
+
+STEP = 1
+
+
+def test_the_cache_knows_all_the_code_that_a_loop_is_made_of(monkeypatch):
+    """A change in a function that a policy calls, or in a constant it names, is another loop."""
+
+    def choose(state, *_):
+        return helper_one(state)
+
+    def name():
+        return content_hash(*reached([choose]))
+
+    first = name()
+    assert name() == first
+    monkeypatch.setitem(globals(), "STEP", 3)
+    second = name()
+    monkeypatch.setitem(globals(), "helper_one", helper_two)
+    assert len({first, second, name()}) == 3
+
+
+def test_loops_are_compiled_once_for_all_processes():
+    """A second process takes the compiled loop from the disk."""
+    code = (
+        "import bandits; from bandits.policies.stepwise import compiled, _rounds;"
+        "bandits.simulate(bandits.LocalUCB(), bandits.environments.authors(2, 2, 2), 5, trials=1);"
+        "print(sum(compiled(bandits.LocalUCB, _rounds).stats.cache_hits.values()))"
+    )
+    said = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+    assert said[1].strip() == "1"
