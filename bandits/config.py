@@ -135,6 +135,8 @@ def parse(data: Mapping[str, Any], folder: Path = Path()) -> Experiment:
     top = {key: checked(key, data[key], kind, "the file") for key, kind in TOP.items() if key in data}
     env = _environment(_table(top.pop("environment"), "environment"), folder, top["horizon"])
     policies: dict[str, Policy] = {}
+    if not data["policy"]:
+        raise ValueError("policy must have at least one entry; got none. See: bandits example")
     for entry in top.pop("policy"):
         options = _table(entry, "policy")
         label = options.pop("label", None)

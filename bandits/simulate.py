@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator
+from numbers import Integral
 from pathlib import Path
 
 import numpy as np
@@ -75,8 +76,8 @@ def simulate(
     >>> run.times.tolist(), run.regret.shape
     ([100, 200, 500], (3, 3))
     """
-    if horizon < 1 or trials < 1:
-        raise ValueError(f"horizon and trials must be at least 1; got {horizon} and {trials}.")
+    horizon, trials = _whole("horizon", horizon, 1), _whole("trials", trials, 1)
+    seed = _whole("seed", seed, 0)
     at = _times(times, horizon)
     path = None if checkpoint is None else Path(checkpoint)
     try:
@@ -144,11 +145,20 @@ def _trial(
     return n, trial.record
 
 
+def _whole(name: str, value: int, least: int) -> int:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+    return int(value)
+
+
 def _times(times: ArrayLike | None, horizon: int) -> np.ndarray:
     if times is None:
         count = min(CURVE_POINTS, horizon)
         return np.arange(1, count + 1) * horizon // count
-    at = np.unique(np.append(np.asarray(times), horizon)).astype(np.int64)
+    given = np.unique(np.append(np.asarray(times), horizon))
+    at = given.astype(np.int64)
+    if np.any(at != given):
+        raise ValueError(f"times must be whole numbers of pulls; got {given[at != given][0]}.")
     if at[0] < 1 or at[-1] > horizon:
         raise ValueError(f"times must lie in 1 .. horizon = {horizon}; they span {at[0]} .. {at[-1]}.")
     return at

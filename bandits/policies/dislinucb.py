@@ -137,18 +137,11 @@ class DisLinUCB(Stepwise):
     @staticmethod
     def synchronise(state, t, rng, sent):  # noqa: ARG004
         """Add everybody's news to everybody's model, if it is time."""
-        if np.max(state.growth) * (t - state.last[0]) <= state.threshold:
+        if not grown(state, t):
             return
-        m, count, d = state.news.moment.shape
-        for b in range(count):
+        for b in range(state.width.shape[1]):
             collect(state.model, state.news, b)
-            share(state.model, state.news, b)
-            wide = radius(state.model.log_det[0, b], state.sigma, state.log_term, state.bias)
-            for i in range(m):
-                state.width[i, b] = wide
-        state.growth[:] = 0.0
-        state.last[0] = t
-        sent += m * count * (d * d + d)
+        share(state, t, sent)
 
 
 @kernel
@@ -174,17 +167,34 @@ def collect(model, news, b):
 
 
 @kernel
-def share(model, news, b):
-    """Give every client the model of client 0, and forget the news. Overwrites model and news."""
-    m, _, d = news.moment.shape
-    for i in range(m):
-        for j in range(d):
-            news.moment[i, b, j] = 0.0
-            model.moment[i, b, j] = model.moment[0, b, j]
-            model.theta[i, b, j] = model.theta[0, b, j]
-            for k in range(d):
-                news.information[i, b, j, k] = 0.0
-                model.information[i, b, j, k] = model.information[0, b, j, k]
-                model.inverse[i, b, j, k] = model.inverse[0, b, j, k]
-        model.log_det[i, b] = model.log_det[0, b]
-        model.seen[i, b] = 0
+def grown(state, t):
+    """Whether a client's log det has grown by enough since the last synchronisation."""
+    most = 0.0
+    for i in range(len(state.growth)):
+        most = max(most, state.growth[i])
+    return most * (t - state.last[0]) > state.threshold
+
+
+@kernel
+def share(state, t, sent):
+    """Give every client the model of client 0, and forget the news. Overwrites the state, adds to sent."""
+    model, news = state.model, state.news
+    m, count, d = news.moment.shape
+    for b in range(count):
+        wide = radius(model.log_det[0, b], state.sigma, state.log_term, state.bias)
+        for i in range(m):
+            for j in range(d):
+                news.moment[i, b, j] = 0.0
+                model.moment[i, b, j] = model.moment[0, b, j]
+                model.theta[i, b, j] = model.theta[0, b, j]
+                for k in range(d):
+                    news.information[i, b, j, k] = 0.0
+                    model.information[i, b, j, k] = model.information[0, b, j, k]
+                    model.inverse[i, b, j, k] = model.inverse[0, b, j, k]
+            model.log_det[i, b] = model.log_det[0, b]
+            model.seen[i, b] = 0
+            state.width[i, b] = wide
+            state.growth[i] = 0.0
+    state.last[0] = t
+    for direction in range(2):
+        sent[direction] += m * count * (d * d + d)

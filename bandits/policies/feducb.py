@@ -35,7 +35,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bandits.policies.dislinucb import DisLinUCB, Sums, note, share
+from bandits.policies.dislinucb import DisLinUCB, Sums, grown, note, share
 from bandits.policies.parameters import blocks
 from bandits.policies.ridge import Ridge, learn, radius, refresh, ridge
 from bandits.trial import Trial
@@ -153,24 +153,14 @@ class FedUCB(DisLinUCB):
     @staticmethod
     def synchronise(state, t, rng, sent):
         """Upload through the tree and add it all up, if it is time."""
-        if state.period > 0:
-            due = t % state.period == 0
-        else:
-            due = np.max(state.growth) * (t - state.last[0]) > state.threshold
+        due = t % state.period == 0 if state.period > 0 else grown(state, t)
         if not due:
             return
-        m, count, d = state.news.moment.shape
         state.releases[0] += 1
         grow(state.nodes, state.releases[0], state.deviation, rng)
-        for b in range(count):
+        for b in range(state.width.shape[1]):
             release(state, b)
-            share(state.model, state.news, b)
-            wide = radius(state.model.log_det[0, b], state.sigma, state.log_term, state.bias)
-            for i in range(m):
-                state.width[i, b] = wide
-        state.growth[:] = 0.0
-        state.last[0] = t
-        sent += m * count * (d * d + d)
+        share(state, t, sent)
 
 
 def node_deviation(height: int, size: float, epsilon: float, privacy_delta: float) -> float:
@@ -193,17 +183,19 @@ def noise_norm(deviation: float, dim: int, failure: float) -> float:
 @kernel
 def grow(nodes, n, deviation, rng):
     """Noise of release n: a new node at the lowest binary digit that is set, none below. Overwrites nodes."""
-    level = 0
-    while (n >> level) & 1 == 0:
-        nodes[level] = 0.0
-        level += 1
+    if deviation == 0.0:
+        return
     _, count, size, _ = nodes.shape
-    if deviation > 0.0:
+    last = 0
+    while (n >> last) & 1 == 0:
+        last += 1
+    for level in range(last + 1):
         for b in range(count):
             for j in range(size):
                 for k in range(j + 1):
-                    nodes[level, b, j, k] = deviation * rng.standard_normal()
-                    nodes[level, b, k, j] = nodes[level, b, j, k]
+                    value = deviation * rng.standard_normal() if level == last else 0.0
+                    nodes[level, b, j, k] = value
+                    nodes[level, b, k, j] = value
 
 
 @kernel

@@ -119,7 +119,8 @@ class LinTS(Stepwise):
     @staticmethod
     def synchronise(state, t, rng, sent):  # noqa: ARG004
         """A reward up and an arm down, for every client."""
-        sent += len(state.features)
+        sent[0] += len(state.features)
+        sent[1] += len(state.features)
 
 
 @kernel

@@ -117,7 +117,8 @@ class LinUCB(Stepwise):
     @staticmethod
     def synchronise(state, t, rng, sent):  # noqa: ARG004
         """A reward up and an arm down, for every client."""
-        sent += len(state.features)
+        sent[0] += len(state.features)
+        sent[1] += len(state.features)
 
 
 def check_linear(weight: float, delta: float, sigma: float | None, s: float | None) -> None:

@@ -89,13 +89,13 @@ class Stepwise:
             self._play_any(trial, state, sent)
         else:
             rounds = self._compiled(_rounds)
-            times, regret, lost = trial.clock.times, np.zeros(len(trial.clock.times)), np.zeros(1)
+            # Copies, as arrays that can be written are another type and would be compiled for again.
+            means, gaps, times = np.array(env.means), np.array(env.gaps), np.array(trial.clock.times)
+            regret, lost = np.zeros(len(times)), np.zeros(1)
             length = max(1, STEPS_PER_CALL // env.clients)
             for first in range(1, trial.horizon + 1, length):
                 last = min(first + length - 1, trial.horizon)
-                rounds(
-                    trial.rng, *env.law, state, env.means, env.gaps, first, last, times, regret, lost, sent
-                )
+                rounds(trial.rng, *env.law, state, means, gaps, first, last, times, regret, lost, sent)
             trial.clock.finish(regret)
         trial.ledger.uploaded += int(sent[0])
         trial.ledger.downloaded += int(sent[1])

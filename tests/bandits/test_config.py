@@ -29,6 +29,7 @@ WRONG = [
     ("horizon = 10\ntitle = 3", "", "", "title must be text; got 3"),
     ("horizon = 10\nenvironment = 3", None, "", "environment must be a table with a kind; got 3"),
     ("horizon = 10\npolicy = 3", "", None, "policy must be a list of values; got 3"),
+    ("horizon = 10\npolicy = []", "", None, "policy must have at least one entry; got none"),
     ("horizon = 10\npolicy = [3]", "", None, "policy must be a table with a kind; got 3"),
     ("", 'kind = "authors"\nclients = "20"', "", "clients must be a whole number of at least 1; got '20'"),
     ("", 'kind = "authors"\nclients = 0', "", "clients must be a whole number of at least 1; got 0"),

@@ -270,6 +270,16 @@ def test_importing_the_package_is_light():
 def test_arguments_are_checked():
     with pytest.raises(ValueError, match="horizon"):
         bandits.simulate(bandits.FedPE(), ENV, 0)
+    for wrong in (True, 10.0, "10", -1):
+        with pytest.raises(ValueError, match="horizon must be a whole number of at least 1; got"):
+            bandits.simulate(bandits.FedPE(), ENV, wrong)
+        with pytest.raises(ValueError, match="trials must be a whole number of at least 1; got"):
+            bandits.simulate(bandits.FedPE(), ENV, 10, wrong)
+        with pytest.raises(ValueError, match="seed must be a whole number of at least 0; got"):
+            bandits.simulate(bandits.FedPE(), ENV, 10, 1, wrong)
+    assert bandits.simulate(bandits.FedPE(), ENV, np.int64(10), np.int32(1)).horizon == 10
+    with pytest.raises(ValueError, match=r"times must be whole numbers of pulls; got 2\.5"):
+        bandits.simulate(bandits.FedPE(), ENV, 10, times=[2.5])
     with pytest.raises(ValueError, match="times"):
         bandits.simulate(bandits.FedPE(), ENV, 10, times=[0, 5])
     with pytest.raises(ValueError, match="times"):
