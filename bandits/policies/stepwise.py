@@ -130,23 +130,26 @@ def compiled(policy: type, loop: types.FunctionType) -> Callable[..., None]:
 
 
 def reached(functions: Iterable[Any]) -> list[Any]:
-    """The code of functions and of all they call by a global name, and the constants that they name."""
-    found: dict[str, Any] = {}
+    """All that goes into the compiled code of functions: theirs, that of those they call, and constants."""
+    found: list[Any] = []
+    seen: set[int] = set()
     left = list(functions)
     while left:
         called = left.pop()
         function = getattr(called, "py_func", called)
-        key = f"{function.__module__}.{function.__qualname__}"
-        if key in found:
+        if id(function) in seen:
             continue
-        found[key] = function.__code__
-        for name in function.__code__.co_names:
-            value = function.__globals__.get(name)
+        seen.add(id(function))
+        found.append((function.__code__, function.__defaults__))
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+        values = {name: function.__globals__.get(name) for name in function.__code__.co_names}
+        values |= dict(zip(function.__code__.co_freevars, cells, strict=True))
+        for name, value in values.items():
             if isinstance(value, types.FunctionType) or hasattr(value, "py_func"):
                 left.append(value)
-            elif isinstance(value, bool | int | float | str | tuple):
-                found[f"{key} {name}"] = value
-    return sorted(found.items())
+            elif isinstance(value, bool | int | float | str | tuple | np.ndarray):
+                found.append((name, value))
+    return found
 
 
 def _jitted(function: Any) -> Any:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -131,3 +132,27 @@ def test_loops_are_compiled_once_for_all_processes():
         for _ in range(2)
     ]
     assert said[1].strip() == "1"
+
+
+def always(arm, weights):
+    """A policy made by a function: what it closes over is part of it."""
+
+    class Always(bandits.Stepwise):
+        def start(self, _):
+            return Nothing(0)
+
+        @staticmethod
+        def choose(_state, _i, _t, _rng):
+            return arm + int(weights.sum())
+
+    return Always()
+
+
+class Nothing(NamedTuple):
+    empty: int
+
+
+def test_policies_that_differ_in_their_closures_are_not_mixed_up():
+    for arm, shift in ((0, 0), (1, 0), (1, 2)):
+        run = bandits.simulate(always(arm, np.full(2, shift / 2)), ENV, 10, trials=1)
+        assert run.regret[0, -1] == pytest.approx(10 * ENV.gaps[:, arm + shift].mean(), abs=1e-12)
