@@ -41,34 +41,36 @@ def content_hash(*things: object) -> str:
     >>> content_hash(lambda x: x + 1) == content_hash(lambda x: x + 2)
     False
     """
-    digest = hashlib.sha256()
-    walk = _Walk()
-    for thing in things:
-        for part in walk.parts(thing):
-            digest.update(len(part).to_bytes(8, "big"))
-            digest.update(part)
-    return digest.hexdigest()
+    return _Walk().digest(list(things)).hex()
 
 
 class _Walk:
-    """One pass over an object and all it holds; what was met before is told by when it was."""
+    """One pass over an object and all it holds. Equal content has equal hashes, be it shared or not."""
 
     def __init__(self) -> None:
-        self.met: dict[int, int] = {}
+        self.known: dict[int, bytes] = {}
+        self.path: list[int] = []
+        """What is being looked at, from the outside in."""
         self.kept: list[object] = []
         """Keeps temporary objects alive, so that no address is used twice."""
 
-    def parts(self, thing: Any) -> Iterator[bytes]:
-        """The content as a sequence of bytes."""
+    def digest(self, thing: Any) -> bytes:
+        """Hash of the content; of what holds itself, how many steps back it was met."""
         if thing is None or isinstance(thing, bool | int | float | complex | str | bytes):
-            yield f"{type(thing).__qualname__} {thing!r}".encode()
-            return
-        if id(thing) in self.met:
-            yield f"again {self.met[id(thing)]}".encode()
-            return
-        self.met[id(thing)] = len(self.met)
-        self.kept.append(thing)
-        yield from self._compound(thing)
+            return hashlib.sha256(f"{type(thing).__qualname__} {thing!r}".encode()).digest()
+        key = id(thing)
+        if key in self.path:
+            return f"{len(self.path) - self.path.index(key)} back".encode()
+        if key not in self.known:
+            self.path.append(key)
+            self.kept.append(thing)
+            whole = hashlib.sha256()
+            for part in self._compound(thing):
+                whole.update(len(part).to_bytes(8, "big"))
+                whole.update(part)
+            self.path.pop()
+            self.known[key] = whole.digest()
+        return self.known[key]
 
     def _compound(self, thing: Any) -> Iterator[bytes]:
         match thing:
@@ -108,7 +110,7 @@ class _Walk:
         items = list(items)
         yield f"{title} of {len(items)}".encode()
         for item in items:
-            yield from self.parts(item)
+            yield self.digest(item)
 
     def _mapping(self, thing: dict[Any, Any]) -> Iterator[bytes]:
         order = sorted(thing, key=lambda key: (str(type(key)), repr(key)))
@@ -145,7 +147,7 @@ class _Walk:
             yield from self._sequence("named", [type(thing), name])
             return
         if hasattr(thing, "py_func"):  # compiled by numba
-            yield from self.parts(thing.py_func)
+            yield self.digest(thing.py_func)
             return
         if hasattr(thing, "__dict__"):
             state: Any = {key: value for key, value in vars(thing).items() if not _cached(thing, key)}

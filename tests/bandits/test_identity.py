@@ -147,6 +147,10 @@ def test_containers_and_cycles_are_followed():
     second: list = [1, {2: {3, 2, 1}, "a": np.arange(3)}]
     second.append(second)
     assert content_hash(first) == content_hash(second)
+    array, listed = np.arange(3), [1, 2]
+    assert content_hash(array, array) == content_hash(array, array.copy())
+    assert content_hash([listed, listed]) == content_hash([listed, [1, 2]])
+    assert content_hash([1, 2], [3]) != content_hash([1], [2, 3])
     distinct = [
         1, True, 1.0, "1", b"1", None, (1,), [1], {1}, {1: 1}, np.int64(1), np.array([1]), np.array([[1]]),
         np.array([1.0]), np.array([1], dtype=object), max, np.add, np, np.random.default_rng(1),
