@@ -53,7 +53,7 @@ def time_literal(policy: str, horizon: int) -> tuple[float, float]:
         design=literal.literal_bca(0.1),
         intervals=(
             literal.enhanced_intervals(100, 10, 3, setting.delta, setting.lengths, sigma=env.sigma)
-            if policy == "EnhancedFedPE"
+            if policy != "FedPE"
             else literal.fedpe_intervals(setting.alpha)
         ),
         collaborative=policy == "CollaborativeFedPE",
