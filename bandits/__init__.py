@@ -1,4 +1,4 @@
-"""Fed-PE and its variants: federated linear contextual bandits, simulated.
+"""Fed-PE, its variants and its rivals: federated linear contextual bandits, simulated.
 
 >>> import bandits
 >>> env = bandits.environments.authors(clients=10, arms=4, dim=2, seed=0)
@@ -7,31 +7,53 @@
 (True, 1024)
 """
 
-from bandits import confidence, environments, noise, protocol, schedules, theory
+from bandits import confidence, environments, noise, plotting, protocol, schedules, theory
 from bandits.collinearity import collinear_classes
 from bandits.environments import LinearEnvironment
 from bandits.policies.collaborative import CollaborativeFedPE
+from bandits.policies.delb import DELB
+from bandits.policies.design import Design, ascent
+from bandits.policies.dislinucb import DisLinUCB
 from bandits.policies.enhanced import EnhancedFedPE
 from bandits.policies.fedpe import FedPE
+from bandits.policies.feducb import FedUCB
+from bandits.policies.lints import LinTS
+from bandits.policies.linucb import LinUCB
 from bandits.policies.local_ucb import LocalUCB
-from bandits.policies.phased import ceiling
+from bandits.policies.phased import Phased, ceiling, confident
+from bandits.policies.stepwise import Stepwise
 from bandits.run import Run, concatenate, load
 from bandits.simulate import simulate
+from bandits.trial import Policy, Record, Trial
 
 __all__ = [
+    "DELB",
     "CollaborativeFedPE",
+    "Design",
+    "DisLinUCB",
     "EnhancedFedPE",
     "FedPE",
+    "FedUCB",
+    "LinTS",
+    "LinUCB",
     "LinearEnvironment",
     "LocalUCB",
+    "Phased",
+    "Policy",
+    "Record",
     "Run",
+    "Stepwise",
+    "Trial",
+    "ascent",
     "ceiling",
     "collinear_classes",
     "concatenate",
     "confidence",
+    "confident",
     "environments",
     "load",
     "noise",
+    "plotting",
     "protocol",
     "schedules",
     "simulate",

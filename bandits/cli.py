@@ -21,7 +21,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from bandits.config import EXAMPLE, Experiment, meant, read
+from bandits.config import EXAMPLE, Experiment, read
+from bandits.options import meant
 from bandits.reproduce import FIGURES
 from bandits.run import Run, fingerprint, load
 from bandits.simulate import simulate

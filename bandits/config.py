@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import inspect
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+import zipfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,15 @@ import numpy as np
 
 from bandits import environments, schedules
 from bandits.environments import LinearEnvironment
+from bandits.options import Makers, build, check_keys, checked, declared, meant, named
 from bandits.policies.collaborative import CollaborativeFedPE
+from bandits.policies.delb import DELB
+from bandits.policies.dislinucb import DisLinUCB
 from bandits.policies.enhanced import EnhancedFedPE
 from bandits.policies.fedpe import FedPE
+from bandits.policies.feducb import FedUCB
+from bandits.policies.lints import LinTS
+from bandits.policies.linucb import LinUCB
 from bandits.policies.local_ucb import LocalUCB
 from bandits.trial import Policy
 
@@ -40,6 +47,8 @@ seed = 0
 # noise = "gaussian"   # or bernoulli, bounded, two-point
 # scale = 1.0
 
+# The kind of an environment or a policy may also be a class of your own, "module:Class", beside this file.
+
 [[policy]]
 kind = "FedPE"      # every option of bandits.FedPE can be given; the defaults are the paper's
 delta = 0.1
@@ -56,6 +65,9 @@ kind = "CollaborativeFedPE"
 [[policy]]
 kind = "LocalUCB"
 label = "UCB, no communication"
+
+# Further kinds: LinUCB, LinTS, DisLinUCB, FedUCB (epsilon = 1.0 for privacy), and DELB where all clients have
+# the same features. Most take parameters = "shared" where all arms have equal parameters.
 """
 
 GENERATORS: dict[str, Callable[..., LinearEnvironment]] = {
@@ -70,6 +82,11 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "EnhancedFedPE": EnhancedFedPE,
     "CollaborativeFedPE": CollaborativeFedPE,
     "LocalUCB": LocalUCB,
+    "LinUCB": LinUCB,
+    "LinTS": LinTS,
+    "DELB": DELB,
+    "DisLinUCB": DisLinUCB,
+    "FedUCB": FedUCB,
 }
 SCHEDULES: dict[str, Callable[..., schedules.Schedule]] = {
     "exponential": schedules.Exponential,
@@ -77,7 +94,11 @@ SCHEDULES: dict[str, Callable[..., schedules.Schedule]] = {
     "greedy": schedules.Greedy,
     "lengths": schedules.Lengths,
 }
-TOP = ("title", "horizon", "trials", "seed", "environment", "policy")
+TOP = {"title": str, "horizon": int, "trials": int, "seed": int, "environment": Any, "policy": list[Any]}
+"""Keys of a file, and what they hold."""
+
+TOLD = ("noise", "scale", "ell", "L", "s")
+"""Keys of every environment: the noise, and what the algorithms are told."""
 
 
 @dataclass(frozen=True)
@@ -95,88 +116,115 @@ class Experiment:
 
 
 def read(path: str | Path) -> Experiment:
-    """Read a configuration file; paths in it are relative to it."""
+    """Read a configuration file; paths and modules in it are relative to it."""
     file = Path(path)
     try:
         return parse(tomllib.loads(file.read_text(encoding="utf-8")), file.parent)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{file} must be TOML; {error}. See: bandits example") from None
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from error
 
 
 def parse(data: Mapping[str, Any], folder: Path = Path()) -> Experiment:
     """Build the experiment that a parsed file describes."""
-    _check_keys(data, TOP, "the file")
+    check_keys(data, list(TOP), "the file")
     for key in ("horizon", "environment", "policy"):
         if key not in data:
             raise ValueError(f"the file must have {key}; it has {', '.join(data) or 'nothing'}.")
-    env = _environment(dict(data["environment"]), folder, int(data["horizon"]))
+    top = {key: checked(key, data[key], kind, "the file") for key, kind in TOP.items() if key in data}
+    env = _environment(_table(top.pop("environment"), "environment"), folder, top["horizon"])
     policies: dict[str, Policy] = {}
-    for entry in data["policy"]:
-        options = dict(entry)
+    if not data["policy"]:
+        raise ValueError("policy must have at least one entry; got none. See: bandits example")
+    for entry in top.pop("policy"):
+        options = _table(entry, "policy")
         label = options.pop("label", None)
-        policy = _policy(options)
-        label = policy.name if label is None else str(label)
+        policy = _policy(options, folder)
+        label = policy.name if label is None else checked("label", label, str, "policy")
         if label in policies:
             raise ValueError(f"policy labels must differ; {label!r} occurs twice. Give one a label.")
         policies[label] = policy
-    trials, seed = int(data.get("trials", 10)), int(data.get("seed", 0))
-    return Experiment(env, policies, int(data["horizon"]), trials, seed, str(data.get("title", "")))
+    return Experiment(env, policies, **({"trials": 10, "seed": 0} | top))
 
 
 def _environment(options: dict[str, Any], folder: Path, horizon: int) -> LinearEnvironment:
-    kind = _kind(options, [*GENERATORS, "file"], "environment")
-    told = ("noise", "scale", "ell", "L", "s")
-    noise: dict[str, Any] = {key: options.pop(key) for key in told if key in options}
-    if kind == "file":
-        _check_keys(options, ["path"], "environment")
-        with np.load(folder / options.get("path", "")) as data:
-            return LinearEnvironment(data["features"], data["parameters"], **noise)
-    make = GENERATORS[kind]
+    kind, make = _kind(options, GENERATORS | {"file": _from_file}, "environment", folder)
+    where = f"environment {kind}"
     allowed = inspect.signature(make).parameters
     if "horizon" in allowed:
         options.setdefault("horizon", horizon)
-    if "noise" in allowed and "noise" in noise:
-        options["noise"] = noise["noise"]
-    _check_keys(options, list(allowed), "environment")
-    env = make(**options)
+    if ":" in kind:
+        env = build(make, options, where, MAKERS)
+        if not isinstance(env, LinearEnvironment):
+            raise ValueError(f"{where} must make a LinearEnvironment; it made a {type(env).__name__}.")
+        return env
+    told = {key: options[key] for key in TOLD if key in options}
+    rest = {key: value for key, value in options.items() if key not in TOLD or key in allowed}
+    check_keys(rest, [*allowed, *TOLD], where)
+    known = inspect.signature(LinearEnvironment).parameters
+    told = {
+        key: checked(key, value, declared(known[key].annotation, LinearEnvironment), where)
+        for key, value in told.items()
+    }
+    env = build(partial(make, folder) if kind == "file" else make, rest, where, MAKERS)
     # A scale alone rescales the Gaussian noise that the generators have.
-    law = "gaussian" if "scale" in noise else env.noise
-    known: dict[str, Any] = {"noise": law, "ell": env.ell, "L": env.L, "s": env.s}
-    return LinearEnvironment(env.features, env.parameters, **(known | noise))
+    law = "gaussian" if "scale" in told else env.noise
+    keep: dict[str, Any] = {"noise": law, "ell": env.ell, "L": env.L, "s": env.s}
+    try:
+        return LinearEnvironment(env.features, env.parameters, **(keep | told))
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
 
 
-def _policy(options: dict[str, Any]) -> Policy:
-    kind = _kind(options, list(POLICIES), "policy")
-    make = POLICIES[kind]
-    allowed = [name for name in inspect.signature(make).parameters if name != "rounding"]
-    _check_keys(options, allowed, f"policy {kind}")
-    if "schedule" in options:
-        schedule = dict(options["schedule"])
-        shape = _kind(schedule, list(SCHEDULES), "schedule")
-        _check_keys(schedule, list(inspect.signature(SCHEDULES[shape]).parameters), "schedule")
-        options["schedule"] = SCHEDULES[shape](**schedule)
-    return make(**options)
-
-
-def _kind(options: dict[str, Any], known: list[str], where: str) -> str:
-    kind = options.pop("kind", None)
-    if kind not in known:
-        hint = meant(str(kind), known)
-        raise ValueError(f"kind of {where} must be one of {', '.join(known)}; got {kind!r}{hint}.")
-    return str(kind)
-
-
-def _check_keys(options: Mapping[str, Any], allowed: list[str] | tuple[str, ...], where: str) -> None:
-    wrong = [key for key in options if key not in allowed]
-    if wrong:
+def _from_file(folder: Path, path: str) -> LinearEnvironment:
+    """Features and parameters of a .npz file."""
+    file = folder / path
+    try:
+        with file.open("rb") as handle, np.load(handle) as data:
+            return LinearEnvironment(data["features"], data["parameters"])
+    except (EOFError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise ValueError(
-            f"{where} may have {', '.join(allowed)}; got {wrong[0]!r}{meant(wrong[0], allowed)}. "
-            "See: bandits example"
+            f"path must be an .npz file with features and parameters; {file}: {error}."
+        ) from None
+
+
+def _policy(options: dict[str, Any], folder: Path) -> Policy:
+    kind, make = _kind(options, POLICIES, "policy", folder)
+    policy = build(make, options, f"policy {kind}", MAKERS)
+    if not (hasattr(policy, "play") and hasattr(policy, "name")):
+        raise ValueError(
+            f"policy {kind} must have a name and a method play; {type(policy).__name__} has not."
         )
+    return policy
 
 
-def meant(word: str, known: Iterable[str]) -> str:
-    """A question with the known word that is closest to a mistaken one, or nothing if none is close."""
-    spelling = {name.lower(): name for name in known}
-    close = get_close_matches(word.lower(), spelling, n=1)
-    return f" (did you mean {spelling[close[0]]!r}?)" if close else ""
+def _schedule(value: dict[str, Any], where: str) -> schedules.Schedule:
+    options = dict(value)
+    kind, make = _kind(options, SCHEDULES, where, None)
+    return build(make, options, f"{where} ({kind})", {})
+
+
+MAKERS: Makers = {schedules.Schedule: _schedule}
+"""Options that are tables themselves."""
+
+
+def _kind(
+    options: dict[str, Any], known: Mapping[str, Callable[..., Any]], where: str, folder: Path | None
+) -> tuple[str, Callable[..., Any]]:
+    """Take the kind out of the options: a known name, or the "module:Class" of somebody's own."""
+    kind = options.pop("kind", None)
+    if folder is not None and isinstance(kind, str) and ":" in kind:
+        return kind, named(kind, f"kind of {where}", folder)
+    if not isinstance(kind, str) or kind not in known:
+        own = "" if folder is None else ', or "module:Class"'
+        raise ValueError(
+            f"kind of {where} must be one of {', '.join(known)}{own}; got {kind!r}{meant(str(kind), known)}."
+        )
+    return kind, known[kind]
+
+
+def _table(value: Any, key: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{key} must be a table with a kind; got {value!r}. See: bandits example")
+    return dict(value)

@@ -9,13 +9,14 @@ same environment.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bandits.noise import Bernoulli, Noise, noise_named
+from bandits.noise import Bernoulli, Noise, law, noise_named
 from optdesign.examples import authors_features
 
 TIE = 1e-12
@@ -129,6 +130,11 @@ class LinearEnvironment:
         """Sub-Gaussian parameter of the noise."""
         return self.noise.sigma
 
+    @property
+    def common(self) -> bool:
+        """Whether all arms have equal parameters, declared as shared or not."""
+        return bool(self.shared or np.all(self.parameters == self.parameters[0]))
+
     @cached_property
     def gaps(self) -> np.ndarray:
         """What each client loses in expectation by one pull of each arm, shape (M, K)."""
@@ -140,8 +146,25 @@ class LinearEnvironment:
         return self.gaps <= TIE * max(1.0, float(np.abs(self.means).max()))
 
     def pull(self, rng: np.random.Generator, counts: np.ndarray) -> np.ndarray:
-        """Sums of the rewards of ``counts`` (M, K) pulls."""
+        """Sums of the rewards of ``counts`` (M, K) pulls. Your own environment may have another rule."""
         return self.noise.sums(rng, self.means, counts)
+
+    @property
+    def law(self) -> tuple[int, float] | None:
+        """How kernels can draw rewards, see :func:`bandits.noise.law`; None if only ``pull`` can tell."""
+        return law(self.noise) if type(self).pull is LinearEnvironment.pull else None
+
+    def fresh(self) -> LinearEnvironment:
+        """The environment as a trial should find it: itself if it has no state, else a deep copy."""
+        if type(self) is LinearEnvironment and self.law is not None:
+            return self
+        try:
+            return copy.deepcopy(self)
+        except TypeError as error:
+            raise ValueError(
+                f"environments with a pull or noise of their own must be copyable, for every trial anew; "
+                f"{error}. Give {type(self).__name__} a method fresh, or its noise a __deepcopy__."
+            ) from None
 
 
 def _bound(name: str, given: float | None, actual: float, holds: bool) -> float:

@@ -3,6 +3,8 @@
 A phase pulls an arm many times and only the sum of the rewards matters. For Gaussian and two-point
 rewards the sum has a known distribution, so one draw replaces n of them; otherwise the n draws are made.
 A noise of your own is any object with ``sigma`` and ``sums``.
+
+Loops that decide pull by pull are compiled, and draw single rewards of the noises of this file themselves.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
+
+from optdesign._kernel import kernel
 
 CHUNK = 1 << 20
 """Single draws made at a time where sums have no closed form."""
@@ -102,6 +106,30 @@ Scaled = type[Gaussian] | type[Bounded] | type[TwoPoint]
 
 KINDS: dict[str, Scaled] = {"gaussian": Gaussian, "bounded": Bounded, "two-point": TwoPoint}
 """Noises with a scale, by name; "bernoulli" has none."""
+
+
+GAUSSIAN, BERNOULLI, TWO_POINT, BOUNDED = range(4)
+
+LAWS: dict[type, int] = {Gaussian: GAUSSIAN, Bernoulli: BERNOULLI, TwoPoint: TWO_POINT, Bounded: BOUNDED}
+"""Noises that kernels draw from. Subclasses are not among them: their sums may be their own."""
+
+
+def law(noise: Noise) -> tuple[int, float] | None:
+    """Number and scale of a noise that kernels can draw from, else None."""
+    code = LAWS.get(type(noise))
+    return None if code is None else (code, float(getattr(noise, "scale", 1.0)))
+
+
+@kernel
+def draw(rng, kind, scale, mean):
+    """One reward. Advances rng."""
+    if kind == GAUSSIAN:
+        return mean + scale * rng.standard_normal()
+    if kind == BERNOULLI:
+        return 1.0 if rng.random() < mean else 0.0
+    if kind == TWO_POINT:
+        return mean + (scale if rng.random() < 0.5 else -scale)
+    return mean + scale * (2.0 * rng.random() - 1.0)
 
 
 def noise_named(name: str | Noise, scale: float) -> Noise:

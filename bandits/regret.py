@@ -24,7 +24,8 @@ class RegretClock:
 
     def __init__(self, gaps: np.ndarray, times: np.ndarray) -> None:
         self.gaps, self.times = gaps, times
-        self.regret = np.zeros(len(times))
+        self.regret = np.full(len(times), np.nan)
+        """Not a number at times that have not come."""
         self.time = 0
         self.total = 0.0
 
@@ -39,6 +40,18 @@ class RegretClock:
         self.regret[now] = self.total + out[:-1]
         self.total += out[-1]
         self.time = stop
+
+    def step(self, arms: np.ndarray) -> None:
+        """Let every client pull one arm."""
+        self.total += float(self.gaps[np.arange(len(arms)), arms].mean())
+        self.time += 1
+        self.regret[self.times == self.time] = self.total
+
+    def finish(self, regret: np.ndarray) -> None:
+        """Take over the regret of a loop of its own, summed over clients, that has played to the end."""
+        self.regret = regret / len(self.gaps)
+        self.total = float(self.regret[-1])
+        self.time = int(self.times[-1])
 
 
 @kernel

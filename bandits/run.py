@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Sequence
+import os
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from bandits.environments import LinearEnvironment
-from bandits.trial import PHASE, Policy, Trial
+from bandits.identity import content_hash
+from bandits.trial import PHASE, Policy, Record
 from optdesign.tables import atomic
+
+try:
+    import fcntl
+except ImportError:  # not on this system
+    fcntl = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,21 +66,21 @@ class Run:
         """Standard deviation of the regret over trials, (C,); zero for a single trial."""
         return self.regret.std(axis=0, ddof=1) if len(self.trials) > 1 else np.zeros(len(self.times))
 
-    def extended(self, finished: Iterable[tuple[int, Trial]]) -> Run:
+    def extended(self, finished: Iterable[tuple[int, Record]]) -> Run:
         """This run with more trials."""
         pairs = list(finished)
         if not pairs:
             return self
         phases = []
-        for n, trial in pairs:
-            rows = trial.phases.copy()
+        for n, record in pairs:
+            rows = record.phases.copy()
             rows["trial"] = n
             phases.append(rows)
         return self._joined(
             np.array([n for n, _ in pairs]),
-            np.array([t.regret for _, t in pairs]),
-            np.array([t.uploaded for _, t in pairs]),
-            np.array([t.downloaded for _, t in pairs]),
+            np.array([r.regret for _, r in pairs]),
+            np.array([r.uploaded for _, r in pairs]),
+            np.array([r.downloaded for _, r in pairs]),
             np.concatenate(phases),
         )
 
@@ -95,6 +104,17 @@ class Run:
                 regret=self.regret, uploaded=self.uploaded, downloaded=self.downloaded,
                 phases=self.phases, identity=self.identity,
             )  # fmt: skip
+
+    def kept(self, path: Path) -> Run:
+        """Save to a file that others may be writing to as well; returns this run with their trials."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with locked(path):
+            run = self
+            if path.exists():
+                theirs = load(path)
+                run = concatenate([self, theirs.select(np.setdiff1d(theirs.trials, self.trials))])
+            run.save(path)
+        return run
 
     def _joined(
         self,
@@ -123,11 +143,35 @@ class Run:
 
 def load(path: str | Path) -> Run:
     """Read a run written by ``Run.save``."""
-    with np.load(path) as data:
-        return Run(
-            str(data["policy"]), int(data["horizon"]), data["times"], data["trials"], data["regret"],
-            data["uploaded"], data["downloaded"], data["phases"], str(data["identity"]),
-        )  # fmt: skip
+    try:
+        with Path(path).open("rb") as file, np.load(file) as data:
+            return Run(
+                str(data["policy"]), int(data["horizon"]), data["times"], data["trials"], data["regret"],
+                data["uploaded"], data["downloaded"], data["phases"], str(data["identity"]),
+            )  # fmt: skip
+    except (EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(
+            f"{path} must be a run saved by this package; it is empty, cut off or something else ({error}). "
+            "Delete it, or name another file."
+        ) from None
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep other processes that use the same function from the files of a directory for a moment.
+
+    The lock is on the directory, so nothing is left behind, also by a process that is killed. Where the
+    system has no such locks, this does nothing.
+    """
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(path.resolve().parent, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def concatenate(runs: Sequence[Run]) -> Run:
@@ -150,20 +194,4 @@ def concatenate(runs: Sequence[Run]) -> Run:
 
 def fingerprint(policy: Policy, env: LinearEnvironment, horizon: int, times: np.ndarray, seed: int) -> str:
     """Hash of everything that determines a trial but its number."""
-    digest = hashlib.sha256()
-    for part in (_words(policy), _words(env.noise), repr((horizon, seed, env.ell, env.L, env.shared))):
-        digest.update(part.encode())
-    for array in (times, env.features, env.parameters):
-        digest.update(repr(array.shape).encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
-
-
-def _words(thing: object) -> str:
-    """Type and options of a policy or noise, with functions by their names rather than addresses."""
-    options = vars(thing) if hasattr(thing, "__dict__") else {}
-    parts = [
-        f"{k}={v.__module__}.{v.__qualname__}" if callable(v) and hasattr(v, "__qualname__") else f"{k}={v!r}"
-        for k, v in sorted(options.items())
-    ]
-    return f"{type(thing).__module__}.{type(thing).__qualname__}({', '.join(parts)})"
+    return content_hash(policy, env, int(horizon), np.asarray(times, dtype=np.int64), int(seed))

@@ -107,6 +107,23 @@ class Lengths:
         return _cut(iter(self.values), horizon, arms)
 
 
+def checked_lengths(schedule: Schedule, horizon: int, arms: int) -> np.ndarray:
+    """What a schedule of anyone's says, if its phases are whole numbers of pulls and reach the horizon."""
+    said = np.asarray(schedule.lengths(horizon, arms))
+    lengths = said.astype(np.int64)
+    if said.ndim != 1 or np.any(lengths != said) or np.any(lengths < 1):
+        raise ValueError(
+            f"schedule must give a sequence of whole phase lengths of at least 1; {schedule!r} gave {said}."
+        )
+    reach = arms + int(lengths.sum()) + arms * len(lengths)
+    if reach < horizon:
+        raise ValueError(
+            f"schedule must reach the horizon {horizon}; the {len(lengths)} phases of {schedule!r} end at "
+            f"{arms} + {int(lengths.sum())} + {len(lengths)} * {arms} = {reach} pulls. Append phases."
+        )
+    return _cut(lengths.tolist(), horizon, arms)
+
+
 def _cut(steps: Iterable[int], horizon: int, arms: int) -> np.ndarray:
     """The lengths of the phases that begin before the horizon."""
     out: list[int] = []

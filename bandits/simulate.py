@@ -8,7 +8,9 @@ and called again: finished trials are kept.
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Iterator
+from numbers import Integral
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +20,7 @@ from numpy.typing import ArrayLike
 from bandits.environments import LinearEnvironment
 from bandits.progress import Progress
 from bandits.run import Run, fingerprint, load
-from bandits.trial import Policy, Trial
+from bandits.trial import Policy, Record, Trial
 
 CURVE_POINTS = 128
 """Times at which regret is recorded unless others are asked for, evenly spaced."""
@@ -44,7 +46,8 @@ def simulate(
     Parameters
     ----------
     policy : Policy
-        ``FedPE()``, ``EnhancedFedPE()``, ``CollaborativeFedPE()``, ``LocalUCB()``, ...
+        ``FedPE()``, ``EnhancedFedPE()``, ``CollaborativeFedPE()``, ``LocalUCB()``, ``LinUCB()``, ``LinTS()``,
+        ``DELB()``, ``DisLinUCB()``, ``FedUCB()``, or one of your own.
     env : LinearEnvironment
     horizon : int
         T, the number of pulls of each client.
@@ -58,7 +61,8 @@ def simulate(
         Show trials done and time left on standard error once a second has passed.
     checkpoint : path, optional
         File (.npz) that finished trials are saved to as the run goes on, and taken from when it exists. It
-        must belong to the same policy, environment, horizon, times and seed.
+        must belong to the same policy, environment, horizon, times and seed. Several processes may share
+        one: their trials are merged.
 
     Returns
     -------
@@ -72,11 +76,16 @@ def simulate(
     >>> run.times.tolist(), run.regret.shape
     ([100, 200, 500], (3, 3))
     """
-    if horizon < 1 or trials < 1:
-        raise ValueError(f"horizon and trials must be at least 1; got {horizon} and {trials}.")
+    horizon, trials = _whole("horizon", horizon, 1), _whole("trials", trials, 1)
+    seed = _whole("seed", seed, 0)
     at = _times(times, horizon)
-    identity = fingerprint(policy, env, horizon, at, seed)
     path = None if checkpoint is None else Path(checkpoint)
+    try:
+        identity = fingerprint(policy, env, horizon, at, seed)
+    except ValueError:
+        if path is not None:
+            raise
+        identity = f"unknown {uuid.uuid4().hex}"  # a run that can be joined with no other
     run = Run.empty(policy.name, horizon, at, identity)
     if path is not None and path.exists():
         run = load(path)
@@ -87,7 +96,7 @@ def simulate(
             )
     done = set(run.trials.tolist())
     missing = [n for n in range(trials) if n not in done]
-    finished: list[tuple[int, Trial]] = []
+    finished: list[tuple[int, Record]] = []
     saved = time.monotonic()
     try:
         with Progress(progress, len(missing)) as display:
@@ -95,13 +104,12 @@ def simulate(
                 finished.append(item)
                 display.step()
                 if path is not None and time.monotonic() - saved > SAVE_EVERY:
-                    run, finished = run.extended(finished), []
-                    run.save(path)
+                    run, finished = run.extended(finished).kept(path), []
                     saved = time.monotonic()
     finally:
         run = run.extended(finished)
         if path is not None:
-            run.save(path)
+            run = run.kept(path)
     return run.select(range(trials))
 
 
@@ -113,7 +121,7 @@ def _play(
     seed: int,
     missing: list[int],
     n_jobs: int,
-) -> Iterator[tuple[int, Trial]]:
+) -> Iterator[tuple[int, Record]]:
     """Trials as they finish, with their numbers."""
     if n_jobs == 1 or len(missing) < 2:
         for n in missing:
@@ -125,16 +133,32 @@ def _play(
 
 def _trial(
     policy: Policy, env: LinearEnvironment, horizon: int, times: np.ndarray, seed: int, n: int
-) -> tuple[int, Trial]:
-    stream = np.random.SeedSequence(seed, spawn_key=(n,))
-    return n, policy.play(env, horizon, times, np.random.default_rng(stream))
+) -> tuple[int, Record]:
+    stream = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(n,)))
+    trial = Trial(env, horizon, times, stream)
+    policy.play(trial)
+    if trial.time != horizon:
+        raise ValueError(
+            f"policy must play to the horizon {horizon}; {policy.name} made {trial.time} pulls per client. "
+            "Go on until trial.done."
+        )
+    return n, trial.record
+
+
+def _whole(name: str, value: int, least: int) -> int:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+    return int(value)
 
 
 def _times(times: ArrayLike | None, horizon: int) -> np.ndarray:
     if times is None:
         count = min(CURVE_POINTS, horizon)
         return np.arange(1, count + 1) * horizon // count
-    at = np.unique(np.append(np.asarray(times), horizon)).astype(np.int64)
+    given = np.unique(np.append(np.asarray(times), horizon))
+    at = given.astype(np.int64)
+    if np.any(at != given):
+        raise ValueError(f"times must be whole numbers of pulls; got {given[at != given][0]}.")
     if at[0] < 1 or at[-1] > horizon:
         raise ValueError(f"times must lie in 1 .. horizon = {horizon}; they span {at[0]} .. {at[-1]}.")
     return at

@@ -15,7 +15,7 @@ from bandits.confidence import alpha
 from bandits.environments import LinearEnvironment
 from bandits.policies.enhanced import EnhancedFedPE
 from bandits.policies.fedpe import FedPE
-from bandits.policies.phased import Phased
+from bandits.policies.phased import Phased, confident
 from bandits.protocol import VECTORS
 from bandits.schedules import Exponential
 
@@ -77,10 +77,11 @@ def regret_bound(policy: Phased, env: LinearEnvironment, horizon: int) -> float:
 
     Where the theorems have an optimal design, G = d B, the policy's has G <= d B + design_gap.
     """
-    if policy.budgets is not None or not isinstance(policy, FedPE | EnhancedFedPE):
+    own = policy.design is not None or policy.keep is not confident
+    if own or policy.budgets is not None or not isinstance(policy, FedPE | EnhancedFedPE):
         raise ValueError(
-            f"policy must be FedPE or EnhancedFedPE with equal budgets; got {policy}. "
-            "The paper bounds no other."
+            "policy must be FedPE or EnhancedFedPE with equal budgets and the paper's rules for designs and "
+            f"for the arms to keep; got {policy}. The paper bounds no other."
         )
     lengths = policy.lengths(horizon, env.arms)
     ratio = env.L / (env.ell if policy.ell is None else policy.ell)

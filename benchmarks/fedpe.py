@@ -53,7 +53,7 @@ def time_literal(policy: str, horizon: int) -> tuple[float, float]:
         design=literal.literal_bca(0.1),
         intervals=(
             literal.enhanced_intervals(100, 10, 3, setting.delta, setting.lengths, sigma=env.sigma)
-            if policy == "EnhancedFedPE"
+            if policy != "FedPE"
             else literal.fedpe_intervals(setting.alpha)
         ),
         collaborative=policy == "CollaborativeFedPE",
@@ -69,9 +69,10 @@ def time_trial(policy, env, horizon: int, repeats: int) -> tuple[float, float]:
     for n in range(repeats):
         rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(n,)))
         began = time.perf_counter()
-        trial = policy.play(env, horizon, np.array([horizon]), rng)
+        trial = bandits.Trial(env, horizon, [horizon], rng)
+        policy.play(trial)
         seconds.append(time.perf_counter() - began)
-        regret.append(trial.regret[-1])
+        regret.append(trial.record.regret[-1])
     return statistics.median(seconds), statistics.mean(regret)
 
 

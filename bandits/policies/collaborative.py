@@ -6,10 +6,14 @@ the means of their rewards after every exploration, so that
 - estimation is ordinary least squares on the features themselves: the directions become the features, and the
   width ||x||_V carries no loss from unknown norms (ell = 1),
 - the design balances the variances of rewards rather than of unit directions,
-- the server pools the explorations of all phases, and not the last one's alone.
+- the intervals are those of Enhanced Fed-PE: the estimates of all phases, each with its own width.
 
-The paper states no bound for this benchmark. The confidence level is that of Fed-PE; as pooled pulls
-depend on earlier rewards through the active sets, its guarantee is not proved here.
+The estimates of a phase are unbiased given all before it, with variance sigma^2 ||x||_V^2, so the intervals
+all hold at once with probability 1 - delta for the reason they do in Enhanced Fed-PE (Lemma "Laplace").
+
+With ``pooling`` the server instead runs one least squares over the explorations of all phases, at the
+confidence level of Fed-PE. Pooled pulls depend on earlier rewards through the active sets, so no guarantee
+is proved for that.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bandits.policies.enhanced import EnhancedClient
 from bandits.policies.fedpe import Client, Server
 from bandits.policies.phased import Phased, Setting
 from bandits.protocol import SCALARS, Message
@@ -36,8 +41,10 @@ class FullInformation(Message):
         return self.features.size + self.rewards.size
 
 
-class OpenClient(Client):
-    """Algorithm 1 of a client with no secrets: its scalars are means of rewards."""
+class Open:
+    """What a client with no secrets does differently: its scalars are means of rewards."""
+
+    features: np.ndarray
 
     def initialise(self, rewards: np.ndarray) -> Message:
         """Send features and first rewards."""
@@ -46,13 +53,25 @@ class OpenClient(Client):
         return FullInformation(self.features, rewards)
 
 
-class PoolingServer(Server):
-    """Algorithm 2 on features and all rewards so far."""
+class OpenClient(Open, EnhancedClient):
+    """Algorithm 1 with the intervals of all phases."""
+
+
+class PooledClient(Open, Client):
+    """Algorithm 1 with the interval of the pooled estimate."""
+
+
+class OpenServer(Server):
+    """Algorithm 2 on features and the rewards of a phase."""
 
     def _meet(self, first: Message) -> np.ndarray:
         assert isinstance(first, FullInformation)
         self.direction = first.features
         return first.rewards[:, :, None] * first.features
+
+
+class PoolingServer(OpenServer):
+    """Algorithm 2 on features and all rewards so far."""
 
     def _information(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         information, moment, ranks = super()._information(vectors)
@@ -64,11 +83,26 @@ class PoolingServer(Server):
         return self.pool
 
 
+@dataclass(frozen=True)
 class CollaborativeFedPE(Phased):
-    """Fed-PE with full information exchange; see :class:`bandits.policies.phased.Phased` for the options."""
+    """Fed-PE with full information exchange. Further options are those of ``bandits.Phased``.
 
-    client_type = OpenClient
-    server_type = PoolingServer
+    Parameters
+    ----------
+    pooling : bool
+        One least squares over all phases, without a proved guarantee, in place of one a phase.
+    """
+
+    pooling: bool = False
+
+    @property
+    def name(self) -> str:
+        """As for Fed-PE, and whether phases are pooled."""
+        return super().name + (" (pooling)" if self.pooling else "")
+
+    def parties(self) -> tuple[type[Client], type[Server]]:
+        """Clients and server that hide nothing."""
+        return (PooledClient, PoolingServer) if self.pooling else (OpenClient, OpenServer)
 
     def setting(self, clients: int, arms: int, dim: int, horizon: int, ell: float, sigma: float) -> Setting:
         """As for Fed-PE; norms are known, and scalars say all there is to say."""

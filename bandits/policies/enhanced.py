@@ -17,14 +17,14 @@ import numpy as np
 
 from bandits.confidence import mixture_alpha, prior_variance
 from bandits.policies.fedpe import Client, Server
-from bandits.policies.phased import Phased, Setting
+from bandits.policies.phased import KeepRule, Phased, Setting, confident
 
 
 class EnhancedClient(Client):
     """Algorithm 1 with intervals from all phases so far."""
 
-    def __init__(self, features: np.ndarray, setting: Setting) -> None:
-        super().__init__(features, setting)
+    def __init__(self, features: np.ndarray, setting: Setting, keep: KeepRule = confident) -> None:
+        super().__init__(features, setting, keep)
         s = setting
         # The mixture's constant is in units of the noise, like the widths that are added to it.
         self.prior = s.sigma**2 * prior_variance(s.clients, s.arms, s.dim, shared=s.shared)
@@ -46,5 +46,6 @@ class EnhancedClient(Client):
 class EnhancedFedPE(Phased):
     """Enhanced Fed-PE; see :class:`bandits.policies.phased.Phased` for the options."""
 
-    client_type = EnhancedClient
-    server_type = Server
+    def parties(self) -> tuple[type[Client], type[Server]]:
+        """Algorithm 1 with other intervals, and Algorithm 2."""
+        return EnhancedClient, Server

@@ -31,7 +31,8 @@ import numpy as np
 
 from bandits.collinearity import collinear_classes
 from bandits.policies.aggregation import accumulate, dot, project, pseudo_inverses
-from bandits.policies.phased import Phased, Rounding, Setting, ceiling
+from bandits.policies.design import DesignRule, ascent
+from bandits.policies.phased import KeepRule, Phased, Rounding, Setting, ceiling, confident
 from bandits.protocol import (
     SCALARS,
     ActiveArms,
@@ -42,7 +43,7 @@ from bandits.protocol import (
     Projections,
     PullPlan,
 )
-from optdesign import DesignProblem, Status, solve
+from optdesign import DesignProblem, certify
 
 TINY = 1e-100
 """A first estimate whose largest entry is below this does not tell its direction."""
@@ -51,8 +52,9 @@ TINY = 1e-100
 class Client:
     """Algorithm 1, for a batch of clients with features (m, K, d)."""
 
-    def __init__(self, features: np.ndarray, setting: Setting) -> None:
+    def __init__(self, features: np.ndarray, setting: Setting, keep: KeepRule = confident) -> None:
         self.setting = setting
+        self.keep = keep
         self.features = features
         self.phase = 0
         self.active = np.ones(features.shape[:2], dtype=bool)
@@ -81,8 +83,12 @@ class Client:
         width = self.setting.sigma * np.abs(self.norm) * deviation / self.setting.ell  # ||x||_V / ell
         r, u = self.intervals(r, width)
         self.best = np.argmax(np.where(self.active, r, -np.inf), axis=1)
-        floor = np.take_along_axis(r - u, self.best[:, None], axis=1)
-        self.active = self.active & (r + u >= floor)
+        self.active = self.active & self.keep(r, u, self.active)
+        empty = np.flatnonzero(~self.active.any(axis=1))
+        if len(empty):
+            raise ValueError(
+                f"keep must leave every client an arm; in phase {self.phase} client {empty[0]} has none."
+            )
         return ActiveArms(self.active)
 
     def intervals(self, r: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -129,13 +135,13 @@ class Server:
         *,
         budgets: np.ndarray | None = None,
         design_gap: float = 0.1,
-        design_method: str = "bca",
+        design_rule: DesignRule = ascent,
         warm_start: bool = False,
         rounding: Rounding = ceiling,
     ) -> None:
         self.setting = setting
         self.budgets = budgets
-        self.design_gap, self.design_method, self.warm_start = design_gap, design_method, warm_start
+        self.design_gap, self.design_rule, self.warm_start = design_gap, design_rule, warm_start
         self.rounding = rounding
         self.phase = 0
         self.active = np.ones((setting.clients, setting.arms), dtype=bool)
@@ -197,13 +203,10 @@ class Server:
             start = None
             if self.warm_start and self.weights is not None:
                 start = self.weights[rows][active]
-            tol = self.design_gap / len(self.rows) / problem.rank
-            result = solve(problem, tol=tol, method=self.design_method, start=start)
-            if result.status is Status.INTERRUPTED:
-                raise KeyboardInterrupt
-            weights[rows] = result.weights_matrix()
+            design = self.design_rule(problem, self.design_gap / len(self.rows), start)
+            weights[rows] = problem.to_grid(design.weights)
             self.ranks[c] = problem.ranks
-            self.solved[c] = result.iterations, result.gap
+            self.solved[c] = design.iterations, certify(problem, design.weights).gap
         iterations, gaps = zip(*self.solved, strict=True)
         self.report = DesignReport(max(iterations), sum(gaps), int((weights > 0).sum()))
         return weights
@@ -266,8 +269,9 @@ class FedPE(Phased):
     2
     """
 
-    client_type = Client
-    server_type = Server
+    def parties(self) -> tuple[type[Client], type[Server]]:
+        """Algorithms 1 and 2."""
+        return Client, Server
 
 
 def directions(first: FirstEstimates) -> np.ndarray:

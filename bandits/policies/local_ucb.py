@@ -14,21 +14,27 @@ the mean and the square root of one arm.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from bandits.environments import LinearEnvironment
-from bandits.noise import Bernoulli, Bounded, Gaussian, Noise, TwoPoint
-from bandits.trial import PHASE, Trial
-from optdesign._kernel import kernel
+from bandits.policies.stepwise import Stepwise
+from bandits.trial import Trial
 
 INDICES = ("authors", "ucb1")
 
-GAUSSIAN, BERNOULLI, TWO_POINT, BOUNDED = range(4)
+
+class State(NamedTuple):
+    """Of every client and arm, (M, K): mean reward, 1 / sqrt(pulls) and pulls; and sigma sqrt(c(t))."""
+
+    average: np.ndarray
+    shrink: np.ndarray
+    pulls: np.ndarray
+    bonus: np.ndarray
 
 
 @dataclass(frozen=True)
-class LocalUCB:
+class LocalUCB(Stepwise):
     """UCB at every client alone.
 
     Parameters
@@ -52,101 +58,34 @@ class LocalUCB:
         """Class name, and the index if it is not the authors'."""
         return "LocalUCB" + ("" if self.index == "authors" else f" ({self.index})")
 
-    def play(
-        self, env: LinearEnvironment, horizon: int, times: np.ndarray, rng: np.random.Generator
-    ) -> Trial:
-        """One trial; no communication and no phases."""
-        bonus = (env.sigma if self.sigma is None else self.sigma) * exploration(self.index, horizon)
-        regret = np.zeros(len(times))
-        known = _compiled(env.noise)
-        if known is None:
-            _play_any(env, bonus, times, rng, regret)
-        else:
-            for i in range(env.clients):
-                _play(rng, *known, env.means[i], env.gaps[i], bonus, times, regret)
-        return Trial(regret / env.clients, 0, 0, np.empty(0, dtype=PHASE))
+    def start(self, trial: Trial) -> State:
+        """Nothing is known."""
+        sigma = trial.env.sigma if self.sigma is None else self.sigma
+        average, shrink, pulls = np.zeros((3, *trial.env.means.shape))
+        return State(average, shrink, pulls, sigma * exploration(self.index, trial.horizon))
+
+    @staticmethod
+    def choose(state, i, t, rng):  # noqa: ARG004
+        """The largest index, after one pull of each arm."""
+        arms = state.pulls.shape[1]
+        if t <= arms:
+            return t - 1
+        best, top = 0, -np.inf
+        for a in range(arms):
+            value = state.average[i, a] + state.bonus[t] * state.shrink[i, a]
+            if value > top:
+                best, top = a, value
+        return best
+
+    @staticmethod
+    def observe(state, i, a, y):
+        """Mean and square root of one arm."""
+        state.pulls[i, a] += 1.0
+        state.average[i, a] += (y - state.average[i, a]) / state.pulls[i, a]
+        state.shrink[i, a] = 1.0 / np.sqrt(state.pulls[i, a])
 
 
 def exploration(index: str, horizon: int) -> np.ndarray:
     """sqrt(c(t)) for t = 0 .. horizon."""
     t = np.maximum(np.arange(horizon + 1), 1)
     return np.sqrt(2.0 * np.log1p(t * np.log(t) ** 2) if index == "authors" else 8.0 * np.log(t))
-
-
-def _compiled(noise: Noise) -> tuple[int, float] | None:
-    """Code and scale of the noises the kernel draws itself."""
-    match noise:
-        case Gaussian(scale):
-            return GAUSSIAN, scale
-        case Bernoulli():
-            return BERNOULLI, 1.0
-        case TwoPoint(scale):
-            return TWO_POINT, scale
-        case Bounded(scale):
-            return BOUNDED, scale
-    return None
-
-
-@kernel
-def _play(rng, kind, scale, means, gaps, bonus, times, regret):
-    """All rounds of one client. Adds its regret at the times to regret, and advances rng."""
-    arms = len(means)
-    count = np.zeros(arms)
-    total = np.zeros(arms)
-    average = np.zeros(arms)
-    shrink = np.zeros(arms)  # 1 / sqrt(count)
-    lost = 0.0
-    n = 0
-    for t in range(1, times[-1] + 1):
-        a = t - 1
-        if t > arms:
-            level = bonus[t]
-            top = -np.inf
-            for b in range(arms):
-                value = average[b] + level * shrink[b]
-                if value > top:
-                    top = value
-                    a = b
-        if kind == GAUSSIAN:
-            reward = means[a] + scale * rng.standard_normal()
-        elif kind == BERNOULLI:
-            reward = 1.0 if rng.random() < means[a] else 0.0
-        elif kind == TWO_POINT:
-            reward = means[a] + (scale if rng.random() < 0.5 else -scale)
-        else:
-            reward = means[a] + scale * (2.0 * rng.random() - 1.0)
-        count[a] += 1.0
-        total[a] += reward
-        average[a] = total[a] / count[a]
-        shrink[a] = 1.0 / np.sqrt(count[a])
-        lost += gaps[a]
-        if t == times[n]:
-            regret[n] += lost
-            n += 1
-
-
-def _play_any(
-    env: LinearEnvironment,
-    bonus: np.ndarray,
-    times: np.ndarray,
-    rng: np.random.Generator,
-    regret: np.ndarray,
-) -> None:
-    """All rounds of all clients, round by round, with any noise. Overwrites regret."""
-    rows = np.arange(env.clients)
-    count = np.zeros(env.means.shape, dtype=np.int64)
-    total = np.zeros(env.means.shape)
-    lost, n = 0.0, 0
-    for t in range(1, int(times[-1]) + 1):
-        if t <= env.arms:
-            pulled = np.full(env.clients, t - 1)
-        else:
-            pulled = np.argmax(total / count + bonus[t] / np.sqrt(count), axis=1)
-        once = np.zeros_like(count)
-        once[rows, pulled] = 1
-        total += env.pull(rng, once)
-        count += once
-        lost += float(env.gaps[rows, pulled].sum())
-        if t == times[n]:
-            regret[n] = lost
-            n += 1

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bandits.confidence import alpha
-from bandits.environments import LinearEnvironment
-from bandits.protocol import PROTOCOLS, VECTORS, Ledger
-from bandits.regret import RegretClock
-from bandits.schedules import Exponential, Lengths, Schedule
-from bandits.trial import PHASE, Trial
-from optdesign import METHODS
+from bandits.policies.design import DesignRule, rule_named
+from bandits.policies.parameters import SHARED, blocks, check_parameters, suffix
+from bandits.protocol import PROTOCOLS, VECTORS
+from bandits.schedules import Exponential, Lengths, Schedule, checked_lengths
+from bandits.trial import Trial
 
 if TYPE_CHECKING:
     from bandits.policies.fedpe import Client, Server
 
-PARAMETERS = ("disjoint", "shared")
 EXPONENTIAL = Exponential()
 
 ROUNDING_ERROR = 1e-12
@@ -39,6 +37,16 @@ def ceiling(weights: np.ndarray, f: int) -> np.ndarray:
     A product that exceeds an integer by rounding only is that integer: half of 128 is 64 pulls, not 65.
     """
     return np.ceil(weights * f * (1.0 - ROUNDING_ERROR)).astype(np.int64)
+
+
+KeepRule = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+"""From estimates r, widths u and active arms, (m, K) each, to the arms a client keeps."""
+
+
+def confident(r: np.ndarray, u: np.ndarray, active: np.ndarray) -> np.ndarray:
+    """The paper's rule: drop arms whose upper bound is below the lower bound of the best estimate."""
+    best = np.argmax(np.where(active, r, -np.inf), axis=1)
+    return r + u >= np.take_along_axis(r - u, best[:, None], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +87,14 @@ class Phased:
     protocol : "vectors" or "scalars"
         The paper's messages, or the cheap ones of its remark. Decisions are the same.
     design_gap, design_method, warm_start
-        The design of each phase is solved to this gap G - D, by this method of ``optdesign.solve``, from the
-        uniform design or from that of the phase before. The default is the paper's block coordinate ascent,
-        whose weights are exactly zero for most arms; every positive weight costs at least one pull.
+        The design of each phase is solved to this gap G - D, by this method. The default, "bca", is the
+        paper's block coordinate ascent from the uniform design, whose weights are exactly zero for most
+        arms; every positive weight costs at least one pull. The other methods of ``optdesign.solve`` start
+        where they like. With ``warm_start`` all of them start from the design of the phase before.
+    design : DesignRule, optional
+        A function of yours in place of the method: see :mod:`bandits.policies.design`.
+    keep : KeepRule
+        From estimates, widths and active arms to the arms that stay active.
     rounding : function
         From weights and f^p to pulls.
     budgets : (M,) numbers in (0, 1], optional
@@ -99,26 +112,20 @@ class Phased:
     design_gap: float = 0.1
     design_method: str = "bca"
     warm_start: bool = False
+    design: DesignRule | None = None
+    keep: KeepRule = confident
     rounding: Rounding = ceiling
     budgets: tuple[float, ...] | None = None
     ell: float | None = None
     sigma: float | None = None
 
-    client_type: ClassVar[type[Client]]
-    server_type: ClassVar[type[Server]]
-
     def __post_init__(self) -> None:
-        if self.parameters not in PARAMETERS:
-            raise ValueError(f"parameters must be one of {', '.join(PARAMETERS)}; got {self.parameters!r}.")
+        check_parameters(self.parameters)
         if self.protocol not in PROTOCOLS:
             raise ValueError(f"protocol must be one of {', '.join(PROTOCOLS)}; got {self.protocol!r}.")
         if isinstance(self.schedule, Sequence | np.ndarray):
             object.__setattr__(self, "schedule", Lengths([int(f) for f in self.schedule]))
-        if self.design_method not in METHODS:
-            raise ValueError(
-                f"design_method must be one of {', '.join(METHODS)}; got {self.design_method!r}. "
-                "The paper's is 'bca'."
-            )
+        rule_named(self.design_method)
         if not 0.0 < self.delta < 1.0:
             raise ValueError(f"delta must lie strictly in (0, 1); got {self.delta}. The paper takes 0.1.")
         if not self.design_gap > 0.0:
@@ -136,17 +143,17 @@ class Phased:
     @property
     def name(self) -> str:
         """Class name, and what is not the default about the parameters."""
-        return type(self).__name__ + (" (shared)" if self.parameters == "shared" else "")
+        return type(self).__name__ + suffix(self.parameters)
 
     @property
     def shared(self) -> bool:
         """Whether all arms are taken to have the same parameter vector."""
-        return self.parameters == "shared"
+        return self.parameters == SHARED
 
     def lengths(self, horizon: int, arms: int) -> np.ndarray:
-        """f^1 .. f^H."""
+        """f^1 .. f^H: the schedule's phases that begin before the horizon, the last of which reaches it."""
         assert not isinstance(self.schedule, Sequence)
-        return self.schedule.lengths(horizon, arms)
+        return checked_lengths(self.schedule, horizon, arms)
 
     def setting(self, clients: int, arms: int, dim: int, horizon: int, ell: float, sigma: float) -> Setting:
         """What all parties must know: sizes, phase lengths, confidence level, bounds."""
@@ -165,37 +172,35 @@ class Phased:
             clients, arms, dim, horizon, lengths, self.delta, level, ell, sigma, self.shared, self.protocol
         )
 
+    def parties(self) -> tuple[type[Client], type[Server]]:
+        """What clients and server are: a variant of the algorithm says so here."""
+        raise NotImplementedError
+
     def client(self, features: np.ndarray, setting: Setting) -> Client:
         """One client, or a batch of them, with features (m, K, d)."""
-        return self.client_type(features, setting)
+        return self.parties()[0](features, setting, self.keep)
 
     def server(self, setting: Setting) -> Server:
         """The server."""
-        return self.server_type(
+        return self.parties()[1](
             setting,
             budgets=None if self.budgets is None else np.array(self.budgets),
             design_gap=self.design_gap,
-            design_method=self.design_method,
+            design_rule=self.design or rule_named(self.design_method),
             warm_start=self.warm_start,
             rounding=self.rounding,
         )
 
-    def play(
-        self, env: LinearEnvironment, horizon: int, times: np.ndarray, rng: np.random.Generator
-    ) -> Trial:
-        """One trial on an environment; see :class:`bandits.trial.Policy`."""
-        if self.shared and not env.shared:
-            raise ValueError(
-                "parameters='shared' needs an environment whose arms share one parameter vector; this one "
-                "has a row per arm. Pass parameters of shape (dim,) to it, or use parameters='disjoint'."
-            )
-        setting = self.setting(env.clients, env.arms, env.dim, horizon, env.ell, env.sigma)
+    def play(self, trial: Trial) -> None:
+        """One trial; see :class:`bandits.trial.Policy`."""
+        env, ledger, clock = trial.env, trial.ledger, trial.clock
+        blocks(self.parameters, env)
+        setting = self.setting(env.clients, env.arms, env.dim, trial.horizon, env.ell, env.sigma)
         client, server = self.client(env.features, setting), self.server(setting)
-        ledger, clock, rows = Ledger(), RegretClock(env.gaps, times), []
         clock.advance(client.pulls, client.best, env.arms)
         last = len(setting.lengths)
         if last:
-            first = client.initialise(env.pull(rng, client.pulls))
+            first = client.initialise(trial.pull(client.pulls))
             estimates = server.initialise(ledger.up(first))
         before = (0, 0)
         for p in range(1, last + 1):
@@ -205,14 +210,13 @@ class Phased:
             pulls = client.explore(ledger.down(plan))
             clock.advance(pulls, client.best, setting.f(p) + setting.arms)
             if p < last:
-                local = client.estimate(env.pull(rng, pulls))
+                local = client.estimate(trial.pull(pulls))
                 estimates = server.aggregate(ledger.up(local))
             lost = int((env.optimal & ~client.active).any(axis=1).sum())
             report = server.report
-            rows.append(
+            trial.phases.append(
                 (0, p, start, clock.time - start, client.active.sum() / env.clients,
                  report.support / env.clients, report.iterations, report.gap,
                  ledger.uploaded - before[0], ledger.downloaded - before[1], lost)
             )  # fmt: skip
             before = (ledger.uploaded, ledger.downloaded)
-        return Trial(clock.regret, ledger.uploaded, ledger.downloaded, np.array(rows, dtype=PHASE))

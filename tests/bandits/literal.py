@@ -1,7 +1,7 @@
 """Algorithms 1 and 2 of the paper (and 3, for timing), transcribed line by line: one client, one arm, one
 pull at a time, dictionaries and plain NumPy. Slow on purpose; the tests compare it with the package message
 for message, the benchmark compares the time. Of "Collaborative" the paper says that full information is
-exchanged after each phase; ``OpenClient`` and ``PoolingServer`` do that in the same manner.
+exchanged after each phase; ``OpenClient`` and ``OpenServer`` do that in the same manner.
 
 The corrections of the package's docstring apply here too: the squared norm in V_a^1, and no messages once
 the horizon is reached; a product that exceeds an integer by rounding only is that integer. Rewards are
@@ -116,13 +116,17 @@ class OpenClient(LiteralClient):
         return {a: t @ self.x[a] for a, t in theta.items()}
 
 
-class PoolingServer(LiteralServer):
-    """Algorithm 2 with the features known: least squares on the explorations of all phases."""
+class OpenServer(LiteralServer):
+    """Algorithm 2 with the features known: least squares on them, on a phase or on all phases so far."""
 
-    def __init__(self, clients, arms, design, shared, features):
+    def __init__(self, clients, arms, design, shared, features, pooling):
         super().__init__(clients, arms, design, shared)
         self.direction = {(i, a): features[i, a] for i in self.clients for a in self.arms}
         self.active = {i: list(self.arms) for i in self.clients}
+        self.pooling = pooling
+        self.forget()
+
+    def forget(self):
         self.total = {a: 0.0 for a in self.arms}
         self.moment = {a: 0.0 for a in self.arms}
 
@@ -130,6 +134,8 @@ class PoolingServer(LiteralServer):
         return self.aggregate(rewards, defaultdict(lambda: 1))
 
     def aggregate(self, means, pulls):
+        if not self.pooling:
+            self.forget()
         for i, a, mean in _flat(means):
             x = self.direction[i, a]
             self.total[a] = self.total[a] + pulls[i, a] * np.outer(x, x)
@@ -142,17 +148,19 @@ def _flat(theta):
 
 
 def run(
-    features, lengths, horizon, *, ell, sigma, draw, design, intervals, shared=False, collaborative=False
-):
+    features, lengths, horizon, *, ell, sigma, draw, design, intervals,
+    shared=False, collaborative=False, pooling=False,
+):  # fmt: skip
     """Play to the horizon; returns the messages of all phases, in order, and the clients' pulls.
 
-    ``collaborative`` exchanges full information after each phase; norms are known then, so ell = 1.
+    ``collaborative`` exchanges full information after each phase; norms are known then, so ell = 1. With
+    ``pooling`` its estimates are of all phases.
     """
     m, k, _ = features.shape
     kind, ell = (OpenClient, 1.0) if collaborative else (LiteralClient, ell)
     clients = [kind(i, features[i], ell, sigma, draw, intervals) for i in range(m)]
     if collaborative:
-        server = PoolingServer(m, k, design, shared, features)
+        server = OpenServer(m, k, design, shared, features, pooling)
     else:
         server = LiteralServer(m, k, design, shared)
     messages = []

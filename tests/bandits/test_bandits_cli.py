@@ -163,6 +163,19 @@ def test_results_of_another_experiment_are_refused_before_any_run(tmp_path, monk
     assert {p: p.read_bytes() for p in out.iterdir()} == before
 
 
+def test_a_damaged_checkpoint_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys):
+    (tmp_path / "small.toml").write_text(SMALL)
+    (tmp_path / "regret-fedpe.npz").touch()
+    monkeypatch.setattr(sys, "argv", ["bandits", "run", str(tmp_path / "small.toml"), "--out", str(tmp_path)])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 2
+    said = capsys.readouterr().err
+    assert "regret-fedpe.npz" in said
+    assert "Delete it" in said
+    assert len(said.splitlines()) == 1
+
+
 def test_the_title_is_that_of_the_file(tmp_path, monkeypatch):
     drawn = []
 

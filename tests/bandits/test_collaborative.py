@@ -1,4 +1,4 @@
-"""Collaborative Fed-PE: ordinary least squares on everything that was explored."""
+"""Collaborative Fed-PE: ordinary least squares on the features, phase by phase or pooled."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import pytest
 from play import Rewards, converse
 
 import bandits
+from bandits.policies.enhanced import EnhancedClient
+
+SETTING = bandits.CollaborativeFedPE().setting(1, 1, 1, 100, 1.0, 1.0)
 
 
 class Remembered(Rewards):
@@ -22,30 +25,38 @@ class Remembered(Rewards):
         return out
 
 
+@pytest.mark.parametrize("pooling", [False, True])
 @pytest.mark.parametrize("shared", [False, True])
-def test_estimates_are_least_squares_on_all_explorations(shared):
+def test_estimates_are_least_squares_on_the_explorations(shared, pooling):
     env = bandits.environments.random(6, 3, 2, seed=2, shared=shared)
     env = bandits.LinearEnvironment(env.features, env.parameters, scale=0.2)
-    policy = bandits.CollaborativeFedPE(parameters="shared" if shared else "disjoint")
+    policy = bandits.CollaborativeFedPE("shared" if shared else "disjoint", pooling=pooling)
     rewards = Remembered(env)
     messages, clients, _ = converse(policy, env, 1500, rewards)
     assert not clients[0].active.all()
     x = env.features
     heard = [m for kind, m in messages if kind == "global"]
     for p, message in enumerate(heard):
-        pulls = sum(n for n, _ in rewards.seen[: p + 1])
-        sums = sum(s for _, s in rewards.seen[: p + 1])
+        seen = rewards.seen[0 if pooling else p : p + 1]
+        pulls = sum(n for n, _ in seen)
+        sums = sum(s for _, s in seen)
         information = np.einsum("ia,iaj,iak->ajk", pulls, x, x)
         moment = np.einsum("ia,iaj->aj", sums, x)
         if shared:
             information = np.broadcast_to(information.sum(axis=0), information.shape)
             moment = np.broadcast_to(moment.sum(axis=0), moment.shape)
-        v = np.linalg.inv(information)
+        v = np.linalg.pinv(information, rcond=1e-9, hermitian=True)
         r = np.einsum("iaj,ajk,ak->ia", x, v, moment)
         width = np.sqrt(np.einsum("iaj,ajk,iak->ia", x, v, x))
         # Condition numbers are below 1e4.
         np.testing.assert_allclose(message.estimate[message.active], r[message.active], rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(message.deviation[message.active], width[message.active], rtol=1e-9)
+
+
+def test_the_default_has_the_intervals_of_all_phases_and_pooling_says_what_it_is():
+    assert isinstance(bandits.CollaborativeFedPE().client(np.ones((1, 1, 1)), SETTING), EnhancedClient)
+    assert bandits.CollaborativeFedPE().name == "CollaborativeFedPE"
+    assert bandits.CollaborativeFedPE("shared", pooling=True).name == "CollaborativeFedPE (shared) (pooling)"
 
 
 def test_the_ledger_counts_features_once_and_means_after_each_phase():

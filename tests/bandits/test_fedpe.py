@@ -8,10 +8,11 @@ import pytest
 from play import Rewards, converse
 
 import bandits
+from bandits.policies.design import ascent
 from bandits.policies.fedpe import along, directions
 from bandits.protocol import FirstEstimates, Projections
 from bandits.regret import RegretClock
-from optdesign import DesignProblem, solve
+from optdesign import DesignProblem
 
 GAP = 0.1
 
@@ -24,7 +25,7 @@ def same_design(shared, gap=GAP):
         e = np.array([[direction[i, a] for a in range(k)] for i in range(m)])
         mask = np.array([[a in active[i] for a in range(k)] for i in range(m)])
         problem = (DesignProblem.shared if shared else DesignProblem.disjoint)(e, mask)
-        weights = solve(problem, tol=gap / problem.rank, method="bca").weights_matrix()
+        weights = problem.to_grid(ascent(problem, gap).weights)
         return {(i, a): weights[i, a] for i in range(m) for a in active[i]}
 
     return design
@@ -32,7 +33,9 @@ def same_design(shared, gap=GAP):
 
 def transcription(policy, env, horizon, rewards):
     setting = policy.setting(env.clients, env.arms, env.dim, horizon, env.ell, env.sigma)
-    if isinstance(policy, bandits.EnhancedFedPE):
+    pooling = getattr(policy, "pooling", False)
+    collaborative = isinstance(policy, bandits.CollaborativeFedPE)
+    if isinstance(policy, bandits.EnhancedFedPE) or (collaborative and not pooling):
         m, k, d = env.features.shape
         intervals = literal.enhanced_intervals(
             m, k, d, 0.1, setting.lengths, sigma=env.sigma, shared=policy.shared
@@ -49,7 +52,8 @@ def transcription(policy, env, horizon, rewards):
         design=same_design(policy.shared),
         intervals=intervals,
         shared=policy.shared,
-        collaborative=isinstance(policy, bandits.CollaborativeFedPE),
+        collaborative=collaborative,
+        pooling=pooling,
     )
 
 
@@ -101,11 +105,17 @@ CASES = [
     ),
     (bandits.FedPE(parameters="shared"), bandits.environments.random(5, 4, 3, 5, shared=True), 1000),
     (bandits.EnhancedFedPE(parameters="shared"), bandits.environments.random(5, 4, 3, 6, shared=True), 1000),
-    (bandits.CollaborativeFedPE(), bandits.environments.authors(8, 4, 2, seed=7), 1000),
-    (
-        bandits.CollaborativeFedPE(parameters="shared"),
-        bandits.environments.random(5, 4, 3, 8, shared=True),
-        1000,
+    *(
+        (bandits.CollaborativeFedPE(pooling=pooling), bandits.environments.authors(8, 4, 2, seed=7), 1000)
+        for pooling in (False, True)
+    ),
+    *(
+        (
+            bandits.CollaborativeFedPE("shared", pooling=pooling),
+            bandits.environments.random(5, 4, 3, 8, shared=True),
+            1000,
+        )
+        for pooling in (False, True)
     ),
 ]
 
@@ -317,8 +327,9 @@ def test_options_are_checked():
     env = bandits.environments.authors(4, 3, 2)
     with pytest.raises(ValueError, match="one entry per client"):
         bandits.simulate(bandits.FedPE(budgets=(1.0,)), env, 100)
+    different = bandits.environments.random(4, 3, 2)
     with pytest.raises(ValueError, match="shared"):
-        bandits.simulate(bandits.FedPE(parameters="shared"), env, 100)
+        bandits.simulate(bandits.FedPE(parameters="shared"), different, 100)
     silent = bandits.LinearEnvironment(env.features, env.parameters, scale=0.0)
     with pytest.raises(ValueError, match="sigma must be positive"):
         bandits.simulate(bandits.FedPE(), silent, 100)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bandits
+from bandits.regret import RegretClock
 from bandits.schedules import Exponential, Greedy, Lengths, Uniform
 
 ANY = st.sampled_from([Exponential(), Exponential(3, 4), Uniform(), Uniform(7), Greedy()])
@@ -77,3 +78,49 @@ def test_the_method_of_a_policy_is_checked():
         ValueError, match=r"design_method must be one of .*bca.*; got 'simplex'\. The paper's"
     ):
         bandits.FedPE(design_method="simplex")
+
+
+class Short:
+    """Two phases, whatever the horizon."""
+
+    def __repr__(self):
+        return "Short()"
+
+    def lengths(self, horizon, arms):
+        return np.array([4, 5]) if horizon > arms else np.empty(0)
+
+
+@pytest.mark.parametrize("kind", [bandits.FedPE, bandits.EnhancedFedPE, bandits.CollaborativeFedPE])
+def test_a_schedule_of_ones_own_must_reach_the_horizon(kind):
+    """3 + (4 + 3) + (5 + 3) = 18 pulls: a horizon of 18 is reached, 19 is not."""
+    env = bandits.environments.authors(4, 3, 2)
+    run = bandits.simulate(kind(schedule=Short()), env, 18, trials=1)
+    assert run.regret[0, -1] >= run.regret[0, 0] > 0
+    with pytest.raises(ValueError, match=r"reach the horizon 19.*Short\(\) end at .* = 18 pulls"):
+        bandits.simulate(kind(schedule=Short()), env, 19, trials=1)
+
+
+@pytest.mark.parametrize("lengths", [[2.5, 100], [0, 100], [[5, 100]], [-3, 200]])
+def test_a_schedule_of_ones_own_gives_whole_positive_lengths(lengths):
+    class Odd:
+        def lengths(self, *_):
+            return np.array(lengths)
+
+    with pytest.raises(ValueError, match="whole phase lengths of at least 1"):
+        bandits.FedPE(schedule=Odd()).lengths(20, 3)
+
+
+def test_phases_after_the_horizon_are_not_played():
+    class Long:
+        def lengths(self, *_):
+            return np.full(100, 10)
+
+    env = bandits.environments.authors(4, 3, 2)
+    run = bandits.simulate(bandits.FedPE(schedule=Long()), env, 40, trials=1)
+    assert run.phases["length"].tolist() == [13, 13, 11]
+
+
+def test_time_that_has_not_come_has_no_regret():
+    clock = RegretClock(np.array([[0.5, 0.0]]), np.array([1, 3]))
+    clock.advance(np.array([[1, 1]]), np.array([1]), 2)
+    np.testing.assert_array_equal(clock.regret, [0.5, np.nan])

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -49,7 +51,18 @@ def test_regret_within_phases_is_that_of_playing_pull_by_pull(m, k, phases, seed
 
 
 @pytest.mark.parametrize(
-    "policy", [bandits.FedPE(), bandits.EnhancedFedPE(), bandits.CollaborativeFedPE(), bandits.LocalUCB()]
+    "policy",
+    [
+        bandits.FedPE(),
+        bandits.EnhancedFedPE(),
+        bandits.CollaborativeFedPE(),
+        bandits.LocalUCB(),
+        bandits.LinUCB(),
+        bandits.LinTS("shared"),
+        bandits.DisLinUCB(),
+        bandits.FedUCB(period=100),
+    ],
+    ids=lambda policy: policy.name,
 )
 def test_results_do_not_depend_on_n_jobs_or_on_other_trials(policy):
     one = bandits.simulate(policy, ENV, 1000, trials=3, seed=7)
@@ -86,7 +99,7 @@ def test_phase_records_are_tidy():
         assert np.all(np.diff(rows["active"]) <= 0)
         assert np.all(rows["sparsity"] >= 1)
         assert np.all(rows["gap"] <= 0.1)
-        assert np.all(rows["iterations"] >= 1)
+        assert np.all(rows["iterations"] >= 0)
         assert rows["uploaded"].sum() == run.uploaded[n]
 
 
@@ -141,6 +154,77 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
         bandits.simulate(bandits.FedPE(), ENV, 700, trials=5, checkpoint=path)
 
 
+class Shared(bandits.FedPE):
+    """Lets something else happen during its first trial."""
+
+    meanwhile: ClassVar = []
+
+    def play(self, trial):
+        while Shared.meanwhile:
+            Shared.meanwhile.pop()()
+        super().play(trial)
+
+
+def test_a_run_keeps_trials_that_another_saved_meanwhile(tmp_path):
+    path = tmp_path / "run.npz"
+    Shared.meanwhile.append(lambda: bandits.simulate(Shared(), ENV, 600, trials=4, checkpoint=path))
+    run = bandits.simulate(Shared(), ENV, 600, trials=2, checkpoint=path)
+    assert run.trials.tolist() == [0, 1]
+    kept = bandits.load(path)
+    assert kept.trials.tolist() == [0, 1, 2, 3]
+    np.testing.assert_array_equal(kept.regret, bandits.simulate(bandits.FedPE(), ENV, 600, trials=4).regret)
+
+
+def test_writers_at_the_same_time_lose_nothing(tmp_path):
+    path = tmp_path / "run.npz"
+    run = bandits.simulate(bandits.FedPE(), ENV, 100, trials=16)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: run.select([n]).kept(path), range(16)))
+    np.testing.assert_array_equal(bandits.load(path).regret, run.regret)
+    assert [p.name for p in tmp_path.iterdir()] == ["run.npz"]
+
+
+def foreign(path):
+    np.savez(path, a=np.ones(3))
+
+
+def other_kind(path):
+    path.write_bytes(b"not a run at all")
+
+
+def cut(path):
+    bandits.simulate(bandits.FedPE(), ENV, 100, trials=1).save(path)
+    path.write_bytes(path.read_bytes()[:-200])
+
+
+def damaged(path):
+    bandits.simulate(bandits.FedPE(), ENV, 100, trials=1).save(path)
+    data = bytearray(path.read_bytes())
+    data[60:160] = b"x" * 100
+    path.write_bytes(data)
+
+
+def single_array(path):
+    with path.open("wb") as file:
+        np.save(file, np.ones(3))
+
+
+@pytest.mark.parametrize("spoil", [lambda p: p.touch(), foreign, other_kind, cut, damaged, single_array])
+def test_a_checkpoint_that_cannot_be_read_is_named_with_the_remedy(spoil, tmp_path):
+    path = tmp_path / "run.npz"
+    spoil(path)
+    before = path.read_bytes()
+    for use in (
+        lambda: bandits.load(path),
+        lambda: bandits.simulate(bandits.FedPE(), ENV, 100, trials=1, checkpoint=path),
+    ):
+        with pytest.raises(ValueError, match=r"run\.npz must be a run saved .* Delete it, or name another"):
+            use()
+    assert path.read_bytes() == before
+    with pytest.raises(FileNotFoundError):
+        bandits.load(tmp_path / "none.npz")
+
+
 def test_ctrl_c_ends_the_run_and_keeps_its_trials(tmp_path):
     """Also when it arrives within the design solver, which would go on with what it has."""
     path = tmp_path / "run.npz"
@@ -186,6 +270,16 @@ def test_importing_the_package_is_light():
 def test_arguments_are_checked():
     with pytest.raises(ValueError, match="horizon"):
         bandits.simulate(bandits.FedPE(), ENV, 0)
+    for wrong in (True, 10.0, "10", -1):
+        with pytest.raises(ValueError, match="horizon must be a whole number of at least 1; got"):
+            bandits.simulate(bandits.FedPE(), ENV, wrong)
+        with pytest.raises(ValueError, match="trials must be a whole number of at least 1; got"):
+            bandits.simulate(bandits.FedPE(), ENV, 10, wrong)
+        with pytest.raises(ValueError, match="seed must be a whole number of at least 0; got"):
+            bandits.simulate(bandits.FedPE(), ENV, 10, 1, wrong)
+    assert bandits.simulate(bandits.FedPE(), ENV, np.int64(10), np.int32(1)).horizon == 10
+    with pytest.raises(ValueError, match=r"times must be whole numbers of pulls; got 2\.5"):
+        bandits.simulate(bandits.FedPE(), ENV, 10, times=[2.5])
     with pytest.raises(ValueError, match="times"):
         bandits.simulate(bandits.FedPE(), ENV, 10, times=[0, 5])
     with pytest.raises(ValueError, match="times"):

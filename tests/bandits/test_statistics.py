@@ -13,7 +13,7 @@ DELTA = 0.1
 
 
 @pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("kind", [bandits.FedPE, bandits.EnhancedFedPE])
+@pytest.mark.parametrize("kind", [bandits.FedPE, bandits.EnhancedFedPE, bandits.CollaborativeFedPE])
 def test_best_arms_survive_and_the_regret_bound_holds(kind, shared):
     """Theorems 1-3: a best arm is lost with probability at most delta, else the regret is bounded.
 
@@ -30,6 +30,8 @@ def test_best_arms_survive_and_the_regret_bound_holds(kind, shared):
     assert last["active"].mean() < 2.0
     lost = np.array([run.phases["lost_best"][run.phases["trial"] == n].max() > 0 for n in run.trials])
     assert lost.sum() <= DELTA * SEEDS
+    if kind is bandits.CollaborativeFedPE:  # its intervals have the guarantee; the paper states no bound
+        return
     bound = theory.regret_bound(policy, env, horizon)
     assert np.all(env.clients * run.regret[~lost, -1] <= bound)
 

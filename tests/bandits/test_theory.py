@@ -82,7 +82,12 @@ def test_regret_bound_knows_which_policies_the_paper_bounds():
     env = bandits.environments.authors(4, 3, 2)
     assert theory.regret_bound(bandits.FedPE(), env, 1000) > 0
     assert theory.regret_bound(bandits.EnhancedFedPE(), env, 1000) > 0
-    for policy in (bandits.CollaborativeFedPE(), bandits.FedPE(budgets=(1.0,) * 4)):
+    for policy in (
+        bandits.CollaborativeFedPE(),
+        bandits.FedPE(budgets=(1.0,) * 4),
+        bandits.FedPE(design=bandits.ascent),
+        bandits.FedPE(keep=lambda r, *_: r > 0),
+    ):
         with pytest.raises(ValueError, match="bounds no other"):
             theory.regret_bound(policy, env, 1000)
 

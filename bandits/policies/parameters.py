@@ -1,0 +1,31 @@
+"""Whether every arm has a parameter vector of its own, or all have the same."""
+
+from __future__ import annotations
+
+from bandits.environments import LinearEnvironment
+
+DISJOINT, SHARED = "disjoint", "shared"
+PARAMETERS = (DISJOINT, SHARED)
+
+
+def check_parameters(parameters: str) -> None:
+    """Refuse other words."""
+    if parameters not in PARAMETERS:
+        raise ValueError(f"parameters must be one of {', '.join(PARAMETERS)}; got {parameters!r}.")
+
+
+def blocks(parameters: str, env: LinearEnvironment) -> int:
+    """How many parameter vectors a policy estimates: K, or one if the environment agrees."""
+    if parameters == DISJOINT:
+        return env.arms
+    if not env.common:
+        raise ValueError(
+            "parameters='shared' needs an environment whose arms have equal parameters; this one has "
+            "different rows. Pass parameters of shape (dim,) to it, or use parameters='disjoint'."
+        )
+    return 1
+
+
+def suffix(parameters: str) -> str:
+    """What a policy's name says about it."""
+    return " (shared)" if parameters == SHARED else ""

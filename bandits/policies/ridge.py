@@ -1,0 +1,142 @@
+"""Ridge regression that follows single observations, for policies that decide at every step.
+
+A model has, for each of its R rows (one for all clients, or one per client) and B blocks (one per arm, or
+one for all if parameters are shared),
+
+    A = lambda I + sum x x',    theta = A^-1 sum x y,    log_det = log det A - d log lambda .
+
+An observation changes A^-1, theta and log_det in O(d^2) by the Sherman-Morrison formula. So that rounding
+does not add up over millions of observations, A itself is kept too, and they are computed from it afresh now
+and then.
+
+Confidence (Abbasi-Yadkori, Pal, Szepesvari, NeurIPS 2011, theorem 2): with probability 1 - delta, at all
+times and for all x at once,  |x' (theta-hat - theta)| <= radius ||x||_{A^-1},
+
+    radius = sigma sqrt( 2 log(1 / delta) + log_det ) + sqrt(lambda) s,    ||theta|| <= s .
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from optdesign._kernel import kernel
+
+REFRESH = 4096
+"""Observations of a block between two inversions from scratch."""
+
+
+class Ridge(NamedTuple):
+    """Models of R rows and B blocks."""
+
+    information: np.ndarray
+    """A, (R, B, d, d)."""
+    moment: np.ndarray
+    """sum x y, (R, B, d)."""
+    inverse: np.ndarray
+    theta: np.ndarray
+    log_det: np.ndarray
+    """(R, B)."""
+    seen: np.ndarray
+    """Observations since the last inversion, (R, B)."""
+    work: np.ndarray
+    """Room for a matrix and a vector, (d + 1, d)."""
+    ridge: float
+
+
+def ridge(rows: int, blocks: int, dim: int, weight: float) -> Ridge:
+    """Models that have seen nothing, with lambda = weight."""
+    eye = np.broadcast_to(np.eye(dim), (rows, blocks, dim, dim))
+    return Ridge(
+        weight * eye,
+        np.zeros((rows, blocks, dim)),
+        eye / weight,
+        np.zeros((rows, blocks, dim)),
+        np.zeros((rows, blocks)),
+        np.zeros((rows, blocks), dtype=np.int64),
+        np.zeros((dim + 1, dim)),
+        weight,
+    )
+
+
+@kernel
+def radius(log_det, sigma, log_term, bias):
+    """sigma sqrt(2 log(1 / delta) + log_det) + sqrt(lambda) s."""
+    return sigma * np.sqrt(log_term + log_det) + bias
+
+
+@kernel
+def predict(model, r, b, features, i, a):
+    """x' theta and ||x||_{A^-1} for x = features[i, a]."""
+    mean, square = 0.0, 0.0
+    for j in range(features.shape[2]):
+        x = features[i, a, j]
+        mean += x * model.theta[r, b, j]
+        row = 0.0
+        for k in range(j):
+            row += model.inverse[r, b, j, k] * features[i, a, k]
+        square += (2.0 * row + model.inverse[r, b, j, j] * x) * x
+    return mean, np.sqrt(max(square, 0.0))
+
+
+@kernel
+def learn(model, r, b, features, i, a, y):
+    """Add the observation of y at x = features[i, a]. Overwrites the model; returns what log_det grew by."""
+    d = features.shape[2]
+    gain = model.work[d]
+    error, scale = y, 1.0
+    for j in range(d):
+        x = features[i, a, j]
+        error -= x * model.theta[r, b, j]
+        model.moment[r, b, j] += x * y
+        gain[j] = 0.0
+        for k in range(d):
+            gain[j] += model.inverse[r, b, j, k] * features[i, a, k]
+            model.information[r, b, j, k] += x * features[i, a, k]
+        scale += x * gain[j]
+    growth = np.log(scale)
+    model.log_det[r, b] += growth
+    model.seen[r, b] += 1
+    if model.seen[r, b] >= REFRESH:
+        refresh(model, r, b)
+        return growth
+    for j in range(d):
+        step = gain[j] / scale
+        model.theta[r, b, j] += step * error
+        for k in range(d):
+            model.inverse[r, b, j, k] -= step * gain[k]
+    return growth
+
+
+@kernel
+def refresh(model, r, b):
+    """Compute inverse, theta and log_det from information and moment. Overwrites the model."""
+    d = model.moment.shape[2]
+    factor, column = model.work[:d], model.work[d]
+    log_det = -d * np.log(model.ridge)
+    for j in range(d):  # Cholesky
+        for k in range(j + 1):
+            total = model.information[r, b, j, k]
+            for n in range(k):
+                total -= factor[j, n] * factor[k, n]
+            factor[j, k] = np.sqrt(total) if j == k else total / factor[k, k]
+        log_det += 2.0 * np.log(factor[j, j])
+    for c in range(d):  # the columns of the inverse, from the diagonal down
+        for j in range(d):
+            total = 1.0 if j == c else 0.0
+            for k in range(j):
+                total -= factor[j, k] * column[k]
+            column[j] = total / factor[j, j]
+        for j in range(d - 1, c - 1, -1):
+            for k in range(j + 1, d):
+                column[j] -= factor[k, j] * column[k]
+            column[j] /= factor[j, j]
+            model.inverse[r, b, j, c] = column[j]
+            model.inverse[r, b, c, j] = column[j]
+    for j in range(d):
+        model.theta[r, b, j] = 0.0
+        for k in range(d):
+            model.theta[r, b, j] += model.inverse[r, b, j, k] * model.moment[r, b, k]
+    model.log_det[r, b] = log_det
+    model.seen[r, b] = 0

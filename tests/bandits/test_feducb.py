@@ -1,0 +1,163 @@
+"""FedUCB: DisLinUCB without privacy; with it, the law of its noise and what still holds under it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bandits
+from bandits.policies.feducb import grow, node_deviation, noise_norm
+
+PARAMETERS = ["disjoint", "shared"]
+
+
+def environment(parameters, m=4, k=3, d=2, seed=0, noise="bounded", scale=0.5):
+    env = bandits.environments.random(m, k, d, seed, shared=parameters == "shared")
+    return bandits.LinearEnvironment(env.features, env.parameters, noise, scale)
+
+
+class Watched(bandits.FedUCB):
+    """Keeps the state of its trials."""
+
+    states: list = []  # noqa: RUF012
+
+    def start(self, trial):
+        Watched.states.append(super().start(trial))
+        return Watched.states[-1]
+
+
+def watched(env, horizon, trials, **options):
+    Watched.states.clear()
+    run = bandits.simulate(Watched(**options), env, horizon, trials=trials)
+    return run, list(Watched.states)
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("parameters", PARAMETERS)
+def test_without_privacy_it_is_dislinucb(parameters):
+    env = environment(parameters, noise="gaussian")
+    horizon = 100
+    a = bandits.simulate(bandits.FedUCB(parameters), env, horizon, trials=2)
+    b = bandits.simulate(bandits.DisLinUCB(parameters), env, horizon, trials=2)
+    np.testing.assert_allclose(a.regret, b.regret, rtol=1e-9)
+    np.testing.assert_array_equal(a.uploaded, b.uploaded)
+
+
+@pytest.mark.kernels
+@settings(deadline=None, derandomize=True, max_examples=30)
+@given(st.integers(1, 200))
+def test_the_tree_has_a_node_per_binary_digit(n):
+    """After release n exactly the digits of n have noise, a digit's drawn when its interval was complete."""
+    nodes = np.zeros((8, 1, 3, 3))
+    rng = np.random.default_rng(0)
+    for k in range(1, n + 1):
+        before = nodes.copy()
+        grow(nodes, k, 1.0, rng)
+        digits = [bool((k >> level) & 1) for level in range(8)]
+        assert [bool(np.any(node != 0)) for node in nodes] == digits
+        changed = [level for level in range(8) if digits[level] and np.any(nodes[level] != before[level])]
+        assert changed == [digits.index(True)], "one new node a release"
+    np.testing.assert_array_equal(nodes, np.swapaxes(nodes, 2, 3))
+
+
+def test_the_gaussian_mechanism_is_calibrated():
+    """Deviation = sensitivity sqrt(2 log(1.25 / delta)) / epsilon, for the worst pair of observations."""
+    rng = np.random.default_rng(0)
+    height, size = 5, 2.0
+    v, w = rng.standard_normal((2, 1000, 4))
+    for x in (v, w):
+        x *= (math.sqrt(size) / np.linalg.norm(x, axis=1))[:, None]
+    moved = np.einsum("ni,nj->nij", v, v) - np.einsum("ni,nj->nij", w, w)
+    worst = math.sqrt(height) * np.linalg.norm(moved, axis=(1, 2)).max()
+    scale = node_deviation(height, size, 0.5, 1e-3) * 0.5 / math.sqrt(2 * math.log(1250))
+    assert worst <= scale
+    assert scale == pytest.approx(math.sqrt(2 * height) * size)
+
+
+@pytest.mark.parametrize("dim", [2, 5])
+def test_the_norm_of_the_noise_is_bounded(dim):
+    """With failure 0.05 over 2000 draws: at most 100 misses expected, far fewer seen."""
+    rng = np.random.default_rng(0)
+    z = np.tril(rng.standard_normal((2000, dim, dim)))
+    z = z + np.swapaxes(np.tril(z, -1), 1, 2)
+    norms = np.abs(np.linalg.eigvalsh(z)).max(axis=1)
+    assert np.mean(norms > noise_norm(1.0, dim, 0.05)) <= 0.05
+
+
+@pytest.mark.parametrize("parameters", PARAMETERS)
+def test_uploads_carry_the_noise_of_all_clients_and_nothing_else(parameters):
+    """What is released is the exact sums, the diagonal, and noise of the stated variance: z-test at z = 5."""
+    env = environment(parameters)
+    options = {"parameters": parameters, "epsilon": 1.0, "period": 10, "reward_bound": 2.0}
+    _, states = watched(env, 30, 200, **options)
+    entries = []
+    for state in states:
+        assert state.releases[0] == 3
+        d = env.dim
+        exact = state.total.information[0] + state.diagonal * np.eye(d)
+        noise = state.model.information[0] - exact
+        np.testing.assert_allclose(noise, state.nodes.sum(axis=0)[:, :d, :d], atol=1e-6 * state.diagonal)
+        entries.extend(noise[:, *np.tril_indices(d)].ravel())
+    height = 2  # three releases
+    alone = node_deviation(height, env.L**2 + 4.0, 1.0, 1e-3)
+    variance = 2 * env.clients * alone**2  # 3 has two binary digits
+    ratio = np.array(entries) ** 2 / variance
+    assert abs(ratio.mean() - 1) <= 5 * math.sqrt(2 / len(ratio))
+
+
+@pytest.mark.parametrize("parameters", PARAMETERS)
+@pytest.mark.parametrize("options", [{"period": 20}, {"threshold": 0.0}])
+def test_matrices_stay_definite_and_intervals_hold(parameters, options):
+    """With probability 1 - delta, over 100 trials, for all clients at the horizon."""
+    env = environment(parameters)
+    _, states = watched(env, 60, 100, parameters=parameters, epsilon=0.8, delta=0.1, **options)
+    theta = np.atleast_2d(env.parameters)
+    missed = 0
+    for state in states:
+        lowest = np.linalg.eigvalsh(state.model.information).min()
+        error = state.model.theta - theta
+        distance = np.sqrt(np.einsum("mbj,mbjk,mbk->mb", error, state.model.information, error))
+        missed += bool(lowest < state.model.ridge * (1 - 1e-12) or np.any(distance > state.width))
+    assert missed <= 10
+
+
+def test_privacy_costs_regret():
+    env = environment("shared", m=10, k=5, d=3, seed=1)
+    none, loose, strict = (
+        bandits.simulate(bandits.FedUCB("shared", epsilon=epsilon, period=50), env, 3000, trials=4).mean[-1]
+        for epsilon in (None, 1.0, 0.05)
+    )
+    assert none < loose < strict
+
+
+def test_a_period_fixes_when_to_synchronise():
+    env = environment("shared")
+    run = bandits.simulate(bandits.FedUCB("shared", period=7), env, 100, trials=1)
+    assert run.uploaded[0] == run.downloaded[0] == 14 * env.clients * 6
+
+
+def test_rewards_are_clipped_in_uploads_only():
+    env = bandits.LinearEnvironment(np.ones((2, 1, 1)), [[5.0]], scale=0.0)
+    options = {"sigma": 1.0, "epsilon": 1.0, "period": 4, "reward_bound": 2.0}
+    _, states = watched(env, 6, 1, **options)
+    assert states[0].total.moment[0, 0, 0] == 2 * 4 * 2.0
+    # Since the release client 1 has seen two more rewards, as they are.
+    assert states[0].model.moment[1, 0, 0] == pytest.approx(16 + states[0].nodes.sum(axis=0)[0, 1, 0] + 10)
+
+
+def test_options_are_checked():
+    for options, word in [
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"epsilon": 2.0}, "epsilon"),
+        ({"privacy_delta": 1.0}, "privacy_delta"),
+        ({"reward_bound": 0.0}, "reward_bound"),
+        ({"period": 0}, "period"),
+        ({"threshold": -1.0}, "threshold"),
+    ]:
+        with pytest.raises(ValueError, match=word):
+            bandits.FedUCB(**options)
+    assert bandits.FedUCB("shared", epsilon=0.5).name == "FedUCB (shared) (epsilon = 0.5)"

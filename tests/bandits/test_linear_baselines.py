@@ -1,0 +1,234 @@
+"""Centralised LinUCB and linear Thompson sampling: literal twins, and what their papers promise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import bandits
+from bandits.policies.ridge import REFRESH, learn, predict, refresh, ridge
+from bandits.trial import Trial
+
+PARAMETERS = ["disjoint", "shared"]
+
+
+def environment(parameters, m=4, k=3, d=2, seed=0, scale=1.0):
+    env = bandits.environments.random(m, k, d, seed, shared=parameters == "shared")
+    return bandits.LinearEnvironment(env.features, env.parameters, scale=scale)
+
+
+class LiteralLinUCB:
+    """Algorithm 1 of Li et al. with plain inverses; one matrix for all arms if shared."""
+
+    def __init__(self, arms, dim, alpha, weight, shared):
+        self.alpha, self.shared = alpha, shared
+        self.a = [weight * np.eye(dim) for _ in range(1 if shared else arms)]
+        self.b = [np.zeros(dim) for _ in range(1 if shared else arms)]
+
+    def block(self, arm):
+        return 0 if self.shared else arm
+
+    def choose(self, contexts):
+        p = []
+        for arm, x in enumerate(contexts):
+            inverse = np.linalg.inv(self.a[self.block(arm)])
+            theta = inverse @ self.b[self.block(arm)]
+            p.append(theta @ x + self.alpha * np.sqrt(x @ inverse @ x))
+        return int(np.argmax(p))
+
+    def update(self, arm, x, y):
+        self.a[self.block(arm)] += np.outer(x, x)
+        self.b[self.block(arm)] += y * x
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("parameters", PARAMETERS)
+def test_linucb_decides_as_its_transcription(parameters):
+    """Every client is a new context, seen once: the classical contextual setting."""
+    env = environment(parameters, m=400, k=5, d=3)
+    policy = bandits.LinUCB(parameters, alpha=1.25, ridge=0.7)
+    trial = Trial(env, 1, [1], np.random.default_rng(0))
+    state = policy.start(trial)
+    twin = LiteralLinUCB(env.arms, env.dim, 1.25, 0.7, parameters == "shared")
+    rewards = np.random.default_rng(1).normal(env.means)
+    for i in range(env.clients):
+        arm = policy.choose(state, i, i + 1, trial.rng)
+        assert arm == twin.choose(env.features[i])
+        policy.observe(state, i, arm, rewards[i, arm])
+        twin.update(arm, env.features[i, arm], rewards[i, arm])
+
+
+def test_linucb_decides_as_mabwiser():
+    """On identical contexts and rewards; each arm is first shown one context."""
+    mabwiser = pytest.importorskip("mabwiser.mab", reason="mabwiser is a peer, not a dependency")
+    rng = np.random.default_rng(5)
+    contexts, rewards = rng.standard_normal((150, 3)), rng.standard_normal((150, 4))
+    peer = mabwiser.MAB(list(range(4)), mabwiser.LearningPolicy.LinUCB(alpha=0.8, l2_lambda=2.0))
+    peer.fit([0, 1, 2, 3], [rewards[i, i] for i in range(4)], contexts[:4])
+    env = bandits.LinearEnvironment(np.repeat(contexts[:, None], 4, axis=1), np.ones((4, 3)))
+    policy = bandits.LinUCB(alpha=0.8, ridge=2.0)
+    trial = Trial(env, 1, [1], np.random.default_rng(0))
+    state = policy.start(trial)
+    for i in range(150):
+        arm = i if i < 4 else policy.choose(state, i, i, trial.rng)
+        policy.observe(state, i, arm, rewards[i, arm])
+        if i >= 4:
+            assert arm == peer.predict([contexts[i]])
+            peer.partial_fit([arm], [rewards[i, arm]], [contexts[i]])
+
+
+@pytest.mark.kernels
+def test_models_are_ridge_regression():
+    rng = np.random.default_rng(0)
+    n = 300
+    x, y = rng.standard_normal((n, 1, 3)), rng.standard_normal(n)
+    model = ridge(1, 1, 3, 0.5)
+    growth = sum(learn(model, 0, 0, x, i, 0, y[i]) for i in range(n))
+    a = 0.5 * np.eye(3) + x[:, 0].T @ x[:, 0]
+    theta = np.linalg.solve(a, x[:, 0].T @ y)
+    # Well-conditioned: a thousand roundings of 1e-16.
+    np.testing.assert_allclose(model.inverse[0, 0], np.linalg.inv(a), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(model.theta[0, 0], theta, rtol=1e-10)
+    assert model.log_det[0, 0] == pytest.approx(np.linalg.slogdet(a)[1] - 3 * np.log(0.5), rel=1e-11)
+    assert growth == pytest.approx(model.log_det[0, 0], rel=1e-11)
+    mean, width = predict(model, 0, 0, x, 7, 0)
+    assert mean == pytest.approx(x[7, 0] @ theta, rel=1e-10)
+    assert width**2 == pytest.approx(x[7, 0] @ np.linalg.solve(a, x[7, 0]), rel=1e-10)
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_a_model_is_computed_afresh_from_its_sums(d):
+    rng = np.random.default_rng(d)
+    model = ridge(2, 2, d, 0.3)
+    root = rng.standard_normal((d, d))
+    model.information[1, 0] = root @ root.T + 0.3 * np.eye(d)
+    model.moment[1, 0] = rng.standard_normal(d)
+    refresh(model, 1, 0)
+    a = model.information[1, 0]
+    # Condition numbers below 1e3.
+    np.testing.assert_allclose(model.inverse[1, 0], np.linalg.inv(a), rtol=1e-11, atol=1e-13)
+    np.testing.assert_array_equal(model.inverse[1, 0], model.inverse[1, 0].T)
+    np.testing.assert_allclose(model.theta[1, 0], np.linalg.solve(a, model.moment[1, 0]), rtol=1e-10)
+    assert model.log_det[1, 0] == pytest.approx(np.linalg.slogdet(a)[1] - d * np.log(0.3), abs=1e-12)
+
+
+def test_models_do_not_drift():
+    """Directions of very different sizes, and more observations than between two inversions."""
+    rng = np.random.default_rng(0)
+    n = 5 * REFRESH + 17
+    x = rng.standard_normal((n, 1, 3)) * [1.0, 1e-2, 1e-3]
+    y = rng.standard_normal(n)
+    model = ridge(1, 1, 3, 1e-6)
+    for i in range(n):
+        learn(model, 0, 0, x, i, 0, y[i])
+    a = 1e-6 * np.eye(3) + x[:, 0].T @ x[:, 0]
+    # The condition number is 1e6, of 16 digits.
+    np.testing.assert_allclose(model.inverse[0, 0] @ a, np.eye(3), atol=1e-8)
+
+
+class Watched(bandits.LinUCB):
+    """Keeps the state of its trials."""
+
+    states: list = []  # noqa: RUF012
+
+    def start(self, trial):
+        Watched.states.append(super().start(trial))
+        return Watched.states[-1]
+
+
+@pytest.mark.parametrize("parameters", PARAMETERS)
+def test_confidence_ellipsoids_hold(parameters):
+    """Theorem 2 of Abbasi-Yadkori et al., at the horizon: all of them miss with probability at most delta."""
+    env = environment(parameters)
+    Watched.states.clear()
+    trials, delta = 300, 0.1
+    bandits.simulate(Watched(parameters, delta=delta), env, 60, trials=trials)
+    theta = np.atleast_2d(env.parameters)
+    missed = 0
+    for state in Watched.states:
+        error = state.model.theta[0] - theta
+        distance = np.sqrt(np.einsum("bj,bjk,bk->b", error, state.model.information[0], error))
+        missed += bool(np.any(distance > state.width))
+    assert len(Watched.states) == trials
+    assert missed <= delta * trials
+
+
+def test_linucb_keeps_the_regret_bound():
+    """Theorem 3 of Abbasi-Yadkori et al., with probability 1 - delta; here ridge = sigma = 1."""
+    env = environment("shared", m=1, k=6, d=3)
+    n, d, delta = 4000, 3, 0.1
+    run = bandits.simulate(bandits.LinUCB("shared", delta=delta), env, n, trials=20)
+    inner = env.s + np.sqrt(2 * np.log(1 / delta) + d * np.log(1 + n * env.L / d))
+    bound = 4 * np.sqrt(n * d * np.log(1 + n * env.L / d)) * inner
+    assert np.mean(run.regret[:, -1] > bound) <= delta
+    half = run.mean[len(run.times) // 2 - 1]
+    assert run.mean[-1] - half < 0.5 * half, "the second half costs less than the first"
+
+
+@pytest.mark.parametrize("parameters", PARAMETERS)
+def test_thompson_sampling_draws_from_the_posterior(parameters):
+    """Frequencies of the arms, against draws of whole parameter vectors; z = 5 per arm, odds below 1e-5."""
+    env = environment(parameters, m=1, k=4, d=3, seed=3)
+    policy = bandits.LinTS(parameters, v=0.8)
+    trial = Trial(env, 20, [20], np.random.default_rng(0))
+    state = policy.start(trial)
+    rng = np.random.default_rng(1)
+    for n in range(12):
+        policy.observe(state, 0, n % 4, rng.standard_normal())
+    draws = 20_000
+    ours = np.bincount([policy.choose(state, 0, 5, trial.rng) for _ in range(draws)], minlength=4) / draws
+    model, x = state.model, env.features[0]
+    blocks = [0] * 4 if parameters == "shared" else range(4)
+    samples = [
+        rng.multivariate_normal(model.theta[0, b], 0.64 * model.inverse[0, b], size=draws)
+        for b in set(blocks)
+    ]
+    values = np.stack([samples[b] @ x[a] for a, b in enumerate(blocks)])
+    theirs = np.bincount(values.argmax(axis=0), minlength=4) / draws
+    error = np.sqrt((ours * (1 - ours) + theirs * (1 - theirs)) / draws)
+    assert np.all(np.abs(ours - theirs) <= 5 * error)
+    assert ours.max() < 0.99, "the test should see more than one arm"
+
+
+@pytest.mark.parametrize("parameters", PARAMETERS)
+def test_thompson_sampling_learns(parameters):
+    """The paper's deviation and a small one: late pulls cost a twentieth of pulls at random."""
+    env = environment(parameters, m=10, k=4, d=2, scale=0.1)
+    for v in (None, 0.1):
+        run = bandits.simulate(bandits.LinTS(parameters, v=v), env, 2000, trials=3, times=[500, 1500])
+        assert run.mean[-1] - run.mean[-2] < 0.05 * 500 * env.gaps.mean()
+    greedy = bandits.LinTS(parameters, v=0.0)
+    trial = Trial(env, 5, [5], np.random.default_rng(0))
+    state = greedy.start(trial)
+    for a in range(4):
+        greedy.observe(state, 2, a, float(a == 1))
+    x, theta = env.features[2], np.broadcast_to(state.model.theta[0], (4, 2))
+    assert greedy.choose(state, 2, 5, trial.rng) == np.argmax(np.einsum("aj,aj->a", x, theta))
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("parameters", PARAMETERS)
+@pytest.mark.parametrize("kind", [bandits.LinUCB, bandits.LinTS])
+def test_the_ledger_of_a_central_server(kind, parameters):
+    env = environment(parameters)
+    run = bandits.simulate(kind(parameters), env, 30, trials=1)
+    assert run.uploaded[0] == env.features.size + 30 * env.clients
+    assert run.downloaded[0] == 30 * env.clients
+    assert run.policy == kind(parameters).name
+
+
+def test_options_are_checked():
+    for kind, options, word in [
+        (bandits.LinUCB, {"parameters": "both"}, "parameters"),
+        (bandits.LinUCB, {"alpha": -1.0}, "alpha"),
+        (bandits.LinUCB, {"ridge": 0.0}, "ridge"),
+        (bandits.LinUCB, {"delta": 1.0}, "delta"),
+        (bandits.LinUCB, {"s": 0.0}, "s must"),
+        (bandits.LinTS, {"v": -1.0}, "v must"),
+        (bandits.LinTS, {"sigma": 0.0}, "sigma"),
+    ]:
+        with pytest.raises(ValueError, match=word):
+            kind(**options)
+    with pytest.raises(ValueError, match="equal parameters"):
+        bandits.simulate(bandits.LinUCB("shared"), environment("disjoint"), 10)
