@@ -1,8 +1,8 @@
 """Which columns of a rank-deficient block are combinations of others, in words.
 
-The pivots of a block span all its candidates, so a column is a combination of others on all candidates if it is one on
-the pivots. Columns are taken from left to right: one whose residual on those before it is rounding depends on
-them, and least squares say on which.
+The pivots of a block span all its candidates, so a column is a combination of others on all candidates if it
+is one on the pivots. Columns are taken from left to right: one whose residual on those before it is rounding
+depends on them, and least squares say on which.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def dependences(problem: DesignProblem, block: int) -> list[tuple[int, list[int]
     length = np.linalg.norm(p, axis=0)
     p = p / np.where(length > 0, length, 1.0)
     independent: list[int] = []
-    out = []
+    out: list[tuple[int, list[int]]] = []
     for j in range(problem.dim):
         if length[j] == 0:
             out.append((j, []))
@@ -48,6 +48,17 @@ def dependences(problem: DesignProblem, block: int) -> list[tuple[int, list[int]
         else:
             independent.append(j)
     return out
+
+
+def of_what(problem: DesignProblem) -> str:
+    """What an efficiency refers to, if not to all parameters: words to go behind the number.
+
+    >>> of_what(DesignProblem([[1.0, 1.0], [2.0, 2.0]]))
+    ', for the 1 of 2 parameters that can be told apart'
+    """
+    if problem.rank == problem.n_parameters:
+        return ""
+    return f", for the {problem.rank} of {problem.n_parameters} parameters that can be told apart"
 
 
 def in_words(problem: DesignProblem, names: Sequence[object] | None = None) -> str:
@@ -62,7 +73,7 @@ def in_words(problem: DesignProblem, names: Sequence[object] | None = None) -> s
     label = [f"column {j}" for j in range(problem.dim)] if names is None else [str(name) for name in names]
     found = dependences(problem, int(deficient[0]))
     sentences = [
-        f"{label[j]} is a combination of {', '.join(label[k] for k in others)}" if others else f"{label[j]} is zero"
+        f"{label[j]} is " + (f"a combination of {', '.join(label[k] for k in others)}" if others else "zero")
         for j, others in found[:SHOWN]
     ]
     if len(found) > SHOWN:

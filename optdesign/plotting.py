@@ -7,12 +7,13 @@ lightness alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from optdesign.result import DesignResult
+from optdesign.result import DesignResult, rounded_down
 from optdesign.tables import atomic
 
 Names = Sequence[Any] | np.ndarray | None
@@ -179,7 +180,8 @@ def _draw_variances(axes: Any, result: DesignResult, groups: Names, word: str) -
         )
     axes.set(
         ylabel="budget × variance",
-        title=f"Variances: bounds sum to rank + gap = {result.rank} + {result.gap:.1e}",
+        title=f"Variances: bounds sum to rank + gap = {result.rank} + {result.gap:.1e}"
+        + ("" if p.rank == p.n_parameters else f" (rank {p.rank} of {p.n_parameters})"),
         xlim=(left, right),
         ylim=(0, 1.3 * top.max()),
     )
@@ -240,4 +242,4 @@ def _draw_history(axes: Any, result: DesignResult, tol: float | None) -> None:
 
 def _floor_percent(efficiency: float) -> str:
     """A percentage that never promises more than the certificate."""
-    return f"{np.floor(efficiency * 1e7) / 1e5:.5f} %"
+    return f"{Decimal(rounded_down(efficiency)) * 100:.7f} %"

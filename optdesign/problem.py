@@ -210,6 +210,11 @@ class DesignProblem:
         return self.span.ranks
 
     @property
+    def n_parameters(self) -> int:
+        """Number of parameters, one a column in every block: the largest rank there could be."""
+        return self.n_blocks * self.dim
+
+    @property
     def rank(self) -> int:
         """D, the sum of the ranks of the blocks."""
         return int(self.span.ranks.sum())

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import typer
 
+from optdesign.dependence import in_words, of_what
 from optdesign.files import CandidateFile
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult, rounded_down
@@ -66,7 +67,7 @@ def described(source: CandidateFile, problem: DesignProblem) -> dict[str, Any]:
         "ignored_columns": list(source.ignored),
         "groups": problem.n_groups,
         "blocks": problem.n_blocks,
-        "parameters": problem.n_blocks * problem.dim,
+        "parameters": problem.n_parameters,
         "deficient_blocks": len(_deficient(problem)),
         "deficiency_note": deficiency_note(source, problem),
         "rank_note": rank_note(source, problem),
@@ -127,12 +128,16 @@ def deficiency_note(source: CandidateFile, problem: DesignProblem) -> str:
     if len(blocks) == 0:
         return ""
     b, d = blocks[0], problem.dim
-    total = f"rank {problem.rank} of {problem.n_blocks * d}"
+    total = f"rank {problem.rank} of {problem.n_parameters}"
     if problem.n_blocks == 1:
-        return f"{total}: the candidates cannot estimate all parameters; some features are redundant."
+        return (
+            f"{total}: the candidates cannot estimate all parameters; {in_words(problem, source.features)}."
+        )
     others = f" and {len(blocks) - 1} more" if len(blocks) > 1 else ""
     name = f"{source.block or 'block'} {str(source.blocks.names[b])!r} (rank {problem.ranks[b]} of {d})"
-    return f"{total}: {name}{others} cannot estimate all of {'their' if others else 'its'} parameters."
+    whose = "their" if others else "its"
+    words = ("; in the first, " if others else "; ") + in_words(problem, source.features)
+    return f"{total}: {name}{others} cannot estimate all of {whose} parameters{words}."
 
 
 def rank_note(source: CandidateFile, problem: DesignProblem) -> str:
@@ -191,9 +196,9 @@ def _facts(result: DesignResult, source: CandidateFile) -> Iterator[tuple[str, s
         ("blocks", problem.n_blocks, source.block),
     ):
         yield name, str(n) if column is None else f"{n} (column {column})"
-    yield "rank", f"{result.rank} of {problem.n_blocks * problem.dim} parameters"
+    yield "rank", f"{result.rank} of {problem.n_parameters} parameters"
     yield "gap", f"{result.gap:.3g} (relative to the rank {result.relative_gap:.3g})"
-    yield "efficiency", f"at least {rounded_down(result.efficiency)}"
+    yield "efficiency", f"at least {rounded_down(result.efficiency)}{of_what(problem)}"
     yield "log det", f"{result.log_det:.9g}"
     if result.method != "saved":
         iterations = f"{result.iterations} iteration{'' if result.iterations == 1 else 's'}"

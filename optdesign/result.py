@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optdesign.certificate import Certificate
+from optdesign.dependence import in_words, of_what
 from optdesign.problem import DesignProblem
 
 
@@ -108,11 +109,15 @@ class DesignResult:
         return self.problem.to_grid(self.weights)
 
     def __str__(self) -> str:
-        return (
+        p = self.problem
+        text = (
             f"{self.status.value}\n"
-            f"  efficiency  at least {rounded_down(self.efficiency)}  "
+            f"  efficiency  at least {rounded_down(self.efficiency)}{of_what(p)}  "
             f"(gap {self.gap:.3g}, relative {self.relative_gap:.3g})\n"
-            f"  log det     {self.log_det:.9g}    rank {self.rank}    support {len(self.support)} of "
-            f"{len(self.weights)}\n"
+            f"  log det     {self.log_det:.9g}    rank {self.rank} of {p.n_parameters}    "
+            f"support {len(self.support)} of {len(self.weights)}\n"
             f"  method      {self.method}, {self.iterations} iterations, {self.seconds:.3g} s"
         )
+        for note in filter(None, (in_words(p), p.rank_note)):
+            text += f"\n  note        {note}"
+        return text

@@ -315,11 +315,13 @@ def test_columns_that_are_ignored_are_named(folder):
     ("text", "note"),
     [
         ("drug,x,y\naspirin,1,2\naspirin,2,4\nother,1,0\nother,0,1\n",
-         "rank 3 of 4: drug 'aspirin' (rank 1 of 2) cannot estimate all of its parameters."),
+         "rank 3 of 4: drug 'aspirin' (rank 1 of 2) cannot estimate all of its parameters; "
+         "y is a combination of x."),
         ("drug,x,y\naspirin,1,2\nb,2,4\n",
-         "rank 2 of 4: drug 'aspirin' (rank 1 of 2) and 1 more cannot estimate all of their parameters."),
+         "rank 2 of 4: drug 'aspirin' (rank 1 of 2) and 1 more cannot estimate all of their parameters; "
+         "in the first, y is a combination of x."),
         ("drug,x,y\na,1,2\na,2,4\n",
-         "rank 1 of 2: the candidates cannot estimate all parameters; some features are redundant."),
+         "rank 1 of 2: the candidates cannot estimate all parameters; y is a combination of x."),
     ],
 )  # fmt: skip
 def test_parameters_that_cannot_be_estimated_are_reported(folder, text, note):

@@ -86,8 +86,8 @@ def test_large_problems_are_thinned_out(monkeypatch):
 
 
 def test_efficiency_is_never_rounded_up():
-    assert plotting._floor_percent(0.99999999) == "99.99999 %"
-    assert plotting._floor_percent(1.0) == "100.00000 %"
+    assert plotting._floor_percent(0.99999999) == "99.9999989 %"
+    assert plotting._floor_percent(1.0) == "100.0000000 %"
 
 
 def test_missing_matplotlib_names_the_extra(grid, tmp_path, monkeypatch):

@@ -1,0 +1,55 @@
+"""Rank in words: which columns depend on which, and what an efficiency is one of."""
+
+import numpy as np
+import pytest
+
+import optdesign as od
+from optdesign.dependence import dependences, in_words
+
+NAMES = ["one", "p", "c", "pp", "pc", "cc"]
+
+
+def quadratic(p: np.ndarray, c: np.ndarray) -> np.ndarray:
+    return np.column_stack([np.ones(len(p)), p, c, p * p, p * c, c * c])
+
+
+@pytest.mark.parametrize("units", [(1.0, 1.0), (1e5, 1e-6), (1e-20, 1e20)])
+def test_two_levels_cannot_bend(units: tuple[float, float]) -> None:
+    """With c at two levels, 1 and 3, c^2 is 4 c - 3; with p at three there is a parabola."""
+    p, c = (a.ravel() for a in np.meshgrid([1.0, 2.0, 4.0], [1.0, 3.0]))
+    problem = od.DesignProblem(quadratic(p * units[0], c * units[1]))
+    assert problem.rank == 5
+    assert dependences(problem, 0) == [(5, [0, 2])]
+    assert in_words(problem, NAMES) == "cc is a combination of one, c"
+    text = str(od.solve(problem))
+    assert "rank 5 of 6" in text
+    assert ", for the 5 of 6 parameters that can be told apart" in text
+    assert "column 5 is a combination of column 0, column 2" in text
+
+
+def test_full_rank_needs_no_words() -> None:
+    problem = od.DesignProblem(np.random.default_rng(0).normal(size=(20, 3)))
+    assert in_words(problem) == ""
+    text = str(od.solve(problem))
+    assert "rank 3 of 3" in text
+    assert "note" not in text
+    assert "told apart" not in text
+
+
+def test_zero_columns_and_many() -> None:
+    x = np.column_stack([np.zeros(9), np.arange(9.0), *(k * np.arange(9.0) for k in range(2, 6))])
+    problem = od.DesignProblem(x)
+    assert dependences(problem, 0) == [(0, []), (2, [1]), (3, [1]), (4, [1]), (5, [1])]
+    assert in_words(problem).startswith("column 0 is zero; column 2 is a combination of column 1; ")
+    assert in_words(problem).endswith("and 2 more")
+
+
+def test_a_block_without_candidates() -> None:
+    problem = od.DesignProblem(np.eye(2), blocks=[1, 1])
+    assert problem.n_parameters == 4
+    assert in_words(problem, ["a", "b"]) == "a is zero; b is zero"
+
+
+def test_the_first_deficient_block_is_described() -> None:
+    x = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 2.0], [2.0, 4.0]])
+    assert in_words(od.DesignProblem(x, blocks=[0, 0, 1, 1]), ["a", "b"]) == "b is a combination of a"
