@@ -19,7 +19,7 @@ from typing import Annotated, NoReturn
 import numpy as np
 import typer
 
-from optdesign import __version__, files, plotting, report, tables
+from optdesign import __version__, clock, files, plotting, report, tables
 from optdesign.certificate import FEASIBILITY_RTOL, certify
 from optdesign.examples import authors_features
 from optdesign.files import CandidateFile, Labels
@@ -257,6 +257,7 @@ def _warm_up() -> None:
 
     Compiled kernels are kept on disk: later uses load them in a fraction of a second.
     """
+    clock.be_silent()
     with waiting("compiling (first use only)"):
         for n, method in WARM_UP:
             turn = np.linspace(0.0, np.pi, n, endpoint=False)

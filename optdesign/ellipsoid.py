@@ -121,7 +121,7 @@ def _whitening(problem: DesignProblem, result: DesignResult, centred: bool) -> n
     """B with B S B' nearly the identity, for the points that the problem is made of."""
     support, rows = result.support, problem.rows
     white = whitened(problem, rows, support, result.weights[support])[0][0]
-    if rows is problem.refined:
+    if rows.x is not problem.candidates:  # but coordinates
         white = problem.span.maps[0] @ white
     if centred:
         return white.T

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from numbers import Integral
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optdesign import clock
 from optdesign.certificate import Certificate, certify, settled
 from optdesign.interrupts import Deferred
 from optdesign.problem import DesignProblem, floats, read_only
@@ -59,7 +59,7 @@ def solve(
     max_iter : int, optional
         Most iterations: sweeps, Newton steps, or rounds of pricing. Default: 100,000.
     time_limit : float, optional
-        Most seconds.
+        Most seconds, not counting those of compilation on first use.
     progress : bool
         Show a progress display on standard error once a second has passed.
 
@@ -77,7 +77,7 @@ def solve(
     >>> [round(float(v), 6) for v in x[r.support]]
     [-1.0, 0.0, 1.0]
     """
-    began = time.perf_counter()
+    began = clock.now()
     _check(problem, tol, method, max_iter, time_limit)
     with Deferred() as interrupted, Progress(progress, tol * problem.rank) as display:
         run = _Run(problem, _start(problem, start), tol, began, time_limit, interrupted)
@@ -169,9 +169,9 @@ class _Run:
 
     def _iterate(self, steps: Iterator[Step], display: Progress) -> Status | None:
         """Let the solver work. Returns why it was stopped, if it was."""
-        before = time.perf_counter()
+        before = clock.now()
         for gaps, stage in steps:
-            now = time.perf_counter()
+            now = clock.now()
             if stage not in self.stages[-1:]:
                 self.stages.append(stage)
             if len(gaps):
@@ -195,7 +195,7 @@ class _Run:
             status=status,
             method=f"auto: {', then '.join(self.stages)}" if name == "auto" else name,
             iterations=self.iterations,
-            seconds=time.perf_counter() - self.began,
+            seconds=clock.now() - self.began,
             history=History(
                 np.arange(1, self.iterations + 1),
                 np.array([a + (b - a) * k / n for a, b, n in self.spans for k in range(1, n + 1)]),

@@ -1,0 +1,77 @@
+"""A clock that stands still while kernels are compiled."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+import numba
+import numpy as np
+import pytest
+from problems import same_family
+
+import optdesign as od
+from optdesign import clock
+from optdesign.solvers import Step
+
+
+def compile_something() -> float:
+    """Compile a function that calls another; returns the seconds it took."""
+
+    @numba.njit
+    def inner(x):
+        return np.sqrt(x) + 1.0
+
+    @numba.njit
+    def outer(x):
+        return inner(x) + np.sum(np.zeros(3))
+
+    began = time.perf_counter()
+    outer(2.0)
+    return time.perf_counter() - began
+
+
+def test_the_clock_stands_still() -> None:
+    wall, ours = time.perf_counter(), clock.now()
+    took = compile_something()
+    ours, wall = clock.now() - ours, time.perf_counter() - wall
+    assert 0 <= ours < 0.5 * took <= wall
+
+
+def test_only_in_the_thread_that_compiles() -> None:
+    before = time.perf_counter() - clock.now()
+    thread = threading.Thread(target=compile_something)
+    thread.start()
+    thread.join()
+    assert time.perf_counter() - clock.now() == pytest.approx(before, abs=1e-3)
+
+
+def test_neither_seconds_nor_limits_count_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A method that compiles in every step, under a limit that its compilations alone would exceed."""
+    run, spent = od.METHODS["bca"], []
+
+    def compiling(*arguments: object) -> Iterator[Step]:
+        for step in run(*arguments):  # type: ignore[arg-type]
+            if len(spent) < 2:
+                spent.append(compile_something())
+            yield step
+
+    problem = same_family(20, 4, 3)
+    monkeypatch.setitem(od.METHODS, "bca", compiling)
+    limit = 0.5 * compile_something()
+    r = od.solve(problem, method="bca", time_limit=limit)
+    assert r.status is od.Status.CONVERGED
+    assert r.seconds < sum(spent)
+
+
+def test_it_is_said_once_to_somebody_who_waits(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clock, "_said", threading.Event())
+    monkeypatch.setattr("sys.ps1", ">>> ", raising=False)
+    compile_something()
+    compile_something()
+    assert capsys.readouterr().err == "optdesign: compiling, on first use only\n"
+    monkeypatch.setattr(clock, "_said", threading.Event())
+    clock.be_silent()
+    compile_something()
+    assert capsys.readouterr().err == ""
