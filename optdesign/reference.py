@@ -1,35 +1,34 @@
-"""The design problem stated for a convex solver, for verification. Needs cvxpy, loaded on first use.
+"""Answers of convex solvers, for verification. Needs cvxpy, loaded on first use.
 
-In the coordinates of :mod:`optdesign.reduced` (unit budgets, full rank) the primal is
+The problem is stated in one of the two forms of :mod:`optdesign.programs`. A solver's own status is not
+believed: the weights it returns are made feasible and certified. Where it breaks down the other form is
+tried, and then SCS; the method of the result says so.
 
-    maximise  sum_b log det( sum_{n in b} u_n z_n z_n' )   s.t.  sum_{n in i} u_n = 1,  u >= 0.
-
-For any H_b > 0 and lambda with z_n' H_b z_n <= lambda_i(n), log det(U H) <= tr(U H) - rank gives
-
-    sum_b log det U_b <= sum_i lambda_i - D - sum_b log det H_b,
-
-with equality at the optimum for H = U^-1 and lambda_i the largest variance of group i. The right side is
-smallest, along multiples of (H, lambda), where sum_i lambda_i = D; which multiple is taken does not matter to
-the weights, and numbers near one suit solvers. So the dual is
-
-    maximise  sum_b log det H_b   s.t.  z_n' H_b z_n <= lambda_i(n),  mean of lambda_i = 1,
-
-one scalar a group, one linear inequality a candidate; the multipliers of the inequalities are the weights, up
-to a factor. It has no variable per candidate, so it is the form to take when there are many.
-
-A solver's own status is not believed: the weights it returns are made feasible and certified.
+*Many candidates.* Convex solvers take thousands, not more. Of larger problems they get the candidates that
+matter: first those of the largest variance under the uniform design, with a basis of every block; then, round
+after round, those whose variances under the solver's own weights exceed what the certificate needs. The
+certificate is always over all candidates.
 """
 
 from __future__ import annotations
 
+import math
+import signal
+import threading
 import time
 import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from optdesign.certificate import certify
+from optdesign.certificate import Certificate, certify
+from optdesign.interrupts import deferred
 from optdesign.problem import DesignProblem
+from optdesign.programs import PROGRAMS, repaired
+from optdesign.progress import Progress
 from optdesign.reduced import Reduced, reduce
 from optdesign.result import DesignResult, History, Status
 
@@ -39,6 +38,32 @@ DUAL_RATIO = 4.0
 UNIFORM_FLOOR = 1e-12
 """Share of the uniform design mixed into weights that a solver leaves without full rank."""
 
+BROKEN = 1e-2
+"""A solver has broken down if the relative gap over the candidates that it was given exceeds this."""
+
+LARGE = 200_000
+"""Entries of outer products above which a solver is only given the candidates that matter."""
+
+ROUNDS = 20
+"""Most rounds in which candidates are added."""
+
+SETTLED = 1e-6
+"""No more are added when the relative gap is this, or twice that over the candidates given."""
+
+USED = 1e-6
+NEAR = 0.9
+"""Candidates stay from round to round if they have this share of their budget, or a variance this near the
+largest."""
+
+CALL_SECONDS = 60.0
+"""Most seconds of one call of a solver, where it can be told; twice this where it cannot."""
+
+TICK = 0.1
+"""Seconds between two looks at Ctrl-C and the clock while a solver works."""
+
+TIME_OPTIONS = {"CLARABEL": "time_limit", "SCS": "time_limit_secs"}
+"""What solvers call a time limit."""
+
 
 def solve(
     problem: DesignProblem,
@@ -46,6 +71,8 @@ def solve(
     *,
     form: str = "auto",
     tol: float = 1e-3,
+    time_limit: float | None = None,
+    progress: bool = False,
     **options: Any,
 ) -> DesignResult:
     """Solve a problem with cvxpy and certify the answer.
@@ -59,100 +86,245 @@ def solve(
     tol : float
         The status is CONVERGED when the certified gap is at most tol * rank; solvers are not asked for it,
         but accept options such as ``eps`` for SCS or ``tol_gap_rel`` for CLARABEL through ``options``.
+    time_limit : float, optional
+        Most seconds. What was found until then is returned, or else the uniform design; so it is after
+        Ctrl-C.
+    progress : bool
+        Show a progress display on standard error once a second has passed.
     """
-    if form not in ("auto", "primal", "dual"):
+    if form not in ("auto", *PROGRAMS):
         raise ValueError(f"form must be 'auto', 'primal' or 'dual'; got {form!r}. Leave it out for auto.")
+    if time_limit is not None and not time_limit > 0:
+        raise ValueError(f"time_limit must be positive seconds; got {time_limit}. Leave it out for none.")
     began = time.perf_counter()
-    reduced = reduce(problem)
+    with deferred() as interrupted, Progress(progress, tol * problem.rank) as display:
+        run = _Run(problem, began, time_limit, interrupted, display)
+        with suppress(_StopAsked):
+            run.go(_plan(problem, solver.upper(), form, options))
+    return run.result(tol)
+
+
+class _StopAsked(Exception):
+    """Ctrl-C, or the end of the time limit."""
+
+
+class _Attempt:
+    """A solver, a form and the options that are meant for that solver."""
+
+    def __init__(self, solver: str, form: str, options: dict[str, Any]) -> None:
+        self.solver, self.form, self.options = solver, form, options
+        self.name = f"{solver} ({form})"
+
+    def __call__(self, reduced: Reduced, seconds: float) -> tuple[np.ndarray, int]:
+        """Raw weights and iterations, after that many seconds at most if the solver can tell the time."""
+        options = dict(self.options)
+        if self.solver in TIME_OPTIONS:
+            options.setdefault(TIME_OPTIONS[self.solver], seconds)
+        return PROGRAMS[self.form](reduced, self.solver, options)
+
+
+def _plan(problem: DesignProblem, solver: str, form: str, options: dict[str, Any]) -> list[_Attempt]:
+    """What is tried, in this order."""
+    import cvxpy
+
+    if solver not in cvxpy.installed_solvers():
+        raise cvxpy.error.SolverError(
+            f"solver must be one of {', '.join(cvxpy.installed_solvers())}; got {solver!r}."
+        )
     if form == "auto":
         entries = int(np.sum(problem.ranks * (problem.ranks + 1)) // 2)
-        form = "dual" if len(reduced.z) > DUAL_RATIO * entries else "primal"
-    raw, iterations = (_primal if form == "primal" else _dual)(reduced, solver, options)
+        form = "dual" if problem.n_candidates > DUAL_RATIO * entries else "primal"
+    forms = [form, *(set(PROGRAMS) - {form})]
+    plan = [_Attempt(solver, f, options) for f in forms]
+    return plan if solver == "SCS" else plan + [_Attempt("SCS", f, {}) for f in forms]
+
+
+class _Run:
+    """The best answer so far, and how it was found."""
+
+    def __init__(
+        self,
+        problem: DesignProblem,
+        began: float,
+        time_limit: float | None,
+        interrupted: Callable[[], bool],
+        display: Progress,
+    ) -> None:
+        self.problem, self.began, self.interrupted, self.display = problem, began, interrupted, display
+        self.deadline = math.inf if time_limit is None else began + time_limit
+        self.weights = problem.uniform()
+        self.certificate: Certificate | None = None
+        self.method = "cvxpy, stopped before its first answer"
+        self.iterations = 0
+        self.history: list[tuple[int, float, float]] = []
+        self.failed: list[str] = []
+
+    def go(self, plan: list[_Attempt]) -> None:
+        """Solve, adding candidates until no other matters."""
+        problem = self.problem
+        rows = _first_rows(problem) if _entries(problem) > LARGE else None
+        for _ in range(ROUNDS):
+            try:
+                weights, certificate = self._answer(plan, rows)
+            except _StopAsked:
+                raise
+            except Exception:
+                if self.certificate is None:
+                    raise
+                return
+            if rows is None:
+                return
+            bound = _largest(problem, rows, certificate.variances)
+            near = math.fsum(problem.budgets * bound) - problem.rank
+            if certificate.gap <= max(2 * near, SETTLED * problem.rank):
+                return
+            rows = _next_rows(problem, rows, weights, certificate.variances, bound)
+
+    def _answer(self, plan: list[_Attempt], rows: np.ndarray | None) -> tuple[np.ndarray, Certificate]:
+        """The answer of the first attempt that does not break down. Overwrites plan: no failure is
+        repeated."""
+        problem, reduced = self.problem, reduce(self.problem, rows)
+        given = np.arange(problem.n_candidates) if rows is None else rows
+        while True:
+            attempt, last = plan[0], len(plan) == 1
+            self._check_stop(0.0)
+            seconds = min(CALL_SECONDS, self.deadline - time.perf_counter())
+            try:
+                raw, iterations = self._watched(partial(attempt, reduced, seconds))
+            except _StopAsked:
+                raise
+            except Exception:
+                if last:
+                    raise
+            else:
+                self.iterations += iterations
+                weights, certificate = _certified(problem, reduced, raw)
+                self._keep(weights, certificate, attempt, rows)
+                near = math.fsum(problem.budgets * _largest(problem, given, certificate.variances))
+                if near <= (1 + BROKEN) * problem.rank or last:
+                    return weights, certificate
+            self.failed.append(plan.pop(0).name)
+
+    def _keep(
+        self, weights: np.ndarray, certificate: Certificate, attempt: _Attempt, rows: np.ndarray | None
+    ) -> None:
+        """Record an answer, and take it if it is the best."""
+        self.history.append((self.iterations, time.perf_counter() - self.began, certificate.gap))
+        if self.certificate is None or certificate.gap < self.certificate.gap:
+            self.weights, self.certificate = weights, certificate
+            self.method = f"cvxpy/{attempt.name}"
+            if rows is not None:
+                self.method += f" on {len(rows):,} of {self.problem.n_candidates:,} candidates"
+            if self.failed:
+                self.method += f", after {', '.join(self.failed)} failed"
+
+    def _watched(self, work: Callable[[], tuple[np.ndarray, int]]) -> tuple[np.ndarray, int]:
+        """Do some work in another thread, so that Ctrl-C and the clock are answered meanwhile.
+
+        Solvers release the interpreter lock. One that is left behind ends at its own time limit.
+        """
+        outcome: list[Any] = []
+
+        def run() -> None:
+            try:
+                outcome.append(work())
+            except BaseException as error:
+                outcome.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        until = time.perf_counter() + 2 * CALL_SECONDS
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            thread.start()
+            alive = True
+            while alive:
+                self.display.update(self.iterations, self.history[-1][2] if self.history else math.inf)
+                thread.join(TICK)
+                alive = thread.is_alive()
+                _take_signals_back()
+                self._check_stop(1.0)
+                if time.perf_counter() > until:
+                    raise TimeoutError(f"no answer after {2 * CALL_SECONDS:g} s")
+        if isinstance(outcome[0], BaseException):
+            raise outcome[0]
+        return outcome[0]
+
+    def _check_stop(self, grace: float) -> None:
+        """``grace`` is for solvers that end by themselves at the limit, with what they have."""
+        if self.interrupted() or time.perf_counter() > self.deadline + grace:
+            raise _StopAsked
+
+    def result(self, tol: float) -> DesignResult:
+        """Everything the run has to say."""
+        certificate = self.certificate or certify(self.problem, self.weights)
+        if self.interrupted():
+            status = Status.INTERRUPTED
+        elif certificate.relative_gap <= tol:
+            status = Status.CONVERGED
+        else:
+            status = Status.TIME_LIMIT if time.perf_counter() > self.deadline else Status.STALLED
+        iterations, seconds, gaps = np.array(self.history).reshape(-1, 3).T
+        return DesignResult(
+            problem=self.problem,
+            weights=self.weights,
+            certificate=certificate,
+            status=status,
+            method=self.method,
+            iterations=self.iterations,
+            seconds=time.perf_counter() - self.began,
+            history=History(iterations.astype(np.int64), seconds, gaps),
+        )
+
+
+def _certified(problem: DesignProblem, reduced: Reduced, raw: np.ndarray) -> tuple[np.ndarray, Certificate]:
+    """Feasible weights of a solver's raw ones, and their certificate over all candidates."""
     weights = np.empty(problem.n_candidates)
-    reduced.extend(_repair(raw, reduced), problem, weights)
+    reduced.extend(repaired(raw, reduced), problem, weights)
     certificate = certify(problem, weights)
     if not np.isfinite(certificate.gap):
         weights = (1 - UNIFORM_FLOOR) * weights + UNIFORM_FLOOR * problem.uniform()
         certificate = certify(problem, weights)
-    seconds = time.perf_counter() - began
-    return DesignResult(
-        problem=problem,
-        weights=weights,
-        certificate=certificate,
-        status=Status.CONVERGED if certificate.relative_gap <= tol else Status.STALLED,
-        method=f"cvxpy/{solver} ({form})",
-        iterations=iterations,
-        seconds=seconds,
-        history=History(np.array([iterations]), np.array([seconds]), np.array([certificate.gap])),
-    )
+    return weights, certificate
 
 
-def _outer(reduced: Reduced, b: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of block b and their flattened outer products."""
-    rows = np.flatnonzero(reduced.blocks == b)
-    z = reduced.z[rows, : reduced.ranks[b]]
-    return rows, (z[:, :, None] * z[:, None, :]).reshape(len(rows), -1)
+def _entries(problem: DesignProblem) -> int:
+    """Entries of the outer products of all candidates."""
+    return int(np.sum((problem.ranks * (problem.ranks + 1) // 2)[problem.blocks]))
 
 
-def _primal(reduced: Reduced, solver: str, options: dict[str, Any]) -> tuple[np.ndarray, int]:
-    import cvxpy as cp
-
-    u = cp.Variable(len(reduced.z), nonneg=True)
-    objective = 0
-    for b in np.flatnonzero(reduced.ranks):
-        rows, outer = _outer(reduced, int(b))
-        r = int(reduced.ranks[b])
-        information = cp.reshape(outer.T @ u[rows], (r, r), order="C")
-        objective = objective + cp.log_det(information)
-    constraints = [_group_sums(reduced) @ u == 1]
-    iterations = _run(cp.Problem(cp.Maximize(objective), constraints), solver, options)
-    return np.zeros(len(reduced.z)) if u.value is None else u.value, iterations
+def _largest(problem: DesignProblem, rows: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """The largest variance in every group, of some candidates."""
+    largest = np.zeros(problem.n_groups)
+    np.maximum.at(largest, problem.groups[rows], variances[rows])
+    return largest
 
 
-def _dual(reduced: Reduced, solver: str, options: dict[str, Any]) -> tuple[np.ndarray, int]:
-    import cvxpy as cp
-
-    group = np.repeat(np.arange(reduced.n_groups), np.diff(reduced.starts))
-    bound = cp.Variable(reduced.n_groups, nonneg=True)
-    objective = 0
-    parts = []
-    constraints = [cp.sum(bound) == reduced.n_groups]
-    for b in np.flatnonzero(reduced.ranks):
-        rows, outer = _outer(reduced, int(b))
-        r = int(reduced.ranks[b])
-        h = cp.Variable((r, r), PSD=True)
-        objective = objective + cp.log_det(h)
-        inequality = outer @ cp.vec(h, order="C") <= bound[group[rows]]
-        parts.append((rows, inequality))
-        constraints.append(inequality)
-    iterations = _run(cp.Problem(cp.Maximize(objective), constraints), solver, options)
-    u = np.zeros(len(reduced.z))
-    for rows, inequality in parts:
-        if inequality.dual_value is not None:
-            u[rows] = np.abs(inequality.dual_value)
-    return u, iterations
+def _first_rows(problem: DesignProblem) -> np.ndarray:
+    """Candidates with the largest variances under the uniform design, and a basis of every block."""
+    variances = np.nan_to_num(certify(problem, problem.uniform()).variances)
+    pivots = problem.span.pivots[problem.span.pivots >= 0]
+    return np.union1d(pivots, _top(problem, problem.budgets[problem.groups] * variances, 2 * problem.enough))
 
 
-def _group_sums(reduced: Reduced) -> Any:
-    from scipy.sparse import csr_array
-
-    n = len(reduced.z)
-    return csr_array((np.ones(n), np.arange(n), reduced.starts), shape=(reduced.n_groups, n))
-
-
-def _run(problem: Any, solver: str, options: dict[str, Any]) -> int:
-    """Let cvxpy solve; returns its iterations. Statuses and warnings are ignored: weights are certified."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        problem.solve(solver=solver, **options)
-    stats = problem.solver_stats
-    return int(stats.num_iters or 0) if stats is not None else 0
+def _next_rows(
+    problem: DesignProblem, rows: np.ndarray, weights: np.ndarray, variances: np.ndarray, bound: np.ndarray
+) -> np.ndarray:
+    """The candidates that were used or nearly so, and those outside with the largest variances."""
+    share = weights[rows] / problem.budgets[problem.groups[rows]]
+    kept = rows[(share > USED) | (variances[rows] > NEAR * bound[problem.groups[rows]])]
+    pivots = problem.span.pivots[problem.span.pivots >= 0]
+    excess = problem.budgets[problem.groups] * (variances - bound[problem.groups])
+    return np.union1d(np.union1d(kept, pivots), _top(problem, excess, problem.enough))
 
 
-def _repair(raw: np.ndarray, reduced: Reduced) -> np.ndarray:
-    """Clip to non-negative and rescale every group to one; groups left with nothing become uniform."""
-    u = np.maximum(np.nan_to_num(raw), 0.0)
-    sizes = np.diff(reduced.starts)
-    totals = np.add.reduceat(u, reduced.starts[:-1])
-    scale = np.repeat(np.where(totals > 0, totals, 1.0), sizes)
-    return np.where(np.repeat(totals > 0, sizes), u / scale, np.repeat(1.0 / sizes, sizes))
+def _top(problem: DesignProblem, values: np.ndarray, count: int) -> np.ndarray:
+    """The candidates with the largest values, and the one with the largest of every group."""
+    order = np.argsort(-values, kind="stable")
+    _, first = np.unique(problem.groups[order], return_index=True)
+    return np.union1d(order[first], order[:count])
+
+
+def _take_signals_back() -> None:
+    """SCS takes over the handling of Ctrl-C while it works, and would keep it from us."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.getsignal(signal.SIGINT))
