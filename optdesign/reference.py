@@ -31,6 +31,7 @@ from optdesign.programs import PROGRAMS, repaired
 from optdesign.progress import Progress
 from optdesign.reduced import Reduced, reduce
 from optdesign.result import DesignResult, History, Status
+from optdesign.worker import Worker
 
 DUAL_RATIO = 4.0
 """``form="auto"`` takes the dual when candidates outnumber the entries of the H_b by this factor."""
@@ -55,8 +56,18 @@ NEAR = 0.9
 """Candidates stay from round to round if they have this share of their budget, or a variance this near the
 largest."""
 
-CALL_SECONDS = 60.0
-"""Most seconds of one call of a solver, where it can be told; twice this where it cannot."""
+HEAVY = 80_000
+"""Entries above which a solver works in a process of its own, which takes a second or two to start."""
+
+WIDE = 64
+"""Largest rank of a block that CLARABEL is given: the size of its systems grows with the fourth power."""
+
+CALL_SECONDS = 30.0
+"""Most seconds of one call of a solver."""
+
+GRACE = 1.5
+"""Seconds that solvers are given to end by themselves at their limit, with what they have, and after
+Ctrl-C."""
 
 TICK = 0.1
 """Seconds between two looks at Ctrl-C and the clock while a solver works."""
@@ -97,8 +108,12 @@ def solve(
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be positive seconds; got {time_limit}. Leave it out for none.")
     began = time.perf_counter()
-    with deferred() as interrupted, Progress(progress, tol * problem.rank) as display:
-        run = _Run(problem, began, time_limit, interrupted, display)
+    with (
+        deferred() as interrupted,
+        Progress(progress, tol * problem.rank) as display,
+        Worker() as worker,
+    ):
+        run = _Run(problem, began, time_limit, interrupted, display, worker)
         with suppress(_StopAsked):
             run.go(_plan(problem, solver.upper(), form, options))
     return run.result(tol)
@@ -115,11 +130,15 @@ class _Attempt:
         self.solver, self.form, self.options = solver, form, options
         self.name = f"{solver} ({form})"
 
-    def __call__(self, reduced: Reduced, seconds: float) -> tuple[np.ndarray, int]:
+    def __call__(self, reduced: Reduced, seconds: float, worker: Worker) -> tuple[np.ndarray, int]:
         """Raw weights and iterations, after that many seconds at most if the solver can tell the time."""
+        if self.solver == "CLARABEL" and reduced.ranks.max() > WIDE:
+            raise MemoryError(f"CLARABEL takes blocks up to rank {WIDE}")
         options = dict(self.options)
         if self.solver in TIME_OPTIONS:
             options.setdefault(TIME_OPTIONS[self.solver], seconds)
+        if _entries(reduced.ranks, reduced.blocks) > HEAVY:
+            return worker.run(self.form, reduced, self.solver, options)
         return PROGRAMS[self.form](reduced, self.solver, options)
 
 
@@ -149,8 +168,10 @@ class _Run:
         time_limit: float | None,
         interrupted: Callable[[], bool],
         display: Progress,
+        worker: Worker,
     ) -> None:
-        self.problem, self.began, self.interrupted, self.display = problem, began, interrupted, display
+        self.problem, self.began, self.interrupted = problem, began, interrupted
+        self.display, self.worker = display, worker
         self.deadline = math.inf if time_limit is None else began + time_limit
         self.weights = problem.uniform()
         self.certificate: Certificate | None = None
@@ -162,7 +183,7 @@ class _Run:
     def go(self, plan: list[_Attempt]) -> None:
         """Solve, adding candidates until no other matters."""
         problem = self.problem
-        rows = _first_rows(problem) if _entries(problem) > LARGE else None
+        rows = _first_rows(problem) if _entries(problem.ranks, problem.blocks) > LARGE else None
         for _ in range(ROUNDS):
             try:
                 weights, certificate = self._answer(plan, rows)
@@ -190,11 +211,13 @@ class _Run:
             self._check_stop(0.0)
             seconds = min(CALL_SECONDS, self.deadline - time.perf_counter())
             try:
-                raw, iterations = self._watched(partial(attempt, reduced, seconds))
+                raw, iterations = self._watched(partial(attempt, reduced, seconds, self.worker), seconds)
             except _StopAsked:
                 raise
-            except Exception:
-                if last:
+            except Exception as error:
+                if isinstance(error, TimeoutError):  # the other form is no faster
+                    plan[1:] = [a for a in plan[1:] if a.solver != attempt.solver]
+                if len(plan) == 1:
                     raise
             else:
                 self.iterations += iterations
@@ -218,10 +241,11 @@ class _Run:
             if self.failed:
                 self.method += f", after {', '.join(self.failed)} failed"
 
-    def _watched(self, work: Callable[[], tuple[np.ndarray, int]]) -> tuple[np.ndarray, int]:
-        """Do some work in another thread, so that Ctrl-C and the clock are answered meanwhile.
+    def _watched(self, work: Callable[[], tuple[np.ndarray, int]], seconds: float) -> tuple[np.ndarray, int]:
+        """Do some work in a thread, so that Ctrl-C and the clock are answered meanwhile.
 
-        Solvers release the interpreter lock. One that is left behind ends at its own time limit.
+        Solvers release the interpreter lock. The worker is ended when time is over; what runs here is small,
+        and ends soon by itself.
         """
         outcome: list[Any] = []
 
@@ -232,25 +256,32 @@ class _Run:
                 outcome.append(error)
 
         thread = threading.Thread(target=run, daemon=True)
-        until = time.perf_counter() + 2 * CALL_SECONDS
+        until = time.perf_counter() + seconds + GRACE
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            self._show()
             thread.start()
-            alive = True
-            while alive:
-                self.display.update(self.iterations, self.history[-1][2] if self.history else math.inf)
-                thread.join(TICK)
-                alive = thread.is_alive()
-                _take_signals_back()
-                self._check_stop(1.0)
-                if time.perf_counter() > until:
-                    raise TimeoutError(f"no answer after {2 * CALL_SECONDS:g} s")
+            try:
+                while not outcome:
+                    thread.join(TICK)
+                    self._show()
+                    _take_signals_back()
+                    self._check_stop(GRACE)
+                    if not outcome and time.perf_counter() > until:
+                        raise TimeoutError(f"no answer after {seconds:g} s")
+            except BaseException:
+                self.worker.end()
+                thread.join(GRACE)
+                raise
         if isinstance(outcome[0], BaseException):
             raise outcome[0]
         return outcome[0]
 
+    def _show(self) -> None:
+        self.display.update(self.iterations, self.history[-1][2] if self.history else math.inf)
+
     def _check_stop(self, grace: float) -> None:
-        """``grace`` is for solvers that end by themselves at the limit, with what they have."""
+        """Stop if we are asked to; ``grace`` is what solvers have to end by themselves."""
         if self.interrupted() or time.perf_counter() > self.deadline + grace:
             raise _StopAsked
 
@@ -287,9 +318,9 @@ def _certified(problem: DesignProblem, reduced: Reduced, raw: np.ndarray) -> tup
     return weights, certificate
 
 
-def _entries(problem: DesignProblem) -> int:
-    """Entries of the outer products of all candidates."""
-    return int(np.sum((problem.ranks * (problem.ranks + 1) // 2)[problem.blocks]))
+def _entries(ranks: np.ndarray, blocks: np.ndarray) -> int:
+    """Entries of the outer products of candidates of these blocks."""
+    return int(np.sum((ranks * (ranks + 1) // 2)[blocks]))
 
 
 def _largest(problem: DesignProblem, rows: np.ndarray, variances: np.ndarray) -> np.ndarray:

@@ -25,6 +25,7 @@ from structures import instances
 
 import optdesign as od
 from optdesign import programs, reference
+from optdesign.worker import Worker
 
 # 4 kinds x 2 x 8 = 64 instances, primal and dual by turns, Clarabel mostly and SCS on every fourth.
 INSTANCES = [
@@ -204,7 +205,7 @@ def many() -> od.DesignProblem:
     problem = od.DesignProblem(
         rng.normal(size=(n, 4)), rng.integers(2, size=n), rng.integers(2, size=n), budgets=[1.0, 3.0]
     )
-    assert reference._entries(problem) == 10 * n
+    assert reference._entries(problem.ranks, problem.blocks) == 10 * n
     return problem
 
 
@@ -268,6 +269,7 @@ def test_every_group_and_block_keeps_candidates() -> None:
 @pytest.fixture
 def blocked(monkeypatch: pytest.MonkeyPatch):
     """A solver that does not come back before the test ends, after doing what it is told."""
+    monkeypatch.setattr(reference, "GRACE", 0.05)
     over = threading.Event()
 
     def make(before=lambda: None) -> None:
@@ -281,7 +283,6 @@ def blocked(monkeypatch: pytest.MonkeyPatch):
     over.set()
 
 
-@pytest.mark.usefixtures("blocked")
 def test_time_limits_reach_the_solvers(monkeypatch: pytest.MonkeyPatch) -> None:
     """As their own options, never above the limit of a call; one that is given as an option stays."""
     seen = []
@@ -315,7 +316,7 @@ def test_at_the_time_limit_there_is_a_certified_answer(blocked) -> None:
 def test_a_call_that_never_ends_is_a_failure(blocked, monkeypatch: pytest.MonkeyPatch) -> None:
     blocked()
     monkeypatch.setattr(reference, "CALL_SECONDS", 0.05)
-    with pytest.raises(TimeoutError, match=r"no answer after 0.1 s"):
+    with pytest.raises(TimeoutError, match=r"no answer after 0.05 s"):
         reference.solve(random_problem(3, "shared"))
 
 
@@ -342,6 +343,56 @@ def test_ctrl_c_is_answered_though_scs_takes_signals(monkeypatch: pytest.MonkeyP
     assert signal.getsignal(signal.SIGINT) is handler
     assert r.status is od.Status.INTERRUPTED
     assert np.isfinite(r.gap)
+
+
+def test_a_call_that_takes_too_long_is_not_tried_in_the_other_form(
+    blocked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    blocked(before=lambda: seen.append(None))
+    monkeypatch.setattr(reference, "CALL_SECONDS", 0.05)
+    with pytest.raises(TimeoutError):
+        reference.solve(random_problem(3, "shared"))
+    assert len(seen) == 2  # CLARABEL and SCS
+
+
+def test_blocks_that_are_too_wide_for_clarabel_are_for_scs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "WIDE", 2)
+    r = reference.solve(od.DesignProblem(np.random.default_rng(0).normal(size=(30, 3))), form="dual")
+    assert r.method == "cvxpy/SCS (dual), after CLARABEL (dual), CLARABEL (primal) failed"
+    assert r.relative_gap <= 1e-2
+
+
+@pytest.mark.parametrize("form", ["primal", "dual"])
+def test_large_calls_are_made_in_another_process(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gives the same answer."""
+    problem = random_problem(3, "shared")
+    here = reference.solve(problem, form=form)
+    monkeypatch.setattr(reference, "HEAVY", 1)
+    monkeypatch.setattr(reference, "PROGRAMS", {"primal": None, "dual": None})  # nothing is done here
+    there = reference.solve(problem, form=form)
+    np.testing.assert_array_equal(there.weights, here.weights)
+    assert (there.method, there.iterations) == (here.method, here.iterations)
+
+
+def test_ctrl_c_ends_the_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SCS is asked for more than it can give, and not waited for."""
+    monkeypatch.setattr(reference, "HEAVY", 1)
+    workers = []
+
+    class Watched(Worker):
+        def end(self) -> None:
+            workers.append(self.process)
+            super().end()
+
+    monkeypatch.setattr(reference, "Worker", Watched)
+    timer = threading.Timer(1.0, os.kill, [os.getpid(), signal.SIGINT])
+    timer.start()
+    r = reference.solve(random_problem(3, "shared"), "SCS", eps=1e-300, max_iters=10**9)
+    timer.join()
+    assert r.status is od.Status.INTERRUPTED
+    assert workers[0].returncode is not None
+    assert workers[-1] is None
 
 
 def test_outside_the_main_thread_it_works_as_well() -> None:

@@ -70,7 +70,7 @@ def test_poor_but_honest_answers_agree() -> None:
 
 def blocked(*_: object) -> None:
     """A solver that does not come back, within the patience of a test."""
-    threading.Event().wait(5.0)
+    threading.Event().wait(1.0)
 
 
 def pair_of_lengths() -> od.DesignProblem:
@@ -406,6 +406,7 @@ def test_solvers_that_all_fail_are_inconclusive(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_time_limit_is_inconclusive_if_nothing_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reference, "PROGRAMS", {"primal": blocked, "dual": blocked})
+    monkeypatch.setattr(reference, "GRACE", 0.05)
     v = od.verify(od.solve(pair_of_lengths()), time_limit=0.1)
     assert v.verdict == "inconclusive"
     assert v.message.endswith("too far from the optimum (time limit)")
