@@ -34,8 +34,9 @@ NOISE = 10.0
 """Claims about a block with a noted rank may be off by this many times the relative size of what was left
 out."""
 
-WORK = 30_000_000
-"""Most products of integers for the information of a design: two or three seconds."""
+WORK = 20_000_000
+"""Most products of integers for the information of a design, two or three seconds; and as many for
+variances."""
 
 DECIMAL_WORK = 4
 """Products of integers that take as long as one of decimals."""
@@ -232,7 +233,7 @@ def _chosen(
     problem = result.problem
     some = np.concatenate([np.empty(0, np.int64), *(rows[b] for b in factors)])
     rank = max([1, *(len(f.columns) for f in factors.values())])
-    most = max(4, WORK // (2 * DECIMAL_WORK * (rank * (rank + 1) // 2 + 4 * rank)))
+    most = max(4, WORK // (DECIMAL_WORK * (rank * (rank + 1) // 2 + 4 * rank)))
     if len(some) <= most:
         return some, []
     quarter = most // 4

@@ -65,6 +65,9 @@ WIDE = 64
 CALL_SECONDS = 30.0
 """Most seconds of one call of a solver."""
 
+SOLVER_SHARE = 0.7
+"""Share of that time that a solver is told of; cvxpy needs the rest."""
+
 GRACE = 1.5
 """Seconds that solvers are given to end by themselves at their limit, with what they have, and after
 Ctrl-C."""
@@ -136,7 +139,7 @@ class _Attempt:
             raise MemoryError(f"CLARABEL takes blocks up to rank {WIDE}")
         options = dict(self.options)
         if self.solver in TIME_OPTIONS:
-            options.setdefault(TIME_OPTIONS[self.solver], seconds)
+            options.setdefault(TIME_OPTIONS[self.solver], SOLVER_SHARE * seconds)
         if _entries(reduced.ranks, reduced.blocks) > HEAVY:
             return worker.run(self.form, reduced, self.solver, options)
         return PROGRAMS[self.form](reduced, self.solver, options)
@@ -156,6 +159,11 @@ def _plan(problem: DesignProblem, solver: str, form: str, options: dict[str, Any
     forms = [form, *(set(PROGRAMS) - {form})]
     plan = [_Attempt(solver, f, options) for f in forms]
     return plan if solver == "SCS" else plan + [_Attempt("SCS", f, {}) for f in forms]
+
+
+def _others(plan: list[_Attempt]) -> list[_Attempt]:
+    """The attempts with another solver than the first."""
+    return [attempt for attempt in plan if attempt.solver != plan[0].solver]
 
 
 class _Run:
@@ -209,24 +217,27 @@ class _Run:
         while True:
             attempt, last = plan[0], len(plan) == 1
             self._check_stop(0.0)
-            seconds = min(CALL_SECONDS, self.deadline - time.perf_counter())
+            before = time.perf_counter()
+            seconds = min(CALL_SECONDS, self.deadline - before)
             try:
                 raw, iterations = self._watched(partial(attempt, reduced, seconds, self.worker), seconds)
             except _StopAsked:
                 raise
             except Exception as error:
-                if isinstance(error, TimeoutError):  # the other form is no faster
-                    plan[1:] = [a for a in plan[1:] if a.solver != attempt.solver]
-                if len(plan) == 1:
+                slow = isinstance(error, TimeoutError)
+                if last or (slow and not _others(plan)):
+                    error.add_note(f"after {', '.join([*self.failed, attempt.name])}")
                     raise
             else:
                 self.iterations += iterations
                 weights, certificate = _certified(problem, reduced, raw)
                 self._keep(weights, certificate, attempt, rows)
                 near = math.fsum(problem.budgets * _largest(problem, given, certificate.variances))
-                if near <= (1 + BROKEN) * problem.rank or last:
+                slow = time.perf_counter() - before > SOLVER_SHARE * seconds
+                if near <= (1 + BROKEN) * problem.rank or last or (slow and not _others(plan)):
                     return weights, certificate
-            self.failed.append(plan.pop(0).name)
+            self.failed.append(attempt.name)
+            plan[:] = _others(plan) if slow else plan[1:]  # if it is slow, the other form is no faster
 
     def _keep(
         self, weights: np.ndarray, certificate: Certificate, attempt: _Attempt, rows: np.ndarray | None

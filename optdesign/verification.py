@@ -91,7 +91,8 @@ def verify(
     try:
         other = reference.solve(result.problem, solver, form=form, time_limit=time_limit, progress=progress)
     except Exception as error:
-        return _inconclusive(own, f"{solver} failed: {type(error).__name__}: {error}", None)
+        told = ", ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
+        return _inconclusive(own, f"{solver} failed: {told}", None)
     if not other.relative_gap <= INCONCLUSIVE_GAP:
         stopped = f"stopped at a relative gap of {other.relative_gap:.2g}, too far from the optimum"
         if other.status in (Status.INTERRUPTED, Status.TIME_LIMIT):

@@ -295,7 +295,8 @@ def test_time_limits_reach_the_solvers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reference, "CALL_SECONDS", 7.0)
     with pytest.raises(ArithmeticError):
         reference.solve(od.DesignProblem(np.eye(2)))
-    assert seen == [("CLARABEL", {"time_limit": 7.0})] * 2 + [("SCS", {"time_limit_secs": 7.0})] * 2
+    limit = reference.SOLVER_SHARE * 7.0
+    assert seen == [("CLARABEL", {"time_limit": limit})] * 2 + [("SCS", {"time_limit_secs": limit})] * 2
     seen.clear()
     with pytest.raises(ArithmeticError):
         reference.solve(od.DesignProblem(np.eye(2)), "SCS", time_limit=5.0, eps=1e-3)
@@ -354,6 +355,16 @@ def test_a_call_that_takes_too_long_is_not_tried_in_the_other_form(
     with pytest.raises(TimeoutError):
         reference.solve(random_problem(3, "shared"))
     assert len(seen) == 2  # CLARABEL and SCS
+
+
+def test_a_slow_solver_with_a_poor_answer_is_not_tried_in_the_other_form(
+    break_down, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reference, "SOLVER_SHARE", 0.0)
+    broken = break_down("stops in a corner", "CLARABEL primal", "SCS primal")
+    r = reference.solve(random_problem(3, "shared"), form="primal")
+    assert broken.seen == ["CLARABEL primal", "SCS primal"]
+    assert r.status is od.Status.STALLED
 
 
 def test_blocks_that_are_too_wide_for_clarabel_are_for_scs(monkeypatch: pytest.MonkeyPatch) -> None:

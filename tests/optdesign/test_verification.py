@@ -295,7 +295,7 @@ def test_equal_objectives_with_other_information_differ() -> None:
 def test_large_problems_are_compared_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """A false variance is found wherever it counts: in the support, and where it is or should be largest."""
     r = od.solve(od.DesignProblem(np.random.default_rng(0).normal(size=(4000, 3)), np.arange(4000) % 2))
-    monkeypatch.setattr(audit, "WORK", 50_000)
+    monkeypatch.setattr(audit, "WORK", 25_000)
     v = od.verify(r)
     assert v
     assert "variances were computed exactly for" in v.notes[0]
@@ -399,7 +399,10 @@ def test_solvers_that_all_fail_are_inconclusive(monkeypatch: pytest.MonkeyPatch)
     r = od.solve(od.DesignProblem(np.eye(2)))
     v = od.verify(r)
     assert v.verdict == "inconclusive"
-    assert v.message == "CLARABEL failed: ArithmeticError: no step"
+    assert v.message == (
+        "CLARABEL failed: ArithmeticError: no step, "
+        "after CLARABEL (primal), CLARABEL (dual), SCS (primal), SCS (dual)"
+    )
     # What exact arithmetic says needs no solver.
     assert od.verify(forged(r, gap=-1.0)).verdict == "differs"
 
