@@ -30,13 +30,19 @@ SHARP = 1e-14
 """Allowance where a bound is claimed, relative to its size: budgets are met, and numbers printed, to
 rounding."""
 
+LEFT_OUT = 1e-5
+"""What a noted rank leaves out of a candidate is taken for rounding up to this share of its length."""
+
 NOISE = 10.0
-"""Claims about a block with a noted rank may be off by this many times the relative size of what was left
-out."""
+"""Claims about a block with a noted rank may be off by this many times what is left out, over the shortest
+axis."""
 
 WORK = 20_000_000
 """Most products of integers for the information of a design, two or three seconds; and as many for
 variances."""
+
+LOG_DET_NOISE = 1e-2
+"""If log Det may be off by more than this for each dimension, there is nothing to compare."""
 
 DECIMAL_WORK = 4
 """Products of integers that take as long as one of decimals."""
@@ -89,15 +95,15 @@ def audit(result: DesignResult) -> Audit:
     rank = int(ranks.sum())
     comparisons.append(Comparison("rank of the candidates", abs(result.rank - rank), 0.0))
     comparisons.append(Comparison("rank of the design", lost, 0.0))
-    if lost:
+    if lost or result.gap == math.inf:
         return Audit(tuple(comparisons), tuple(notes), {}, {})
     factors = _factors(problem, w, rows, ranks)
     chosen, note = _chosen(result, w, rows, factors)
     notes += note
-    left = max([0.0, *(_left_out(problem, rows[b], factors[b], chosen) for b in noted if b in factors)])
-    noise = NOISE * left
+    left = [_left_out(problem, rows[b], factors[b], chosen) for b in noted if b in factors]
+    share, noise, plain = (max(sizes) for sizes in zip((0.0, 0.0, 0.0), *left, strict=True))
     if noted:
-        comparisons.append(Comparison("what the noted ranks leave out", left, 1.0))
+        comparisons.append(Comparison("what the noted ranks leave out", share, LEFT_OUT))
         notes.append(f"that leaves room for relative differences of {noise:.1g} in what is compared.")
     missing = np.count_nonzero(ranks) - len(factors)
     if missing:
@@ -105,9 +111,11 @@ def audit(result: DesignResult) -> Audit:
             f"log Det and variances of {missing} of {np.count_nonzero(ranks)} block(s) were not computed "
             "exactly: too many numbers."
         )
+    elif plain > LOG_DET_NOISE:
+        notes.append("log Det was not compared: in these units, what the noted ranks leave out decides it.")
     else:
         log_det = math.fsum(float(f.log_det) for f in factors.values())
-        allowed = ROUNDING * max(1.0, abs(log_det)) + noise * rank
+        allowed = ROUNDING * max(1.0, abs(log_det)) + plain * rank
         comparisons.append(Comparison("log Det", abs(result.log_det - log_det), allowed))
     own = _variances(problem, rows, factors, chosen)
     comparisons += _compared_variances(result, w, rank, chosen, own, noise)
@@ -137,15 +145,21 @@ def _compared_variances(
     ]
 
 
-def _left_out(problem: DesignProblem, members: np.ndarray, factor: Factor, chosen: np.ndarray) -> float:
-    """How far candidates of a block are from the span of the rank that is claimed; 1 is as far as its
-    shortest axis.
+def _left_out(
+    problem: DesignProblem, members: np.ndarray, factor: Factor, chosen: np.ndarray
+) -> tuple[float, float, float]:
+    """The largest share that a claimed rank leaves out of a candidate, and what claims may be off by for
+    that.
 
-    A note that the rank is open to doubt is worth something if that is small.
+    They are relative to the sizes of what is claimed: first for what does not depend on units, then for log
+    Det.
     """
     part = np.intersect1d(members, chosen)
-    left = np.sqrt(problem.budgets[problem.groups[part]]) * factor.left_out(problem.candidates[part])
-    return float(np.max(left, initial=0.0))
+    part = part[problem.candidates[part].any(axis=1)]
+    left = factor.left_out(problem.candidates[part])
+    root = np.sqrt(problem.budgets[problem.groups[part]])
+    noise, plain = (NOISE * float(np.max(root * size, initial=0.0)) for size in (left.ratio, left.plain))
+    return float(np.max(left.share, initial=0.0)), noise, plain
 
 
 def _excess(value: float) -> float:

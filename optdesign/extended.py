@@ -24,6 +24,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
+from typing import NamedTuple
 
 import numpy as np
 
@@ -134,6 +135,18 @@ def _integers(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.left_shift(digits.astype(object), left.astype(object)), shift
 
 
+class LeftOut(NamedTuple):
+    """Distances of candidates from a span, all of them zero but for rounding where that is the span of
+    all."""
+
+    share: np.ndarray
+    """Over their own lengths, with columns in units of Delta."""
+    ratio: np.ndarray
+    """Over the shortest axis of the information, in the same units."""
+    plain: np.ndarray
+    """The same in the units of the candidates, or more."""
+
+
 @dataclass(frozen=True)
 class Factor:
     """U = Delta L L' Delta of one block, to the rank asked for; see the module's docstring."""
@@ -164,13 +177,17 @@ class Factor:
             y = self.whiten(x)
             return np.array([float(g) for g in (y * y).sum(axis=1)])
 
-    def left_out(self, x: np.ndarray) -> np.ndarray:
-        """How far candidates are from the span, over the shortest length in it: rounding, if that is their
-        span."""
+    def left_out(self, x: np.ndarray) -> LeftOut:
+        """How far some candidates, none of them zero, are from the span of this rank."""
         with _arithmetic(self.digits):
-            y = self.whiten(x)
-            off = _decimals(x[:, self.others]) / self.size[self.others] - y @ self.rest.T
-            return np.sqrt(((off * off).sum(axis=1) / self.smallest).astype(np.float64))
+            scaled = _decimals(x) / self.size
+            off = scaled[:, self.others] - _substitute(self.lower, scaled[:, self.columns]) @ self.rest.T
+            length = _lengths(off)
+            return LeftOut(
+                (length / _lengths(scaled)).astype(np.float64),
+                (length / self.smallest.sqrt()).astype(np.float64),
+                _lengths(off * self.size[self.others]).astype(np.float64) * np.linalg.norm(self.inverse()),
+            )
 
     def relative(self, other: Information) -> np.ndarray:
         """Another information of the block in coordinates in which this one is the identity, rounded."""
@@ -256,6 +273,10 @@ def _scaled(u: Information) -> np.ndarray:
     """The entries as Decimals."""
     powers = np.array([Decimal(2) ** int(e) for e in u.shift], dtype=object)
     return _decimals(u.entries) * powers[:, None] * powers * Decimal(2) ** u.exponent
+
+
+def _lengths(rows: np.ndarray) -> np.ndarray:
+    return np.array(_sqrt((rows * rows).sum(axis=1) + Decimal(0)))
 
 
 def _decimal_identity(n: int) -> np.ndarray:

@@ -125,7 +125,7 @@ def _refutation(result: DesignResult, own: Audit) -> str:
         return "our design loses rank"
     if wrong:
         return f"{', '.join(wrong)} against exact arithmetic"
-    return "" if math.isfinite(result.gap) else "our certificate proves nothing: its gap is infinite"
+    return "" if result.gap < math.inf else "our certificate proves nothing: its gap is infinite"
 
 
 def _inconclusive(own: Audit, message: str, other: DesignResult | None) -> Verification:

@@ -170,7 +170,8 @@ def test_log_det_and_variances(name: str) -> None:
             ]
             share = 1 - determinant(less) / determinant(u)
             assert g[n] == pytest.approx(float(share / Fraction(float(w[n]))), rel=1e-15)
-    np.testing.assert_array_less(factor.left_out(x), 1e-30)
+    for distances in factor.left_out(x):
+        np.testing.assert_array_less(distances, 1e-20)
 
 
 @pytest.mark.parametrize("name", [name for name in cases() if not name.startswith("more digits")])
@@ -207,7 +208,10 @@ def test_what_is_left_out_of_a_lower_rank() -> None:
     x = np.array([[3.0, 0.0], [4.0, 2.0**-20]])
     factor = factorise(information(x, np.ones(2)), 1)
     assert factor.columns.tolist() == [0]
-    np.testing.assert_allclose(factor.left_out(x), [0.6 * 0.8, 1 - 0.8 * 0.8], rtol=1e-14)
+    left = factor.left_out(x)
+    np.testing.assert_allclose(left.ratio, [0.6 * 0.8, 1 - 0.8 * 0.8], rtol=1e-14)
+    np.testing.assert_allclose(left.share, left.ratio / [0.6, np.hypot(0.8, 1)], rtol=1e-14)
+    np.testing.assert_allclose(left.plain, left.ratio * 2.0**-20 / 5, rtol=1e-14)
 
 
 def test_the_callers_context_does_not_matter() -> None:

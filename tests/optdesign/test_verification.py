@@ -254,6 +254,18 @@ def test_a_rank_that_is_lower_because_of_rounding_is_noted() -> None:
     assert wrong(od.verify(forged(r, log_det=r.log_det + 1e-6))) == ["log Det"]
 
 
+def test_a_log_det_that_rounding_decides_is_not_compared() -> None:
+    """Single precision, in units so different that the rounding of one column exceeds another column."""
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    columns = np.c_[x, 1e9 * (x[:, 0] + x[:, 1])].astype(np.float32)
+    r = od.solve(od.DesignProblem(columns))
+    assert r.rank == 2
+    v = od.verify(r)
+    assert v
+    assert "log Det was not compared" in v.notes[-1]
+    assert "log Det" not in [c.name for c in v.comparisons]
+
+
 def test_what_is_allowed_comes_from_the_claimed_gap() -> None:
     """An honest gap admits to being far off. Against the solver's answer a false one does not help."""
     problem = random_problem(53, "shared")
