@@ -66,7 +66,7 @@ CALL_SECONDS = 30.0
 """Most seconds of one call of a solver."""
 
 SOLVER_SHARE = 0.7
-"""Share of that time that a solver is told of; cvxpy needs the rest."""
+"""Share of that time that a solver in another process is told of: starting it, and cvxpy, need the rest."""
 
 GRACE = 1.5
 """Seconds that solvers are given to end by themselves at their limit, with what they have, and after
@@ -137,10 +137,11 @@ class _Attempt:
         """Raw weights and iterations, after that many seconds at most if the solver can tell the time."""
         if self.solver == "CLARABEL" and reduced.ranks.max() > WIDE:
             raise MemoryError(f"CLARABEL takes blocks up to rank {WIDE}")
+        heavy = _entries(reduced.ranks, reduced.blocks) > HEAVY
         options = dict(self.options)
         if self.solver in TIME_OPTIONS:
-            options.setdefault(TIME_OPTIONS[self.solver], SOLVER_SHARE * seconds)
-        if _entries(reduced.ranks, reduced.blocks) > HEAVY:
+            options.setdefault(TIME_OPTIONS[self.solver], SOLVER_SHARE * seconds if heavy else seconds)
+        if heavy:
             return worker.run(self.form, reduced, self.solver, options)
         return PROGRAMS[self.form](reduced, self.solver, options)
 
