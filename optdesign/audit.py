@@ -73,7 +73,10 @@ class Audit:
     """Candidates of the blocks that were worked out."""
     factors: dict[int, Factor]
     """The information of these blocks."""
+    missing: int = 0
+    """Blocks for which there was no time."""
     noise: float = 0.0
+    """What claims may be off by, relative to their size, because of noted ranks."""
 
     @property
     def wrong(self) -> list[str]:
@@ -105,7 +108,7 @@ def audit(result: DesignResult) -> Audit:
     if noted:
         comparisons.append(Comparison("what the noted ranks leave out", share, LEFT_OUT))
         notes.append(f"that leaves room for relative differences of {noise:.1g} in what is compared.")
-    missing = np.count_nonzero(ranks) - len(factors)
+    missing = int(np.count_nonzero(ranks)) - len(factors)
     if missing:
         notes.append(
             f"log Det and variances of {missing} of {np.count_nonzero(ranks)} block(s) were not computed "
@@ -119,7 +122,7 @@ def audit(result: DesignResult) -> Audit:
         comparisons.append(Comparison("log Det", abs(result.log_det - log_det), allowed))
     own = _variances(problem, rows, factors, chosen)
     comparisons += _compared_variances(result, w, rank, chosen, own, noise)
-    return Audit(tuple(comparisons), tuple(notes), rows, factors, noise)
+    return Audit(tuple(comparisons), tuple(notes), rows, factors, missing, noise)
 
 
 def _compared_variances(
@@ -127,7 +130,7 @@ def _compared_variances(
 ) -> list[Comparison]:
     """The claimed variances against those of the chosen candidates, and what follows from the latter."""
     problem = result.problem
-    rounding = min(result.certificate.rounding, result.gap)
+    rounding = max(0.0, min(result.certificate.rounding, result.gap))
     support = np.flatnonzero(w)
     total = math.fsum(w[support] * result.variances[support])
     largest = np.zeros(problem.n_groups)
@@ -176,7 +179,7 @@ def _weights(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, f
     ends = np.cumsum(np.bincount(problem.groups, minlength=problem.n_groups))
     totals = np.array([math.fsum(part) for part in np.split(w[order], ends[:-1])])
     negative = np.max(-w / problem.budgets[problem.groups])
-    missed = max(float(negative), float(np.max(np.abs(totals - problem.budgets) / problem.budgets)))
+    missed = max(0.0, float(negative), float(np.max(np.abs(totals - problem.budgets) / problem.budgets)))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.maximum(w, 0.0) * (problem.budgets / totals)[problem.groups], missed
 

@@ -192,7 +192,8 @@ class _Run:
     def go(self, plan: list[_Attempt]) -> None:
         """Solve, adding candidates until no other matters."""
         problem = self.problem
-        rows = _first_rows(problem) if _entries(problem.ranks, problem.blocks) > LARGE else None
+        large = _entries(problem.ranks, problem.blocks) > LARGE
+        rows = _first_rows(problem) if large else None
         for _ in range(ROUNDS):
             try:
                 weights, certificate = self._answer(plan, rows)
@@ -232,7 +233,7 @@ class _Run:
             else:
                 self.iterations += iterations
                 weights, certificate = _certified(problem, reduced, raw)
-                self._keep(weights, certificate, attempt, rows)
+                self._keep(weights, certificate, attempt, given)
                 near = math.fsum(problem.budgets * _largest(problem, given, certificate.variances))
                 slow = time.perf_counter() - before > SOLVER_SHARE * seconds
                 if near <= (1 + BROKEN) * problem.rank or last or (slow and not _others(plan)):
@@ -241,15 +242,15 @@ class _Run:
             plan[:] = _others(plan) if slow else plan[1:]  # if it is slow, the other form is no faster
 
     def _keep(
-        self, weights: np.ndarray, certificate: Certificate, attempt: _Attempt, rows: np.ndarray | None
+        self, weights: np.ndarray, certificate: Certificate, attempt: _Attempt, given: np.ndarray
     ) -> None:
         """Record an answer, and take it if it is the best."""
         self.history.append((self.iterations, time.perf_counter() - self.began, certificate.gap))
         if self.certificate is None or certificate.gap < self.certificate.gap:
             self.weights, self.certificate = weights, certificate
             self.method = f"cvxpy/{attempt.name}"
-            if rows is not None:
-                self.method += f" on {len(rows):,} of {self.problem.n_candidates:,} candidates"
+            if len(given) < self.problem.n_candidates:
+                self.method += f" on {len(given):,} of {self.problem.n_candidates:,} candidates"
             if self.failed:
                 self.method += f", after {', '.join(self.failed)} failed"
 
@@ -345,8 +346,8 @@ def _largest(problem: DesignProblem, rows: np.ndarray, variances: np.ndarray) ->
 def _first_rows(problem: DesignProblem) -> np.ndarray:
     """Candidates with the largest variances under the uniform design, and a basis of every block."""
     variances = np.nan_to_num(certify(problem, problem.uniform()).variances)
-    pivots = problem.span.pivots[problem.span.pivots >= 0]
-    return np.union1d(pivots, _top(problem, problem.budgets[problem.groups] * variances, 2 * problem.enough))
+    top = _top(problem, problem.budgets[problem.groups] * variances, 2 * problem.enough)
+    return np.union1d(_basis(problem), top)
 
 
 def _next_rows(
@@ -355,9 +356,13 @@ def _next_rows(
     """The candidates that were used or nearly so, and those outside with the largest variances."""
     share = weights[rows] / problem.budgets[problem.groups[rows]]
     kept = rows[(share > USED) | (variances[rows] > NEAR * bound[problem.groups[rows]])]
-    pivots = problem.span.pivots[problem.span.pivots >= 0]
     excess = problem.budgets[problem.groups] * (variances - bound[problem.groups])
-    return np.union1d(np.union1d(kept, pivots), _top(problem, excess, problem.enough))
+    return np.union1d(np.union1d(kept, _basis(problem)), _top(problem, excess, problem.enough))
+
+
+def _basis(problem: DesignProblem) -> np.ndarray:
+    """Candidates that span every block."""
+    return np.unique(problem.span.pivots[problem.span.pivots >= 0])
 
 
 def _top(problem: DesignProblem, values: np.ndarray, count: int) -> np.ndarray:

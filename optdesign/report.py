@@ -122,7 +122,7 @@ def conclusion(result: DesignResult, outcome: Verification, tol: float) -> str:
     if not outcome.agrees:
         why = "cvxpy differs" if outcome.verdict == "differs" else "cvxpy has no answer to compare with"
         return f"NOT verified: the certificate holds (relative gap {result.relative_gap:.3g}), but {why}"
-    return f"{proved}; exact arithmetic and cvxpy agree"
+    return f"{proved}; exact arithmetic and cvxpy agree" + (", see the notes" if outcome.notes else "")
 
 
 def _verdict(result: DesignResult, outcome: Verification, tol: float) -> str:

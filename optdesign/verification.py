@@ -115,7 +115,8 @@ def compare(ours: DesignResult, theirs: DesignResult, own: Audit | None = None) 
     who = f"{theirs.method}, whose relative gap is {theirs.relative_gap:.2g}"
     if wrong:
         return Verification("differs", f"{', '.join(wrong)} against {who}", comparisons, theirs, notes)
-    return Verification("agrees", f"with exact arithmetic and with {who}", comparisons, theirs, notes)
+    exact = "exact ranks" if own.missing else "exact arithmetic"
+    return Verification("agrees", f"with {exact} and with {who}", comparisons, theirs, notes)
 
 
 def _refutation(result: DesignResult, own: Audit) -> str:
@@ -138,9 +139,7 @@ def _against(
     """Objective and information of two designs, and a note where matrices are too large to be exact."""
     problem = ours.problem
     allowed = max(ours.gap, theirs.gap) + ROUNDING * max(1.0, abs(ours.log_det)) + own.noise * ours.rank
-    if len(own.factors) < np.count_nonzero(problem.ranks) or (
-        information_work(problem, int(np.count_nonzero(theirs.weights))) > WORK
-    ):
+    if own.missing or (information_work(problem, int(np.count_nonzero(theirs.weights))) > WORK):
         difference = abs(ours.log_det - theirs.log_det)
         note = "the information of the two designs was not compared: too many numbers for exact arithmetic."
         return (Comparison("objective against cvxpy", difference, allowed),), (note,)

@@ -25,6 +25,7 @@ from structures import instances
 
 import optdesign as od
 from optdesign import programs, reference
+from optdesign.reduced import reduce
 from optdesign.worker import Worker
 
 # 4 kinds x 2 x 8 = 64 instances, primal and dual by turns, Clarabel mostly and SCS on every fourth.
@@ -224,8 +225,7 @@ def test_candidates_are_added_until_no_other_matters(monkeypatch: pytest.MonkeyP
     """Started from a basis alone, which is far from enough."""
     monkeypatch.setattr(reference, "LARGE", 100_000)
     problem = many()
-    pivots = problem.span.pivots
-    monkeypatch.setattr(reference, "_first_rows", lambda _: np.unique(pivots[pivots >= 0]))
+    monkeypatch.setattr(reference, "_first_rows", reference._basis)
     r = reference.solve(problem)
     assert r.relative_gap <= 1e-4
     assert len(r.history.gaps) >= 2
@@ -235,8 +235,7 @@ def test_candidates_are_added_until_no_other_matters(monkeypatch: pytest.MonkeyP
 def test_rounds_that_end_in_failure_leave_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reference, "LARGE", 100_000)
     problem = many()
-    pivots = problem.span.pivots
-    monkeypatch.setattr(reference, "_first_rows", lambda _: np.unique(pivots[pivots >= 0]))
+    monkeypatch.setattr(reference, "_first_rows", reference._basis)
     calls = []
 
     def once(reduced, solver, options):
@@ -250,6 +249,22 @@ def test_rounds_that_end_in_failure_leave_the_best_so_far(monkeypatch: pytest.Mo
     assert r.status is od.Status.STALLED
     assert r.history.gaps.tolist() == [r.gap]
     assert calls == ["CLARABEL", "CLARABEL", "CLARABEL", "SCS", "SCS"]
+
+
+def test_the_number_of_rounds_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "LARGE", 100_000)
+    monkeypatch.setattr(reference, "ROUNDS", 1)
+    monkeypatch.setattr(reference, "_first_rows", reference._basis)
+    r = reference.solve(many())
+    assert r.status is od.Status.STALLED
+    assert len(r.history.gaps) == 1
+
+
+def test_weights_without_full_rank_are_moved_inside() -> None:
+    problem = od.DesignProblem(np.eye(3))
+    weights, certificate = reference._certified(problem, reduce(problem), np.array([1.0, 0.0, 0.0]))
+    assert np.isfinite(certificate.gap)
+    assert weights.min() > 0
 
 
 def test_every_group_and_block_keeps_candidates() -> None:
@@ -423,8 +438,6 @@ def test_progress_is_told_of_every_tick(monkeypatch: pytest.MonkeyPatch, break_d
 
 
 def test_repair_clips_rescales_and_fills_in() -> None:
-    from optdesign.reduced import reduce
-
     problem = od.DesignProblem(np.eye(6), groups=[0, 0, 1, 1, 2, 2])
     raw = np.array([3.0, -1.0, 0.0, 0.0, np.nan, 2.0])
     got = programs.repaired(raw, reduce(problem))

@@ -293,6 +293,14 @@ def test_an_answer_of_the_solver_that_contradicts_ours_differs() -> None:
     )
 
 
+def test_a_refuted_design_is_not_compared_with_any() -> None:
+    r = od.solve(random_problem(53, "shared"))
+    v = verification.compare(forged(r, gap=-1.0), r)
+    assert v.refuted
+    assert wrong(v) == ["gap"]
+    assert v.reference is r
+
+
 def test_equal_objectives_with_other_information_differ() -> None:
     """diag(2, 1/2) and the identity have one determinant: only the eigenvalues tell them apart."""
     problem = od.DesignProblem(np.diag([1.0, 1.0, 2**0.5, 2**-0.5]) @ np.vstack([np.eye(2), np.eye(2)]))
@@ -330,6 +338,7 @@ def test_what_is_too_large_for_exact_arithmetic_is_said(monkeypatch: pytest.Monk
     monkeypatch.setattr(audit, "WORK", 1)
     v = od.verify(r)
     assert v
+    assert v.message.startswith("with exact ranks and with cvxpy")
     assert "log Det and variances of 1 of 1 block(s) were not computed exactly" in v.notes[0]
     assert "the information of the two designs was not compared" in v.notes[1]
     assert "log Det" not in [c.name for c in v.comparisons]
