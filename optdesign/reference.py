@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from optdesign.certificate import Certificate, certify
-from optdesign.interrupts import deferred
+from optdesign.interrupts import Deferred
 from optdesign.problem import DesignProblem
 from optdesign.programs import PROGRAMS, repaired
 from optdesign.progress import Progress
@@ -112,7 +112,7 @@ def solve(
         raise ValueError(f"time_limit must be positive seconds; got {time_limit}. Leave it out for none.")
     began = time.perf_counter()
     with (
-        deferred() as interrupted,
+        Deferred() as interrupted,
         Progress(progress, tol * problem.rank) as display,
         Worker() as worker,
     ):
@@ -175,7 +175,7 @@ class _Run:
         problem: DesignProblem,
         began: float,
         time_limit: float | None,
-        interrupted: Callable[[], bool],
+        interrupted: Deferred,
         display: Progress,
         worker: Worker,
     ) -> None:
@@ -295,13 +295,13 @@ class _Run:
 
     def _check_stop(self, grace: float) -> None:
         """Stop if we are asked to; ``grace`` is what solvers have to end by themselves."""
-        if self.interrupted() or time.perf_counter() > self.deadline + grace:
+        if self.interrupted or time.perf_counter() > self.deadline + grace:
             raise _StopAsked
 
     def result(self, tol: float) -> DesignResult:
         """Everything the run has to say."""
         certificate = self.certificate or certify(self.problem, self.weights)
-        if self.interrupted():
+        if self.interrupted:
             status = Status.INTERRUPTED
         elif certificate.relative_gap <= tol:
             status = Status.CONVERGED
@@ -374,5 +374,6 @@ def _top(problem: DesignProblem, values: np.ndarray, count: int) -> np.ndarray:
 
 def _take_signals_back() -> None:
     """SCS takes over the handling of Ctrl-C while it works, and would keep it from us."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.getsignal(signal.SIGINT))
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, handler)
