@@ -1,10 +1,11 @@
 """The command ``optdesign``: designs of candidates in a file, from the shell.
 
     optdesign solve candidates.csv --group site --block model --budget budgets.csv --out design.csv
+    optdesign certify design.csv --group site --block model
     optdesign verify design.csv --group site --block model
     optdesign demo
 
-Exit codes: 0 solved (or verified), 1 not converged (or not verified; whatever was found is still written),
+Exit codes: 0 solved (certified, verified), 1 not converged (not so; whatever was found is still written),
 2 bad input, with one message on standard error.
 """
 
@@ -67,6 +68,9 @@ Budget = Annotated[
         "[default: 1; of a saved design, what its weights sum to].",
     ),
 ]
+Saved = Annotated[Path, typer.Argument(metavar="DESIGN", help="A saved design, with weights.")]
+Passing = Annotated[float, typer.Option("--tol", help="Largest gap / rank of a design that passes.")]
+TimeLimit = Annotated[float | None, typer.Option(help="Most seconds.")]
 Json = Annotated[bool, typer.Option("--json", help="Print a report in JSON instead of a table.")]
 
 
@@ -102,7 +106,7 @@ def solve_command(
     tol: Annotated[float, typer.Option(help="Stop when gap <= tol * rank.")] = 1e-6,
     method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.")] = "auto",
     max_iter: Annotated[int | None, typer.Option(help="Most iterations.")] = None,
-    time_limit: Annotated[float | None, typer.Option(help="Most seconds.")] = None,
+    time_limit: TimeLimit = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Save the rows with weight and variance: .csv, .parquet or .npz."),
@@ -146,35 +150,61 @@ def solve_command(
     raise typer.Exit(SOLVED if result.converged else NOT_CONVERGED)
 
 
+@app.command("certify", short_help="Certify the weights of a saved design.")
+def certify_command(
+    design: Saved,
+    group: Group = None,
+    block: Block = None,
+    features: Features = None,
+    budget: Budget = None,
+    tol: Passing = VERIFY_TOL,
+    as_json: Json = False,
+) -> None:
+    """Certify the weights of a saved design: the proof alone, without another solver.
+
+    Exit code 0 if gap <= tol * rank, 1 if not. The budgets are the sums of the weights; with --budget, sums
+    that differ from these budgets are refused.
+    """
+    with _bad_input():
+        source, result = _read_design(design, group, block, features, budget, tol)
+    if as_json:
+        described = report.described(source, result.problem)
+        report.print_json({**report.certified(result), **described, **report.judged(result, tol)})
+    else:
+        report.print_result(result, source, design)
+        report.print_certificate(result, tol)
+    raise typer.Exit(SOLVED if result.relative_gap <= tol else NOT_CONVERGED)
+
+
 @app.command(
-    "verify", short_help="Certify the weights of a saved design and compare them with the answer of cvxpy."
+    "verify",
+    short_help="Certify the weights of a saved design, recompute it exactly, and compare with cvxpy.",
 )
 def verify_command(
-    design: Annotated[Path, typer.Argument(metavar="DESIGN", help="A saved design, with weights.")],
+    design: Saved,
     group: Group = None,
     block: Block = None,
     features: Features = None,
     budget: Budget = None,
     solver: Annotated[str, typer.Option(help="CLARABEL, SCS or another cone solver of cvxpy.")] = "CLARABEL",
-    tol: Annotated[float, typer.Option(help="Largest gap / rank of a design that passes.")] = VERIFY_TOL,
+    tol: Passing = VERIFY_TOL,
+    time_limit: Annotated[float | None, typer.Option(help="Most seconds for cvxpy.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Certify the weights of a saved design and compare them with the answer of cvxpy.
+    """Certify the weights of a saved design, recompute it exactly, and compare with the answer of cvxpy.
 
-    Exit code 0 if gap <= tol * rank and cvxpy agrees, 1 if not or if cvxpy fails. The budgets are the sums
+    Exit code 0 if gap <= tol * rank and both agree, 1 if not or if cvxpy fails. The budgets are the sums
     of the weights; with --budget, sums that differ from these budgets are refused.
     """
     with _bad_input():
-        if not tol > 0:
-            raise ValueError(f"--tol must be positive; got {tol}. The default is {VERIFY_TOL:g}.")
-        with waiting(f"reading {design}"):
-            source = files.read(design, group=group, block=block, features=_names(features))
-            if budget is not None:
-                source = source.with_budgets(budget)
-            result = _saved_design(source, design)
+        if time_limit is not None and not time_limit > 0:
+            raise ValueError(
+                f"--time-limit must be positive seconds; got {time_limit}. Leave it out for none."
+            )
+        source, result = _read_design(design, group, block, features, budget, tol)
+        with waiting("loading cvxpy"):
             solver = _known_solver(solver)
-        with waiting(f"solving with cvxpy and {solver}"):
-            outcome = verify(result, solver)
+        outcome = verify(result, solver, time_limit=time_limit, progress=True)
     if as_json:
         described = report.described(source, result.problem)
         report.print_json({**report.certified(result), **described, **report.verified(result, outcome, tol)})
@@ -202,8 +232,7 @@ def demo_command(
         _check_outputs(design, picture, [])
         _warm_up()
         result = solve(DesignProblem.disjoint(features), tol=DEMO_TOL, method="bca", progress=True)
-        with waiting("verifying with cvxpy"):
-            outcome = verify(result)
+        outcome = verify(result, progress=True)
         with waiting(f"drawing {picture}"):
             files.write(design, source, result.problem.budgets, result.weights, result.variances)
             title = f"The authors' synthetic instance: {clients} clients, {arms} arms, dimension {dim}"
@@ -272,6 +301,19 @@ def _words(source: CandidateFile) -> tuple[str, str]:
 
 def _names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _read_design(
+    path: Path, group: str | None, block: str | None, features: str | None, budget: str | None, tol: float
+) -> tuple[CandidateFile, DesignResult]:
+    """A saved design as its file holds it, and certified."""
+    if not tol > 0:
+        raise ValueError(f"--tol must be positive; got {tol}. The default is {VERIFY_TOL:g}.")
+    with waiting(f"reading {path}"):
+        source = files.read(path, group=group, block=block, features=_names(features))
+        if budget is not None:
+            source = source.with_budgets(budget)
+        return source, _saved_design(source, path)
 
 
 def _saved_design(source: CandidateFile, path: Path) -> DesignResult:

@@ -81,26 +81,49 @@ def verified(result: DesignResult, outcome: Verification, tol: float) -> dict[st
         "conclusion": conclusion(result, outcome, tol),
         "verdict": _verdict(result, outcome, tol),
         "message": outcome.message,
+        "notes": list(outcome.notes),
         "comparisons": [
             {"name": c.name, "difference": c.difference, "tolerance": c.tolerance, "agrees": c.agrees}
             for c in outcome.comparisons
         ],
-        "tol": tol,
-        "within_tol": result.relative_gap <= tol,
+        **_judged(result, tol),
     }
 
 
-def conclusion(result: DesignResult, outcome: Verification, tol: float) -> str:
-    """One line that says whether a design is optimal: its certificate first, then the other solver."""
+def judged(result: DesignResult, tol: float) -> dict[str, Any]:
+    """What follows from the certificate alone."""
+    return {
+        "optimal": result.relative_gap <= tol,
+        "conclusion": certificate_conclusion(result, tol),
+        **_judged(result, tol),
+    }
+
+
+def _judged(result: DesignResult, tol: float) -> dict[str, Any]:
+    return {"tol": tol, "within_tol": result.relative_gap <= tol}
+
+
+def certificate_conclusion(result: DesignResult, tol: float) -> str:
+    """One line that says what the certificate of a design proves."""
     relative, least = f"relative gap {result.relative_gap:.3g}", rounded_down(result.efficiency)
     if not math.isfinite(result.gap):
         return "NOT optimal: the design loses rank, that is, it cannot estimate what the candidates could"
     if not result.relative_gap <= tol:
         return f"NOT optimal: efficiency only at least {least} ({relative} exceeds --tol {tol:.3g})"
+    return f"optimal to within {tol:.3g}: efficiency at least {least} ({relative})"
+
+
+def conclusion(result: DesignResult, outcome: Verification, tol: float) -> str:
+    """One line that says whether a design is optimal: its certificate first, then what was compared."""
+    proved = certificate_conclusion(result, tol)
+    if math.isfinite(result.gap) and outcome.refuted:
+        return "NOT verified: exact arithmetic contradicts the certificate"
+    if not result.relative_gap <= tol:
+        return proved
     if not outcome.agrees:
         why = "cvxpy differs" if outcome.verdict == "differs" else "cvxpy has no answer to compare with"
-        return f"NOT verified: the certificate holds ({relative}), but {why}"
-    return f"optimal to within {tol:.3g}: efficiency at least {least} ({relative}), and cvxpy agrees"
+        return f"NOT verified: the certificate holds (relative gap {result.relative_gap:.3g}), but {why}"
+    return f"{proved}; exact arithmetic and cvxpy agree" + (", see the notes" if outcome.notes else "")
 
 
 def _verdict(result: DesignResult, outcome: Verification, tol: float) -> str:
@@ -177,6 +200,11 @@ def print_verification(result: DesignResult, outcome: Verification, tol: float) 
     """Print what was compared, and then the conclusion."""
     typer.echo(f"comparison  {_verdict(result, outcome, tol)}{str(outcome).removeprefix(outcome.verdict)}")
     typer.echo(f"\n{conclusion(result, outcome, tol)}")
+
+
+def print_certificate(result: DesignResult, tol: float) -> None:
+    """Print what the certificate proves."""
+    typer.echo(certificate_conclusion(result, tol))
 
 
 def print_outputs(outputs: dict[str, Path | None]) -> None:

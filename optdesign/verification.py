@@ -1,11 +1,11 @@
-"""Compare a design with the answer of an independent convex solver.
+"""Try to refute a design: by exact arithmetic, and by the answer of an independent convex solver.
 
-Both answers come with a gap, and the gaps alone say how far two near-optimal designs may differ. Weights
-are never compared, since optima are not unique; the information matrices of optima are.
+First every claim of the design is recomputed by :mod:`optdesign.audit`, which shares no arithmetic with the
+solvers. Then the answer of a convex solver is compared. Both answers come with a gap, and the gaps alone say
+how far two near-optimal designs may differ. Weights are never compared, since optima are not unique; the
+information matrices of optima are. The matrices are exact, in the candidates' own coordinates.
 
 *Objective.* Each F lies within its gap below the maximum, so F1 and F2 differ by at most max(gap1, gap2).
-
-*G.* Each G lies between D and D + gap, so G1 and G2 differ by at most max(gap1, gap2).
 
 *Information.* Let e_k be the eigenvalues of the U_b relative to the optimal ones. Optimality of U* gives
 sum e_k <= D, hence sum (e_k - 1 - log e_k) <= F(w*) - F(w) <= gap, so every e_k lies between the two
@@ -15,35 +15,20 @@ roots of t - 1 - log t = gap. Eigenvalues of U1 relative to U2 then lie between 
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.optimize import brentq
 
 from optdesign import reference
-from optdesign.certificate import certify, information_matrices
-from optdesign.result import DesignResult
-
-ROUNDING = 1e-9
-"""Allowance for rounding, relative to max(1, size of the quantity), on top of what the gaps allow."""
+from optdesign.audit import ROUNDING, WORK, Audit, Comparison, audit, information_work
+from optdesign.extended import information
+from optdesign.progress import waiting
+from optdesign.result import DesignResult, Status
 
 INCONCLUSIVE_GAP = 0.1
 """A reference whose relative gap exceeds this proves too little to compare with."""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One quantity of two designs: how far apart it is, and how far apart it may be."""
-
-    name: str
-    difference: float
-    tolerance: float
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the difference is within what the two gaps allow."""
-        return self.difference <= self.tolerance
 
 
 @dataclass(frozen=True)
@@ -55,6 +40,10 @@ class Verification:
     message: str
     comparisons: tuple[Comparison, ...] = ()
     reference: DesignResult | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
+    """What could not be compared, or only in part, and why."""
+    refuted: bool = False
+    """Whether exact arithmetic contradicts a claim of the design."""
 
     @property
     def agrees(self) -> bool:
@@ -71,58 +60,105 @@ class Verification:
             + ("" if c.agrees else "  <- differs")
             for c in self.comparisons
         ]
+        lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)
 
 
-def verify(result: DesignResult, solver: str = "CLARABEL", *, form: str = "auto") -> Verification:
-    """Solve the same problem with cvxpy and compare objective, G and information. Raises nothing.
+def verify(
+    result: DesignResult,
+    solver: str = "CLARABEL",
+    *,
+    form: str = "auto",
+    time_limit: float | None = None,
+    progress: bool = False,
+) -> Verification:
+    """Recompute the claims of a design exactly, and compare it with the answer of cvxpy.
+
+    A solver that fails, or is stopped by the time limit (in seconds) or by Ctrl-C, raises nothing: the
+    verdict is then "inconclusive", unless exact arithmetic has refuted the design already. See
+    :func:`optdesign.reference.solve` for the options.
 
     >>> import numpy as np, optdesign as od
     >>> bool(od.verify(od.solve(od.DesignProblem(np.eye(3)))))
     True
     """
+    if not isinstance(result, DesignResult):
+        raise TypeError(f"result must be a DesignResult; got {type(result).__name__}. Pass solve(problem).")
+    with waiting("recomputing all claims in exact arithmetic") if progress else nullcontext():
+        own = audit(result)
+    if refusal := _refutation(result, own):
+        return Verification("differs", refusal, own.comparisons, notes=own.notes, refuted=bool(own.wrong))
     try:
-        other = reference.solve(result.problem, solver, form=form)
+        other = reference.solve(result.problem, solver, form=form, time_limit=time_limit, progress=progress)
     except Exception as error:
-        return Verification("inconclusive", f"{solver} failed: {type(error).__name__}: {error}")
+        told = ", ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
+        return _inconclusive(own, f"{solver} failed: {told}", None)
     if not other.relative_gap <= INCONCLUSIVE_GAP:
-        return Verification(
-            "inconclusive",
-            f"{solver} stopped at a relative gap of {other.relative_gap:.2g}, too far from the optimum",
-            reference=other,
-        )
-    return compare(result, other)
+        stopped = f"stopped at a relative gap of {other.relative_gap:.2g}, too far from the optimum"
+        if other.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
+            stopped += f" ({other.status.name.lower().replace('_', ' ')})"
+        return _inconclusive(own, f"{other.method} {stopped}", other)
+    return compare(result, other, own)
 
 
-def compare(ours: DesignResult, theirs: DesignResult) -> Verification:
+def compare(ours: DesignResult, theirs: DesignResult, own: Audit | None = None) -> Verification:
     """Compare two designs of one problem at the tolerances that follow from their gaps.
 
-    What is compared comes from our weights alone; what is allowed, from the gap that our result claims.
+    ``own`` is the audit of ours, made afresh if left out.
     """
-    try:
-        certificate = certify(ours.problem, ours.weights)
-    except ValueError as error:
-        return Verification("differs", f"our weights are no design: {error}", reference=theirs)
-    if not np.isfinite(max(ours.gap, certificate.gap)):
-        return Verification("differs", "our design loses rank", reference=theirs)
-    allowed = max(ours.gap, theirs.gap)
-    comparisons = [
-        Comparison(name, abs(a - b), allowed + ROUNDING * max(1.0, abs(a)))
-        for name, a, b in [
-            ("objective log Det", certificate.log_det, theirs.log_det),
-            ("G", certificate.g_value, theirs.g_value),
-        ]
-    ]
-    low, high = _relative_eigenvalues(ours, theirs)
-    (low_a, high_a), (low_b, high_b) = _log_eigenvalue_range(ours.gap), _log_eigenvalue_range(theirs.gap)
-    difference = max(np.log(high), -np.log(low))
-    tolerance = max(high_a - low_b, high_b - low_a) + np.sqrt(ROUNDING)
-    comparisons.append(Comparison("information (log eigenvalues)", float(difference), float(tolerance)))
+    own = audit(ours) if own is None else own
+    if refusal := _refutation(ours, own):
+        return Verification("differs", refusal, own.comparisons, theirs, own.notes, bool(own.wrong))
+    comparisons, notes = _against(ours, theirs, own)
+    comparisons, notes = own.comparisons + comparisons, own.notes + notes
     wrong = [c.name for c in comparisons if not c.agrees]
     who = f"{theirs.method}, whose relative gap is {theirs.relative_gap:.2g}"
     if wrong:
-        return Verification("differs", f"{', '.join(wrong)} against {who}", tuple(comparisons), theirs)
-    return Verification("agrees", f"with {who}", tuple(comparisons), theirs)
+        return Verification("differs", f"{', '.join(wrong)} against {who}", comparisons, theirs, notes)
+    exact = "exact ranks" if own.missing else "exact arithmetic"
+    return Verification("agrees", f"with {exact} and with {who}", comparisons, theirs, notes)
+
+
+def _refutation(result: DesignResult, own: Audit) -> str:
+    """What exact arithmetic says against a design, or an empty string."""
+    wrong = own.wrong
+    if "rank of the design" in wrong:
+        return "our design loses rank"
+    if wrong:
+        return f"{', '.join(wrong)} against exact arithmetic"
+    return "" if result.gap < math.inf else "our certificate proves nothing: its gap is infinite"
+
+
+def _inconclusive(own: Audit, message: str, other: DesignResult | None) -> Verification:
+    return Verification("inconclusive", message, own.comparisons, other, own.notes)
+
+
+def _against(
+    ours: DesignResult, theirs: DesignResult, own: Audit
+) -> tuple[tuple[Comparison, ...], tuple[str, ...]]:
+    """Objective and information of two designs, and a note where matrices are too large to be exact."""
+    problem = ours.problem
+    allowed = max(ours.gap, theirs.gap) + ROUNDING * max(1.0, abs(ours.log_det)) + own.noise * ours.rank
+    if own.missing or (information_work(problem, int(np.count_nonzero(theirs.weights))) > WORK):
+        difference = abs(ours.log_det - theirs.log_det)
+        note = "the information of the two designs was not compared: too many numbers for exact arithmetic."
+        return (Comparison("objective against cvxpy", difference, allowed),), (note,)
+    logs = np.log(relative_eigenvalues(own, theirs))
+    (low_a, high_a), (low_b, high_b) = _log_eigenvalue_range(ours.gap), _log_eigenvalue_range(theirs.gap)
+    tolerance = max(high_a - low_b, high_b - low_a) + math.sqrt(ROUNDING) + own.noise
+    return (
+        Comparison("objective against cvxpy", abs(math.fsum(logs)), allowed),
+        Comparison("information against cvxpy (log eigenvalues)", float(np.max(np.abs(logs))), tolerance),
+    ), ()
+
+
+def relative_eigenvalues(own: Audit, theirs: DesignResult) -> np.ndarray:
+    """Eigenvalues of their information relative to ours, over all blocks: their logarithms sum to F2 - F1."""
+    x, values = theirs.problem.candidates, [np.empty(0)]
+    for b, factor in own.factors.items():
+        used = own.rows[b][theirs.weights[own.rows[b]] > 0]
+        values.append(np.linalg.eigvalsh(factor.relative(information(x[used], theirs.weights[used]))))
+    return np.maximum(np.concatenate(values), np.finfo(float).tiny)
 
 
 def _log_eigenvalue_range(gap: float) -> tuple[float, float]:
@@ -134,18 +170,3 @@ def _log_eigenvalue_range(gap: float) -> tuple[float, float]:
         return math.expm1(s) - s - gap
 
     return brentq(excess, -1 - gap, 0.0), brentq(excess, 0.0, math.log(2 * (1 + gap)))
-
-
-def _relative_eigenvalues(ours: DesignResult, theirs: DesignResult) -> tuple[float, float]:
-    """Smallest and largest eigenvalue of our information relative to theirs, over all blocks."""
-    problem = ours.problem
-    pair = [
-        information_matrices(problem, result.weights, np.arange(len(result.weights)))
-        for result in (ours, theirs)
-    ]
-    low, high = np.inf, 0.0
-    for b in np.flatnonzero(problem.ranks):
-        r = problem.ranks[b]
-        values = eigh(pair[0][b, :r, :r], pair[1][b, :r, :r], eigvals_only=True, lower=True)
-        low, high = min(low, float(values[0])), max(high, float(values[-1]))
-    return max(low, np.finfo(float).tiny), high

@@ -229,7 +229,8 @@ def test_verify_reports_in_json():
     report = json.loads(result.stdout)
     assert report["verdict"] == "agrees"
     assert report["relative_gap"] <= 1e-6
-    assert len(report["comparisons"]) == 3
+    assert len(report["comparisons"]) == 10
+    assert report["notes"] == []
     assert report["within_tol"]
     assert report["optimal"]
     assert report["tol"] == 1e-4
@@ -250,7 +251,7 @@ def test_verify_of_poor_weights_cannot_be_misread():
     assert last.startswith("NOT optimal: efficiency only at least 0.")
     assert "exceeds --tol 0.0001" in last
     assert "agrees" not in result.stdout
-    assert "comparison  consistent: with cvxpy" in result.stdout
+    assert "comparison  consistent: with exact arithmetic and with cvxpy" in result.stdout
     report = json.loads(run("verify", "d.csv", "--group", "site", "--block", "arm", "--json").stdout)
     assert (report["optimal"], report["within_tol"], report["verdict"]) == (False, False, "consistent")
     assert report["conclusion"] == last
@@ -362,13 +363,99 @@ def test_verify_of_weights_that_lose_rank(folder):
 
 def test_verify_that_is_inconclusive_is_exit_code_1(monkeypatch):
     solved("--out", "d.csv")
-    monkeypatch.setattr(cli, "verify", lambda *_: od.Verification("inconclusive", "the solver failed"))
+    failed = od.Verification("inconclusive", "the solver failed")
+    monkeypatch.setattr(cli, "verify", lambda *_, **__: failed)
     result = run("verify", "d.csv", "--group", "site", "--block", "arm")
     assert result.exit_code == 1
     assert "inconclusive: the solver failed" in result.stdout
     assert result.stdout.splitlines()[-1].startswith("NOT verified: the certificate holds")
 
 
+def test_verify_says_when_exact_arithmetic_contradicts(monkeypatch):
+    solved("--out", "d.csv")
+    lying = od.certify
+
+    def certify(problem, weights):
+        return replace(lying(problem, weights), log_det=0.0)
+
+    monkeypatch.setattr(cli, "certify", certify)
+    result = run("verify", "d.csv", "--group", "site", "--block", "arm")
+    assert result.exit_code == 1
+    assert "comparison  differs: log Det against exact arithmetic" in result.stdout
+    assert result.stdout.splitlines()[-1] == "NOT verified: exact arithmetic contradicts the certificate"
+
+
+def test_verify_hands_over_the_time_limit(monkeypatch):
+    solved("--out", "d.csv")
+    seen = []
+
+    def verify(result, solver, **options):
+        seen.append((solver, options))
+        return od.verify(result, solver, **options)
+
+    monkeypatch.setattr(cli, "verify", verify)
+    arguments = [
+        "verify",
+        "d.csv",
+        "--group",
+        "site",
+        "--block",
+        "arm",
+        "--solver",
+        "scs",
+        "--time-limit",
+        60,
+    ]
+    assert run(*arguments).exit_code == 0
+    assert seen == [("SCS", {"time_limit": 60.0, "progress": True})]
+
+
+@pytest.mark.parametrize("command", ["certify", "verify"])
+def test_notes_on_ranks_are_printed(folder, command):
+    """In floating point 0.1 + 0.2 is outside the span, in exact arithmetic; both say so."""
+    rows = [f"{x!r},{y!r},{x + y!r},0.25" for x, y in ((0.1, 0.2), (0.3, 0.4), (0.7, 0.1), (0.1, 0.7))]
+    (folder / "d.csv").write_text("x,y,z,weight\n" + "\n".join(rows) + "\n")
+    result = run(command, "d.csv", "--tol", 10)
+    assert result.exit_code == 0, result.output
+    assert "In exact arithmetic on the numbers as given it is larger" in result.stdout
+    assert ("  note: the exact rank of 1 block(s)" in result.stdout) == (command == "verify")
+
+
+def test_certify_needs_no_other_solver(monkeypatch):
+    solved("--budget", "budgets.csv", "--out", "d.csv")
+    monkeypatch.setitem(sys.modules, "cvxpy", None)
+    arguments = ["certify", "d.csv", "--group", "site", "--block", "arm", "--budget", "budgets.csv"]
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    last = result.stdout.splitlines()[-1]
+    assert last.startswith("optimal to within 0.0001: efficiency at least 0.99999")
+    assert "cvxpy" not in result.stdout
+    report = json.loads(run(*arguments, "--json").stdout)
+    assert (report["optimal"], report["within_tol"], report["tol"]) == (True, True, 1e-4)
+    assert report["conclusion"] == last
+    assert report["rank"] == 4
+    assert "comparisons" not in report
+
+
+@pytest.mark.usefixtures("uniform")
+def test_certify_of_poor_weights_is_exit_code_1():
+    arguments = ["certify", "d.csv", "--group", "site", "--block", "arm"]
+    result = run(*arguments)
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[-1].startswith("NOT optimal: efficiency only at least 0.")
+    assert run(*arguments, "--tol", 10).exit_code == 0
+
+
+def test_certify_of_weights_that_lose_rank(folder):
+    (folder / "d.csv").write_text("x,y,weight\n1,0,1\n0,1,0\n")
+    result = run("certify", "d.csv", "--json")
+    assert result.exit_code == 1
+    report = json.loads(result.stdout)
+    assert report["gap"] is None
+    assert report["conclusion"].startswith("NOT optimal: the design loses rank")
+
+
+@pytest.mark.parametrize("command", ["certify", "verify"])
 @pytest.mark.parametrize(
     ("text", "options", "words"),
     [
@@ -376,11 +463,24 @@ def test_verify_that_is_inconclusive_is_exit_code_1(monkeypatch):
         ("x,weight,group\n1,1,a\n2,0,b\n", [], ["'b'", "sum to 0"]),
         ("x,weight\n1,-1\n2,2\n", [], ["negative"]),
         ("x,weight\n1,1\n", ["--tol", "0"], ["--tol must be positive"]),
-        ("x,weight\n1,1\n", ["--solver", "magic"], ["--solver must be one of", "CLARABEL", "'magic'"]),
     ],
 )
-def test_verify_refuses_bad_designs(folder, text, options, words):
+def test_bad_designs_are_refused(folder, command, text, options, words):
     (folder / "d.csv").write_text(text)
+    message = refused(command, "d.csv", *options)
+    for word in words:
+        assert word in message
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--solver", "magic"], ["--solver must be one of", "CLARABEL", "'magic'"]),
+        (["--time-limit", "0"], ["--time-limit must be positive seconds; got 0"]),
+    ],
+)
+def test_verify_refuses_bad_options(folder, options, words):
+    (folder / "d.csv").write_text("x,weight\n1,1\n")
     message = refused("verify", "d.csv", *options)
     for word in words:
         assert word in message
@@ -428,7 +528,8 @@ def test_version_help_and_usage(monkeypatch):
     assert "--time-limit" in run("solve", "--help").stdout
     summaries = " ".join(run("--help").stdout.split())
     assert "..." not in summaries.split("Commands:")[1]
-    assert "compare them with the answer of cvxpy." in summaries
+    assert "and compare with cvxpy." in summaries
+    assert "Certify the weights of a saved design." in summaries
     assert run("solve").exit_code == 2
     assert run("solve", "data.csv", "--max-iter", "many").exit_code == 2
     monkeypatch.setattr(sys, "argv", ["optdesign", "--version"])
