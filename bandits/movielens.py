@@ -17,6 +17,7 @@ import contextlib
 import hashlib
 import os
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -66,8 +67,8 @@ def instance(
             raise ValueError(f"{name} must lie in 1 .. {most}, the {of} of {path}; got {value}.")
     rng = np.random.default_rng(seed)
     chosen = np.sort(rng.choice(len(users), clients, replace=False))
-    model = _scikit_learn().cluster.KMeans(arms, n_init=10, random_state=seed)
-    centres = model.fit(films).cluster_centers_
+    with _scikit_learn() as sklearn:
+        centres = sklearn.cluster.KMeans(arms, n_init=10, random_state=seed).fit(films).cluster_centers_
     return np.repeat(users[chosen][:, None, :], arms, axis=1), centres
 
 
@@ -75,7 +76,6 @@ def factors(
     path: str | Path, dim: int, *, other_ratings: bool = False, cache: str | Path | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """W (users, d) and the transpose of H (films, d), from the cache if it has them whole."""
-    decomposition = _scikit_learn().decomposition
     content, folder = _content(Path(path), other_ratings), _cache_directory(cache)
     file = folder / f"factors-{hashlib.sha256(content).hexdigest()[:16]}-d{dim}-v{RECIPE}.npz"
     with (
@@ -87,8 +87,9 @@ def factors(
     ratings = _ratings(content, Path(path))
     if not 1 <= dim <= min(ratings.shape):
         raise ValueError(f"dim must lie in 1 .. {min(ratings.shape)}, the rank of the ratings; got {dim}.")
-    model = decomposition.NMF(dim, init="nndsvda", random_state=0, max_iter=ITERATIONS)
-    users = model.fit_transform(complete(ratings) / TOP_RATING)
+    with _scikit_learn() as sklearn:
+        model = sklearn.decomposition.NMF(dim, init="nndsvda", random_state=0, max_iter=ITERATIONS)
+        users = model.fit_transform(complete(ratings) / TOP_RATING)
     films = np.ascontiguousarray(model.components_.T)
     # A cache that cannot be written costs seconds, not the result.
     with contextlib.suppress(OSError):
@@ -184,12 +185,16 @@ def _cache_directory(given: str | Path | None) -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "optdesign"
 
 
-def _scikit_learn() -> Any:
+@contextlib.contextmanager
+def _scikit_learn() -> Iterator[Any]:
+    """scikit-learn on one thread: with more, sums are rounded in another order, and seeds do not repeat."""
     try:
         import sklearn.cluster
         import sklearn.decomposition
+        import threadpoolctl
     except ImportError:
         raise ImportError(
             'MovieLens needs scikit-learn, which is not installed: pip install "optdesign[movielens]"'
         ) from None
-    return sklearn
+    with threadpoolctl.threadpool_limits(1):
+        yield sklearn

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 import bandits
 from bandits.movielens import NEIGHBOURS, complete, factors, facts, pearson
@@ -93,6 +94,14 @@ def test_the_seed_decides_and_the_same_seed_repeats(environment):
     np.testing.assert_array_equal(one.features, again.features)
     np.testing.assert_array_equal(one.parameters, again.parameters)
     assert not np.array_equal(one.features, other.features)
+
+
+def test_threads_do_not_matter(environment, tmp_path):
+    with threadpool_limits(1):
+        one = environment(seed=1, cache=tmp_path / "one")
+    two = environment(seed=1)
+    np.testing.assert_array_equal(one.features, two.features)
+    np.testing.assert_array_equal(one.parameters, two.parameters)
 
 
 def test_factors_reproduce_the_completed_ratings(ratings, file, tmp_path):
