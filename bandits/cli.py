@@ -113,8 +113,8 @@ def reproduce(
     """
     matplotlib()
     chosen = _chosen(names or ["all"], ratings)
-    effort = QUICK if quick else Effort()
-    effort = Effort(trials or effort.trials, horizon or effort.longest)
+    given = QUICK if quick else Effort()
+    effort = Effort(trials or given.trials, horizon or given.longest)
     verdicts = reproduce_experiments(chosen, out, effort, ratings=ratings, n_jobs=n_jobs, progress=True)
     hold = sum(verdict.holds for verdict in verdicts)
     typer.echo(f"statements of the paper: {hold} hold, {len(verdicts) - hold} do not")

@@ -15,7 +15,7 @@ from bandits.plotting import save_figure
 from bandits.reproduce import claims, drawing, report
 from bandits.reproduce.catalogue import EXPERIMENTS
 from bandits.reproduce.claims import Verdict
-from bandits.reproduce.description import MOVIELENS, Experiment, Table
+from bandits.reproduce.description import MOVIELENS, Experiment, Scaling, Table
 from bandits.reproduce.running import QUICK, Effort, Results, play
 
 __all__ = ["EXPERIMENTS", "QUICK", "Effort", "Verdict", "needs_ratings", "reproduce"]
@@ -50,9 +50,13 @@ def reproduce(
 
 
 def _write(stem: Path, experiment: Experiment, results: Results) -> None:
-    if isinstance(experiment, Table):
-        rows, picture = drawing.table_rows(experiment, results), drawing.draw_table(experiment, results)
-    else:
-        rows, picture = drawing.figure_rows(experiment, results), drawing.draw_figure(experiment, results)
+    match experiment:
+        case Table():
+            rows, picture = drawing.table_rows(experiment, results), drawing.draw_table(experiment, results)
+        case Scaling():
+            rows = drawing.scaling_rows(experiment, results)
+            picture = drawing.draw_scaling(experiment, results)
+        case _:
+            rows, picture = drawing.figure_rows(experiment, results), drawing.draw_figure(experiment, results)
     drawing.write_rows(stem.with_suffix(".csv"), rows)
     save_figure(picture, stem)

@@ -21,13 +21,14 @@ from bandits.reproduce.catalogue import (
     EXPONENTIAL,
     GREEDY,
     LOCAL,
-    LONG,
     MIDDLE,
     PAPER,
     PHASE_LENGTHS,
     POLICIES,
+    SEEDS,
     SIZES,
     UNIFORM,
+    main_case,
     swept,
 )
 from bandits.reproduce.description import MOVIELENS, Case, Instance
@@ -52,14 +53,14 @@ Reading = Callable[[Results, Case], np.ndarray]
 """From a case to a number per trial."""
 
 
-def main_case(kind: str, policy: str) -> Case:
-    """A curve of Figure 1(a), or of 1(c) for MovieLens."""
-    return Case(Instance(kind, arms=30 if kind == MOVIELENS else 10), policy, LONG)
-
-
 def phase_length_case(kind: str, policy: str) -> Case:
     """A curve of Figure 5."""
     return Case(Instance(kind), policy, MIDDLE)
+
+
+def seeds_case(kind: str, policy: str) -> Case:
+    """A case of Figure 1(a) or 1(c) with many seeds."""
+    return main_case(kind, policy, SEEDS)
 
 
 def regret(results: Results, case: Case) -> np.ndarray:
@@ -307,8 +308,8 @@ def all_swept(kind: str) -> list[Case]:
 
 
 def _environments(results: Results, kind: str) -> list[LinearEnvironment]:
-    instance = main_case(kind, ENHANCED).instance
-    return [results.environment(instance, n) for n in range(results.effort.trials)]
+    case = main_case(kind, ENHANCED)
+    return [results.environment(case, n) for n in range(results.trials(case))]
 
 
 def _limits(values: np.ndarray) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bandits.reproduce import checks
+from bandits.reproduce import checks, guarantees
 from bandits.reproduce.catalogue import (
     BOLD,
     CAUTIOUS,
@@ -22,13 +22,16 @@ from bandits.reproduce.catalogue import (
     LOCAL,
     LONG,
     MIDDLE,
+    SEEDS,
     SYNTHETIC,
     UNIFORM,
+    main_case,
+    many_clients,
     more_clients,
     swept,
 )
-from bandits.reproduce.checks import MUCH, SLIGHTLY, Check, Reading, main_case, phase_length_case
-from bandits.reproduce.description import MOVIELENS, Case
+from bandits.reproduce.checks import MUCH, SLIGHTLY, Check, Reading, phase_length_case, seeds_case
+from bandits.reproduce.description import LOWER_SECOND, MOVIELENS, SHARED, Case
 from bandits.reproduce.running import Results
 
 
@@ -204,5 +207,48 @@ def _phase_lengths() -> list[Claim]:
     ]  # fmt: skip
 
 
-CLAIMS = (*_setup(), *_comparisons(), *_sizes(), *_designs(), *_phase_lengths())
-"""All claims, in the paper's order."""
+def _theory() -> list[Claim]:
+    """What theorems and remarks say that can be measured: bounds, protocols, shared parameters, orders."""
+    remark = "Appendix, remark on the messages"
+    shared = "Remark on shared parameters"
+    bounds = [
+        Claim(f"The regret of {label} stays below its bound", f"Theorem on {label}", (name,), kinds,
+              "in every trial, at every recorded time", guarantees.below_the_bound(label))
+        for name, kinds in (("fig1a", SYNTHETIC), ("fig1c", (MOVIELENS,)))
+        for label in (FEDPE, ENHANCED)
+    ]  # fmt: skip
+    orders = [
+        Claim(f"{winner} outperforms {loser}", f"Section 5, with {SEEDS} seeds", (name,), kinds,
+              BETTER, checks.better(winner, loser, seeds_case))
+        for name, kinds in (("ordering", SYNTHETIC), ("ordering-movielens", (MOVIELENS,)))
+        for winner, loser in (
+            (COLLABORATIVE, ENHANCED), (ENHANCED, FEDPE), (ENHANCED, LOCAL), (FEDPE, LOCAL)
+        )
+    ]  # fmt: skip
+    messages = [
+        Claim("Scalars instead of vectors lead to the same decisions", remark, ("protocols",),
+              guarantees.MODELLED, "equal regret at all times in all trials", guarantees.same_decisions),
+        Claim("Scalars cut the upload by a factor d", remark, ("protocols",), guarantees.MODELLED,
+              "factor between 0.75 d and 1.25 d, lists of active arms included",
+              guarantees.cheaper("uploaded", 1)),
+        Claim("Scalars cut the download by a factor d^2", remark, ("protocols",), guarantees.MODELLED[:1],
+              "factor between 0.75 d^2 and 1.25 d^2, numbers of pulls included",
+              guarantees.cheaper("downloaded", 2)),
+        Claim("Knowing that parameters are shared divides regret by the root of K", shared, ("shared",),
+              (SHARED,), "factor between 0.75 and 1.25 times the root of K", guarantees.shared_regret),
+        Claim("Knowing that parameters are shared leaves the upload as it is", shared, ("shared",), (SHARED,),
+              "factor between 0.75 and 1.25", guarantees.shared_cost("uploaded", 0)),
+        Claim("Knowing that parameters are shared divides the broadcast by K", shared, ("shared",), (SHARED,),
+              "factor between 0.75 K and 1.25 K", guarantees.shared_cost("downloaded", 1)),
+        Claim("On one of two instances regret is at least the lower bound", "Theorem on the lower bound",
+              ("lowerbound",), (LOWER_SECOND,), "larger of the two mean regrets, at every horizon",
+              guarantees.above_the_lower_bound),
+        Claim("Regret per client falls with M up to 100,000 clients", "Theorem on Enhanced Fed-PE",
+              ("clients",), SYNTHETIC, "mean regret at the horizon falls from each M to the next",
+              checks.monotone(many_clients, checks.regret, -1)),
+    ]  # fmt: skip
+    return [*bounds, *messages, *orders]
+
+
+CLAIMS = (*_setup(), *_comparisons(), *_sizes(), *_designs(), *_phase_lengths(), *_theory())
+"""All claims: those about the experiments in the paper's order, then what goes beyond them."""

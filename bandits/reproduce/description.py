@@ -7,21 +7,29 @@ figures have in common are simulated once. A figure says which cases it shows an
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
+
+import numpy as np
 
 from bandits import environments
 from bandits.environments import LinearEnvironment
 
-AUTHORS, TEXT, SHARED, IDENTICAL, MOVIELENS = (
+AUTHORS, TEXT, SHARED, IDENTICAL, MOVIELENS, LOWER_FIRST, LOWER_SECOND = (
     "authors' instance",
     "instance of the text",
     "shared parameters",
     "identical clients",
     "MovieLens-100K",
+    "lower bound, first instance",
+    "lower bound, second instance",
 )
-"""Kinds of instances; the first two are readings of the same experiment of the paper."""
+"""Kinds of instances. The first two are readings of the same experiment of the paper; the last two are the
+pair in the proof of the lower bound, of which a policy cannot do well on both."""
+
+LETTERS = {"clients": "M", "arms": "K", "dim": "d"}
+"""The paper's letters for the sizes of an instance."""
 
 REGRET, SPARSITY, ITERATIONS = "regret", "sparsity", "iterations"
 """What a figure reads: regret over time, or a column of the phases over their index."""
@@ -29,16 +37,19 @@ REGRET, SPARSITY, ITERATIONS = "regret", "sparsity", "iterations"
 
 @dataclass(frozen=True)
 class Instance:
-    """A kind of environment and its sizes; every trial draws one of its own."""
+    """A kind of environment and its sizes; every trial draws one of its own, if there is anything to draw."""
 
     kind: str
     clients: int = 100
     arms: int = 10
     dim: int = 3
 
-    def environment(self, seed: int, ratings: Path | None = None) -> LinearEnvironment:
+    def environment(self, seed: int, horizon: int, ratings: Path | None = None) -> LinearEnvironment:
         """The instance of a trial; ``ratings`` is u.data of MovieLens-100K, which no other kind needs."""
         sizes = (self.clients, self.arms, self.dim, seed)
+        if self.kind in (LOWER_FIRST, LOWER_SECOND):
+            best = np.random.default_rng(seed).integers(1, self.arms, self.dim)
+            return environments.lower_bound(*sizes[:3], horizon, best if self.kind == LOWER_SECOND else None)
         if self.kind == MOVIELENS:
             if ratings is None:
                 raise ValueError("ratings must be the path of u.data of MovieLens-100K; got none.")
@@ -65,17 +76,14 @@ class Case:
     instance: Instance
     policy: str
     horizon: int
+    trials: int = 10
 
     @property
     def slug(self) -> str:
-        """A file name that tells cases apart."""
+        """A file name that tells cases apart; trials of the same case have it in common."""
         i = self.instance
         words = f"{i.kind} M{i.clients} K{i.arms} d{i.dim} T{self.horizon} {self.policy}"
         return re.sub(r"[^A-Za-z0-9]+", "-", words.replace("'", "")).strip("-").lower()
-
-    def within(self, longest: int | None) -> Case:
-        """This case with a horizon of at most ``longest``."""
-        return self if longest is None else replace(self, horizon=min(self.horizon, longest))
 
 
 @dataclass(frozen=True)
@@ -126,7 +134,28 @@ class Table:
         return [row.case for row in self.rows]
 
 
-Experiment = Figure | Table
+@dataclass(frozen=True)
+class Scaling:
+    """How regret at the horizon depends on a number: curves are cases by that number."""
+
+    title: str
+    number: str
+    """Name of the column and of the axis."""
+    curves: Mapping[str, Mapping[int, Case]]
+    reference: str
+    """What theory has to say, for the legend."""
+    theory: Callable[[Case], float]
+    """Regret per client in theory."""
+    anchored: bool = False
+    """Whether theory tells the order only: its line then starts at the first point of the first curve."""
+
+    @property
+    def cases(self) -> list[Case]:
+        """All cases shown."""
+        return [case for curve in self.curves.values() for case in curve.values()]
+
+
+Experiment = Figure | Table | Scaling
 
 
 def comparison(instance: Instance, policies: tuple[str, ...], horizon: int) -> Panel:
@@ -138,7 +167,7 @@ def comparison(instance: Instance, policies: tuple[str, ...], horizon: int) -> P
 
 def sweep(base: Instance, over: str, values: tuple[int, ...], policy: str, horizon: int) -> Panel:
     """One policy on instances that differ in one size: ``over`` is "clients", "arms" or "dim"."""
-    letter = {"clients": "M", "arms": "K", "dim": "d"}[over]
+    letter = LETTERS[over]
     instances = [Instance(**(asdict(base) | {over: value})) for value in values]
     fixed = ", ".join(part for part in base.sizes.split(", ") if not part.startswith(letter))
     return Panel(

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bandits.plotting import COLOURS, STYLES
-from bandits.reproduce.description import ITERATIONS, REGRET, SPARSITY, Figure, Panel, Table
+from bandits.reproduce.description import ITERATIONS, REGRET, SPARSITY, Figure, Panel, Scaling, Table
 from bandits.reproduce.running import Results
-from bandits.reproduce.summary import bound, bounded, moments, phase_values, table_lines
+from bandits.reproduce.summary import bound, bounded, moments, phase_values, table_lines, theory_value
 from bandits.run import Run
 from optdesign.tables import atomic
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Picture
 
+DASHES = (*STYLES, (0, (6, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P")
 AXES = {
     REGRET: ("pulls of each client", "cumulative pseudo-regret per client"),
@@ -52,8 +53,9 @@ def draw_figure(figure: Figure, results: Results) -> Picture:
     from matplotlib.figure import Figure as Picture
 
     count = len(figure.panels)
-    picture = Picture(figsize=(4.6 * (count + figure.bounds), 4.4), layout="constrained")
-    axes = np.atleast_1d(picture.subplots(1, count + figure.bounds))
+    columns = count + figure.bounds
+    picture = Picture(figsize=(max(4.6 * columns, 7.0), 4.4), layout="constrained")
+    axes = np.atleast_1d(picture.subplots(1, columns))
     for ax, panel in zip(axes, figure.panels, strict=False):
         _draw_panel(ax, figure.quantity, panel, results)
     highest = max(ax.get_ylim()[1] for ax in axes[:count])
@@ -65,69 +67,103 @@ def draw_figure(figure: Figure, results: Results) -> Picture:
     known = dict(zip(*reversed(axes[-1].get_legend_handles_labels()), strict=True))
     labels = sorted(known, key=lambda label: label.startswith(BOUND))
     picture.legend(
-        [known[label] for label in labels], labels, loc="outside lower center", ncols=len(labels),
-        frameon=False, fontsize="small", title=note(results.effort.trials),
+        [known[label] for label in labels], labels, loc="outside lower center", ncols=3 * columns,
+        frameon=False, fontsize="small", title=note(results.trials(figure.cases[0])),
         title_fontproperties={"size": "small"},
     )  # fmt: skip
     return picture
 
 
 def draw_table(table: Table, results: Results) -> Picture:
-    """A row per algorithm, with its regret and the scalars it sends on two axes."""
+    """A row per algorithm: its regret and the scalars it sends on two axes, and the orders in theory."""
     from matplotlib.figure import Figure as Picture
+    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
     lines = table_lines(table, results)
-    picture = Picture(figsize=(9.2, 1.7 + 0.34 * len(lines)), layout="constrained")
-    left, right = picture.subplots(1, 2, sharey=True)
     models = list(dict.fromkeys(line["model"] for line in lines))
     rows = np.arange(len(lines)) + np.array([models.index(line["model"]) for line in lines])
+    picture = Picture(figsize=(11.5, 1.8 + 0.3 * (len(lines) + len(models))), layout="constrained")
+    left, right = picture.subplots(1, 2, sharey=True)
     for row, line in zip(rows, lines, strict=True):
         mean, std, sent = line["regret_mean"], line["regret_std"], line["uploaded"] + line["downloaded"]
-        style: dict[str, Any] = {
-            "color": COLOURS[0],
-            "fmt": MARKERS[models.index(line["model"])],
-            "capsize": 3,
-        }
+        marker = MARKERS[models.index(line["model"]) % len(MARKERS)]
         for ax, value, spread in ((left, mean, std), (right, sent, 0.0)):
-            ax.errorbar(value, row, xerr=spread, **style)
+            ax.errorbar(value, row, xerr=spread, color=COLOURS[0], fmt=marker, capsize=3)
             end = (value + spread, row)
-            ax.annotate(
-                f"{value:,.0f}", end, (7, 0), textcoords="offset points", va="center", fontsize="small"
-            )
+            ax.annotate(f"{value:,.0f}", end, (7, 0), textcoords="offset points", va="center", fontsize=9)
+        orders = f"{line['regret_order']};  {line['communication_order']}"
+        right.text(1.02, row, orders, transform=right.get_yaxis_transform(), va="center", fontsize=9)
+    right.text(
+        1.02, -1.0, "in theory: total regret;  communication", transform=right.get_yaxis_transform(),
+        va="center", fontsize=9, fontweight="bold",
+    )  # fmt: skip
     heads = [rows[[line["model"] for line in lines].index(model)] - 1 for model in models]
     left.set_yticks([*rows, *heads], [*(line["algorithm"] for line in lines), *models])
     for text in left.get_yticklabels()[len(rows) :]:
         text.set_fontweight("bold")
     left.set_ylim(rows[-1] + 0.7, -1.7)
     left.set_xscale("log")
+    left.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    left.xaxis.set_major_formatter(ScalarFormatter())
+    left.xaxis.set_minor_formatter(NullFormatter())
+    left.set_xlim(right=2.0 * left.get_xlim()[1])
     left.set_xlabel("regret per client at the horizon")
     right.set_xscale("symlog", linthresh=10.0)
-    right.set_xlim(-2.0, 5.0 * right.get_xlim()[1])
-    left.set_xlim(right=2.0 * left.get_xlim()[1])
+    right.set_xlim(-2.0, 10.0 * right.get_xlim()[1])
     right.set_xlabel("scalars sent per client, up and down")
     for ax in (left, right):
         ax.grid(axis="x", alpha=0.25)
         ax.tick_params(axis="y", length=0)
     picture.suptitle(table.title)
-    picture.supxlabel(note(results.effort.trials, "bars"), fontsize="small", color="0.3")
+    picture.supxlabel(note(results.trials(table.rows[0].case), "bars"), fontsize="small", color="0.3")
+    return picture
+
+
+def draw_scaling(scaling: Scaling, results: Results) -> Picture:
+    """Regret at the horizon over a number, on logarithmic axes, beside what theory says."""
+    from matplotlib.figure import Figure as Picture
+
+    picture = Picture(figsize=(6.4, 4.6), layout="constrained")
+    ax = picture.subplots()
+    for n, (label, cases) in enumerate(scaling.curves.items()):
+        values = np.array([results[case].regret[:, -1] for case in cases.values()]).T
+        _draw_curve(ax, n, np.array(list(cases)), values, label)
+    cases = next(iter(scaling.curves.values()))
+    line = [theory_value(scaling, case, results) for case in cases.values()]
+    ax.plot(list(cases), line, color="0.45", linewidth=1.0, label=scaling.reference)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlabel(scaling.number)
+    ax.set_ylabel("regret per client at the horizon")
+    ax.grid(alpha=0.25)
+    picture.suptitle(scaling.title)
+    picture.legend(
+        loc="outside lower center", ncols=2, frameon=False, fontsize="small",
+        title=note(results.trials(scaling.cases[0])), title_fontproperties={"size": "small"},
+    )  # fmt: skip
     return picture
 
 
 def figure_rows(figure: Figure, results: Results) -> list[list[object]]:
     """Header and rows: instance, curve, where, mean, standard deviation, every trial."""
-    trials = results.effort.trials
     where = "time" if figure.quantity == REGRET else "phase"
-    rows: list[list[object]] = [
-        ["panel", "curve", where, "mean", "std", *(f"trial_{n}" for n in range(trials))]
-    ]
+    names = _trial_names(results.trials(figure.cases[0]))
+    rows: list[list[object]] = [["panel", "curve", where, "mean", "std", *names]]
     for panel in figure.panels:
         for label, case in panel.curves.items():
             at, values = curve(figure.quantity, results[case])
-            mean, std = moments(values)
-            rows += [
-                [panel.title, label, int(x), mean[c], std[c], *values[:, c]]
-                for c, x in enumerate(at.tolist())
-            ]
+            rows += [[panel.title, label, x, *_spread(values[:, c])] for c, x in enumerate(at.tolist())]
+    return rows
+
+
+def scaling_rows(scaling: Scaling, results: Results) -> list[list[object]]:
+    """Header and rows: curve, number, mean, standard deviation, theory, every trial."""
+    names = _trial_names(results.trials(scaling.cases[0]))
+    rows: list[list[object]] = [["curve", scaling.number, "theory", "mean", "std", *names]]
+    for label, cases in scaling.curves.items():
+        for number, case in cases.items():
+            theory = theory_value(scaling, case, results)
+            rows.append([label, number, theory, *_spread(results[case].regret[:, -1])])
     return rows
 
 
@@ -135,6 +171,16 @@ def table_rows(table: Table, results: Results) -> list[list[object]]:
     """Header and rows of a table."""
     lines = table_lines(table, results)
     return [list(lines[0]), *(list(line.values()) for line in lines)]
+
+
+def _trial_names(trials: int) -> list[object]:
+    return [f"trial_{n}" for n in range(trials)]
+
+
+def _spread(values: np.ndarray) -> list[object]:
+    """Mean, standard deviation, and the values themselves."""
+    mean, std = moments(values)
+    return [float(mean), float(std), *values.tolist()]
 
 
 def write_rows(path: Path, rows: list[list[object]]) -> None:
@@ -164,7 +210,7 @@ def _draw_curve(ax: Axes, n: int, at: np.ndarray, values: np.ndarray, label: str
     mean, std = moments(values)
     colour = COLOURS[n % len(COLOURS)]
     ax.plot(
-        at, mean, STYLES[n % len(STYLES)], color=colour, label=label, linewidth=1.6, markersize=4.5,
+        at, mean, linestyle=DASHES[n % len(DASHES)], color=colour, label=label, linewidth=1.6, markersize=4.5,
         marker=MARKERS[n % len(MARKERS)], markevery=max(1, len(at) // 8),
     )  # fmt: skip
     ax.fill_between(at, mean - std, mean + std, color=colour, alpha=0.18, linewidth=0)
@@ -178,7 +224,8 @@ def _draw_bounds(ax: Axes, panel: Panel, results: Results) -> None:
         if bounded(case):
             t = np.unique(np.geomspace(run.times[0], run.horizon, BOUND_POINTS).round().astype(int))
             above = [bound(case, results, int(x)) for x in t]
-            ax.plot(t, above, STYLES[n % len(STYLES)], color="0.45", linewidth=1.0, label=BOUND + label)
+            dash = DASHES[n % len(DASHES)]
+            ax.plot(t, above, linestyle=dash, color="0.45", linewidth=1.0, label=BOUND + label)
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_title(f"{panel.title.split(',')[0]}, with bounds", fontsize="medium")

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from bandits.reproduce.claims import Verdict
 from bandits.reproduce.description import Experiment, Table
-from bandits.reproduce.drawing import note
 from bandits.reproduce.running import Effort, Results
 from bandits.reproduce.summary import table_lines
 from optdesign import __version__
@@ -82,7 +81,7 @@ def _yes(holds: bool) -> str:
 
 
 def _effort(effort: Effort) -> str:
-    words = note(effort.trials)
+    words = "Every trial of a case is on an instance of its own."
     if effort.longest is not None:
         words += f" Horizons were cut to {effort.longest}: these are not the paper's numbers."
     return words

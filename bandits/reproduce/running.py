@@ -25,16 +25,17 @@ from bandits.simulate import simulate
 
 @dataclass(frozen=True)
 class Effort:
-    """How much to simulate: the paper's ten trials and full horizons, or less."""
+    """How much to simulate: every case as it is described, or less."""
 
-    trials: int = 10
+    trials: int | None = None
+    """Another number of trials for all cases."""
     longest: int | None = None
     """Horizons are cut to this."""
 
-    @property
-    def full(self) -> bool:
-        """Whether the numbers are the paper's."""
-        return self == Effort()
+    def applied(self, case: Case) -> Case:
+        """The case that is played."""
+        horizon = case.horizon if self.longest is None else min(case.horizon, self.longest)
+        return replace(case, horizon=horizon, trials=self.trials or case.trials)
 
 
 QUICK = Effort(trials=3, longest=2**13)
@@ -42,35 +43,37 @@ QUICK = Effort(trials=3, longest=2**13)
 
 @dataclass(frozen=True)
 class Results:
-    """Runs by case; cases have their full horizon, runs the one that was played."""
+    """What was played: asked for a case as it is described, it has the run that the effort made of it."""
 
-    runs: Mapping[Case, Run]
+    runs: Mapping[str, Run]
+    """By slug, with as many trials as any case wants."""
     effort: Effort
     ratings: Path | None = None
 
     def __getitem__(self, case: Case) -> Run:
-        return self.runs[case]
+        played = self.effort.applied(case)
+        return self.runs[played.slug].select(range(played.trials))
 
-    def __contains__(self, case: Case) -> bool:
-        return case in self.runs
+    def trials(self, case: Case) -> int:
+        """How many there are of a case."""
+        return self.effort.applied(case).trials
 
-    def environment(self, instance: Instance, trial: int = 0) -> LinearEnvironment:
+    def environment(self, case: Case, trial: int = 0) -> LinearEnvironment:
         """What a trial was played on."""
-        return _environment(instance, trial, self.ratings)
+        return _environment(case.instance, self.effort.applied(case).horizon, trial, self.ratings)
 
 
 def play(
     cases: Iterable[Case], out: Path, effort: Effort, *, ratings: Path | None, n_jobs: int, progress: bool
 ) -> Results:
     """Play every case, or take its trials from the checkpoints of an earlier call."""
-    unique = list(dict.fromkeys(cases))
-    tasks = [(case, n) for n in range(effort.trials) for case in unique]
-    trials: dict[Case, dict[int, Run]] = {case: {} for case in unique}
+    tasks = {(case.slug, n): case for case in map(effort.applied, cases) for n in range(case.trials)}
+    trials: dict[str, dict[int, Run]] = {slug: {} for slug, _ in tasks}
     with Progress(progress, len(tasks)) as display:
-        for case, n, run in _finished(tasks, out / "runs", effort.longest, ratings, n_jobs):
-            trials[case][n] = run
+        for slug, n, run in _finished(tasks, out / "runs", ratings, n_jobs):
+            trials[slug][n] = run
             display.step()
-    runs = {case: joined([of[n] for n in range(effort.trials)]) for case, of in trials.items()}
+    runs = {slug: joined([of[n] for n in sorted(of)]) for slug, of in trials.items()}
     return Results(runs, effort, ratings)
 
 
@@ -90,29 +93,25 @@ def joined(runs: list[Run]) -> Run:
 
 
 def _finished(
-    tasks: list[tuple[Case, int]], out: Path, longest: int | None, ratings: Path | None, n_jobs: int
-) -> Iterator[tuple[Case, int, Run]]:
+    tasks: Mapping[tuple[str, int], Case], out: Path, ratings: Path | None, n_jobs: int
+) -> Iterator[tuple[str, int, Run]]:
     """Trials in the order in which they finish."""
+    calls = ((case, n, out, ratings) for (_, n), case in tasks.items())
     if n_jobs == 1:
-        yield from (_trial(case, n, out, longest, ratings) for case, n in tasks)
+        yield from (_trial(*call) for call in calls)
     else:
         pool = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-        yield from pool(delayed(_trial)(case, n, out, longest, ratings) for case, n in tasks)
+        yield from pool(delayed(_trial)(*call) for call in calls)
 
 
-def _trial(case: Case, n: int, out: Path, longest: int | None, ratings: Path | None) -> tuple[Case, int, Run]:
-    played = case.within(longest)
+def _trial(case: Case, n: int, out: Path, ratings: Path | None) -> tuple[str, int, Run]:
+    env = _environment(case.instance, case.horizon, n, ratings)
     run = simulate(
-        POLICIES[case.policy],
-        _environment(case.instance, n, ratings),
-        played.horizon,
-        trials=1,
-        seed=n,
-        checkpoint=out / f"{played.slug}-{n}.npz",
+        POLICIES[case.policy], env, case.horizon, trials=1, seed=n, checkpoint=out / f"{case.slug}-{n}.npz"
     )
-    return case, n, run
+    return case.slug, n, run
 
 
-@lru_cache(maxsize=32)
-def _environment(instance: Instance, seed: int, ratings: Path | None) -> LinearEnvironment:
-    return instance.environment(seed, ratings)
+@lru_cache(maxsize=12)
+def _environment(instance: Instance, horizon: int, seed: int, ratings: Path | None) -> LinearEnvironment:
+    return instance.environment(seed, horizon, ratings)

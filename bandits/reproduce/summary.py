@@ -11,7 +11,7 @@ from bandits.policies.enhanced import EnhancedFedPE
 from bandits.policies.fedpe import FedPE
 from bandits.policies.phased import Phased
 from bandits.reproduce.catalogue import POLICIES
-from bandits.reproduce.description import Case, Table
+from bandits.reproduce.description import Case, Scaling, Table
 from bandits.reproduce.running import Results
 from bandits.run import Run
 
@@ -40,9 +40,18 @@ def bounded(case: Case) -> bool:
 
 def bound(case: Case, results: Results, horizon: int) -> float:
     """The theorem's bound on the regret per client of a case, on the instance of the first trial."""
-    policy, env = POLICIES[case.policy], results.environment(case.instance)
+    policy, env = POLICIES[case.policy], results.environment(case)
     assert isinstance(policy, Phased)
     return theory.regret_bound(policy, env, horizon) / env.clients
+
+
+def theory_value(scaling: Scaling, case: Case, results: Results) -> float:
+    """Regret per client in theory, for a case as it was played."""
+    value = scaling.theory(results.effort.applied(case))
+    if not scaling.anchored:
+        return value
+    first = scaling.cases[0]
+    return float(results[first].mean[-1]) * value / scaling.theory(results.effort.applied(first))
 
 
 def table_lines(table: Table, results: Results) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from made_up import found, made_up
 
 from bandits.reproduce import checks
 from bandits.reproduce.catalogue import (
@@ -18,40 +19,23 @@ from bandits.reproduce.catalogue import (
     PAPER,
     PHASE_LENGTHS,
     UNIFORM,
+    main_case,
     swept,
 )
 from bandits.reproduce.description import AUTHORS, MOVIELENS, TEXT
-from bandits.reproduce.running import Effort, Results, joined
-from bandits.run import Run
-from bandits.trial import PHASE, Trial
-
-
-def made_up(regret, *, sparsity=1.0, iterations=1, scalars=0):
-    """A run with these rows of regret; phases, one per column, with the given numbers."""
-    regret = np.atleast_2d(np.asarray(regret, dtype=float))
-    trials = []
-    for row in regret:
-        phases = np.zeros(len(row), PHASE)
-        phases["phase"] = np.arange(len(row)) + 1
-        phases["sparsity"], phases["iterations"] = sparsity, iterations
-        trials.append(Trial(row, scalars, 0, phases))
-    times = np.arange(1, regret.shape[1] + 1)
-    empty = Run.empty("made up", len(times), times, "")
-    return joined([empty.extended([(0, trial)]) for trial in trials])
+from bandits.reproduce.running import Effort, Results
 
 
 def main(**regrets):
     """Results of the four algorithms on the authors' instance."""
     labels = {"fedpe": FEDPE, "enhanced": ENHANCED, "collaborative": COLLABORATIVE, "local": LOCAL}
-    runs = {checks.main_case(AUTHORS, labels[name]): made_up(rows) for name, rows in regrets.items()}
-    return Results(runs, Effort())
+    runs = {main_case(AUTHORS, labels[name]): made_up(rows) for name, rows in regrets.items()}
+    return found(runs)
 
 
 def over_sizes(panel, values, **options):
-    cases = swept(AUTHORS, panel).values()
-    return Results(
-        {c: made_up([[0.0, v]] * 3, **options) for c, v in zip(cases, values, strict=True)}, Effort()
-    )
+    pairs = zip(swept(AUTHORS, panel).values(), values, strict=True)
+    return found({case: made_up([[0.0, value]] * 3, **options) for case, value in pairs})
 
 
 def test_better_needs_confidence_and_not_only_a_lower_mean():
@@ -99,9 +83,9 @@ def test_overtaking_is_for_good():
 
 def test_rankings_are_compared_with_movielens():
     def results(order):
-        runs = {checks.main_case(AUTHORS, label): made_up([[n]]) for n, label in enumerate(PAPER)}
-        runs |= {checks.main_case(MOVIELENS, label): made_up([[n]]) for n, label in enumerate(order)}
-        return Results(runs, Effort())
+        runs = {main_case(AUTHORS, label): made_up([[n]]) for n, label in enumerate(PAPER)}
+        runs |= {main_case(MOVIELENS, label): made_up([[n]]) for n, label in enumerate(order)}
+        return found(runs)
 
     assert checks.same_ranking(results(PAPER), AUTHORS).holds
     assert not checks.same_ranking(results(PAPER[::-1]), AUTHORS).holds
@@ -132,9 +116,7 @@ def test_monotone_is_from_each_size_to_the_next(values, holds):
 
 
 def everywhere(**options):
-    return Results(
-        {case: made_up([[1.0, 2.0, 2.0, 2.0]] * 2, **options) for case in checks.all_swept(TEXT)}, Effort()
-    )
+    return found({case: made_up([[1.0, 2.0]] * 2, **options) for case in checks.all_swept(TEXT)})
 
 
 def test_sparsity_is_judged_over_all_sizes():
@@ -152,34 +134,34 @@ def test_sparsity_is_judged_over_all_sizes():
 def test_constant_regret_does_not_grow_in_the_second_half():
     flat, rising = ([[1.0, 2.0, 2.0, last]] for last in (2.0, 2.1))
     for rows, holds in ((flat, True), (rising, False)):
-        results = Results({case: made_up(rows) for case in checks.all_swept(TEXT)}, Effort())
+        results = found({case: made_up(rows) for case in checks.all_swept(TEXT)})
         assert checks.ends_constant(results, TEXT).holds == holds
 
 
 def test_sparsity_and_communication_are_compared_by_rank():
     for sign in (1, -1):
         runs = {
-            case: made_up([[1.0]], sparsity=1.0 + n, scalars=case.instance.clients * (100 + sign * n))
+            case: made_up([[1.0]], sparsity=1.0 + n, uploaded=case.instance.clients * (100 + sign * n))
             for n, case in enumerate(checks.all_swept(TEXT))
         }
-        found = checks.sparsity_goes_with_communication(Results(runs, Effort()), TEXT)
-        assert found == (f"rank correlation {sign:.2f} over 7 sizes", sign > 0)
+        finding = checks.sparsity_goes_with_communication(found(runs), TEXT)
+        assert finding == (f"rank correlation {sign:.2f} over 7 sizes", sign > 0)
 
 
 @pytest.mark.parametrize(("many", "holds"), [(4, True), (5, True), (6, False)])
 def test_more_clients_may_cost_a_quarter_more_iterations(many, holds):
     cases = swept(TEXT, "a")
     runs = {cases[m]: made_up([[1.0]], iterations=k) for m, k in ((50, 4), (200, many))}
-    assert checks.not_slower(Results(runs, Effort()), TEXT).holds == holds
+    assert checks.not_slower(found(runs), TEXT).holds == holds
 
 
 def test_phase_lengths_trade_regret_for_scalars():
     def results(*pairs):
         runs = {
-            checks.phase_length_case(TEXT, label): made_up([[regret]], scalars=100 * sent)
+            checks.phase_length_case(TEXT, label): made_up([[regret]], uploaded=100 * sent)
             for label, (regret, sent) in zip(PHASE_LENGTHS, pairs, strict=True)
         }
-        return Results(runs, Effort())
+        return found(runs)
 
     good, bad = results((5, 1000), (6, 20), (50, 4)), results((5, 1000), (6, 20), (20, 30))
     assert checks.best_tradeoff(good, TEXT).holds

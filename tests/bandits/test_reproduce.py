@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -14,11 +15,13 @@ from bandits import cli
 from bandits.reproduce import EXPERIMENTS, QUICK, Effort, reproduce, running
 from bandits.reproduce.catalogue import ALGORITHMS, POLICIES
 from bandits.reproduce.claims import CLAIMS, relevant
-from bandits.reproduce.description import AUTHORS, IDENTICAL, MOVIELENS, SHARED, TEXT, Case, Instance, Table
+from bandits.reproduce.description import AUTHORS, IDENTICAL, MOVIELENS, SHARED, TEXT, Case, Instance
+from bandits.reproduce.drawing import note
 from bandits.reproduce.running import play
 
 SMALL = [Case(Instance(AUTHORS, 6, 3, 2), label, 300) for label in ("Fed-PE", "Local UCB")]
 TINY = Effort(trials=2, longest=200)
+NAMES = ["fig1a", "fig3a", "fig5", "table1", "table2", "shared", "protocols", "lowerbound"]
 
 
 def played(cases, out, effort=TINY, n_jobs=1):
@@ -32,7 +35,9 @@ def rows(path):
 
 def test_all_figures_and_tables_are_there():
     panels = [f"fig{n}{letter}" for n in (1, 2, 3, 4) for letter in "abc"]
-    assert list(EXPERIMENTS) == [*panels, "fig5", "table1", "table2"]
+    assert list(EXPERIMENTS)[:15] == [*panels, "fig5", "table1", "table2"]
+    beyond = ["shared", "protocols", "ordering", "ordering-movielens", "clients", "lowerbound"]
+    assert list(EXPERIMENTS)[15:] == beyond
 
 
 def test_numbers_are_the_papers():
@@ -50,7 +55,8 @@ def test_numbers_are_the_papers():
     }
     assert sizes == {"a": [50, 100, 200], "b": [5, 10, 20], "c": [3, 4, 5]}
     assert {c.horizon for c in EXPERIMENTS["fig2a"].cases + EXPERIMENTS["fig5"].cases} == {2**16}
-    assert Effort().trials == 10
+    assert {c.trials for name in list(EXPERIMENTS)[:15] for c in EXPERIMENTS[name].cases} == {10}
+    assert {c.trials for c in EXPERIMENTS["ordering"].cases} == {50}
 
 
 def test_figures_2_to_4_read_the_same_simulations():
@@ -63,21 +69,23 @@ def test_cases_have_policies_and_file_names_of_their_own():
     cases = {case for experiment in EXPERIMENTS.values() for case in experiment.cases}
     cases |= {case for claim in CLAIMS for case in claim.cases()}
     assert {case.policy for case in cases} <= set(POLICIES)
-    assert len({case.slug for case in cases}) == len(cases)
+    alike = {(case.instance, case.policy, case.horizon) for case in cases}
+    assert len({case.slug for case in cases}) == len(alike)
     assert len({label for _, label, _, _ in ALGORITHMS}) == len(ALGORITHMS)
 
 
 def test_instances_are_those_of_their_kind():
     sizes = (4, 3, 2)
     np.testing.assert_array_equal(
-        Instance(TEXT, *sizes).environment(5).features, bandits.environments.synthetic(*sizes, 5).features
+        Instance(TEXT, *sizes).environment(5, 100).features,
+        bandits.environments.synthetic(*sizes, 5).features,
     )
-    assert Instance(SHARED, *sizes).environment(0).shared
-    assert not Instance(AUTHORS, *sizes).environment(0).shared
-    same = Instance(IDENTICAL, *sizes).environment(0).features
+    assert Instance(SHARED, *sizes).environment(0, 100).shared
+    assert not Instance(AUTHORS, *sizes).environment(0, 100).shared
+    same = Instance(IDENTICAL, *sizes).environment(0, 100).features
     assert np.all(same == same[0])
     with pytest.raises(ValueError, match="ratings must be the path"):
-        Instance(MOVIELENS, *sizes).environment(0)
+        Instance(MOVIELENS, *sizes).environment(0, 100)
 
 
 def test_a_trial_is_a_simulation_on_an_instance_of_its_own(tmp_path):
@@ -113,7 +121,7 @@ def test_an_interrupt_costs_one_trial(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         played(SMALL, tmp_path)
     monkeypatch.undo()
-    assert len(list((tmp_path / "runs").iterdir())) == 2
+    assert len(list((tmp_path / "runs").glob("*.npz"))) == 2
     again = []
     for kind in (bandits.FedPE, bandits.LocalUCB):
 
@@ -123,25 +131,29 @@ def test_an_interrupt_costs_one_trial(tmp_path, monkeypatch):
 
         monkeypatch.setattr(kind, "play", counted)
     results = played(SMALL, tmp_path)
-    assert again == ["FedPE", "LocalUCB"]
+    assert again == ["LocalUCB", "LocalUCB"]
     assert all(len(results[case].trials) == 2 for case in SMALL)
 
 
-def test_cases_in_common_are_played_once(tmp_path):
-    played(SMALL + SMALL, tmp_path)
-    assert len(list((tmp_path / "runs").iterdir())) == 4
+def test_cases_in_common_are_played_once_with_the_most_trials(tmp_path):
+    more = replace(SMALL[0], trials=3)
+    few = [replace(case, trials=2) for case in SMALL]
+    results = played([*few, more, *few], tmp_path, Effort(longest=200))
+    assert len(list((tmp_path / "runs").glob("*.npz"))) == 5
+    assert (len(results[few[0]].trials), len(results[more].trials)) == (2, 3)
+    np.testing.assert_array_equal(results[few[0]].regret, results[more].regret[:2])
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     out = tmp_path_factory.mktemp("reproduced")
-    verdicts = reproduce(["fig1a", "fig3a", "fig5", "table1", "table2"], out, TINY)
+    verdicts = reproduce(NAMES, out, TINY)
     return out, verdicts
 
 
 def test_every_experiment_has_pictures_and_numbers(written):
     out, _ = written
-    for name in ("fig1a", "fig3a", "fig5", "table1", "table2"):
+    for name in NAMES:
         assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (out / f"{name}.svg").read_text()
     last = [row for row in rows(out / "fig1a.csv") if row["curve"] == "Local UCB"][-1]
@@ -160,6 +172,21 @@ def test_figures_by_phase_count_phases(written):
     assert len(found) == 2 * 3 * phases
     assert [int(row["phase"]) for row in found[:phases]] == list(range(1, phases + 1))
     assert {row["curve"] for row in found} == {"M = 50", "M = 100", "M = 200"}
+
+
+def test_regret_over_a_number_stands_beside_theory(written):
+    found = rows(written[0] / "lowerbound.csv")
+    assert len(found) == 4 * 8
+    assert {row["curve"] for row in found} == {
+        f"{label}, {which} instance"
+        for label in ("Enhanced Fed-PE", "Local UCB")
+        for which in ("first", "second")
+    }
+    for row in found:
+        # Horizons are cut to 200 here.
+        expected = bandits.theory.lower_bound(30, 10, 3, 200) / 30
+        assert float(row["theory"]) == pytest.approx(expected, rel=1e-8)
+        assert float(row["mean"]) > 0
 
 
 def test_tables_have_a_line_per_algorithm(written):
@@ -182,7 +209,7 @@ def test_claims_are_those_that_the_experiments_decide(written):
     assert [line["claim"] for line in lines] == [verdict.claim for verdict in verdicts]
     assert {line["holds"] for line in lines} == {"yes", "no"}
     assert all("[rule: " in line["measured"] for line in lines)
-    decided = relevant(["fig1a", "fig3a", "fig5", "table1", "table2"])
+    decided = relevant(NAMES)
     assert len(lines) == sum(len(claim.kinds) for claim in decided)
     assert not any("MovieLens" in line["source"] for line in lines)
 
@@ -219,7 +246,11 @@ def test_the_report_is_a_page_with_all_pictures(written):
 
 
 def test_bands_say_what_they_are(written):
-    assert "Mean of 2 trials, each on its own instance" in (written[0] / "report.html").read_text()
+    out, _ = written
+    assert "Every trial of a case is on an instance of its own" in (out / "report.html").read_text()
+    assert (
+        note(2) == "Mean of 2 trials, each on its own instance; bands: plus and minus one standard deviation."
+    )
 
 
 def command(*words):
@@ -241,8 +272,9 @@ def test_the_command_knows_what_is_meant(tmp_path, monkeypatch):
         cli, "reproduce_experiments", lambda *args, **options: asked.append((args, options)) or []
     )
     result = command("reproduce", "--out", tmp_path, "--quick")
-    assert asked[-1][0] == ([name for name in EXPERIMENTS if name != "fig1c"], tmp_path, QUICK)
-    assert "left out: fig1c" in result.output
+    without = [name for name in EXPERIMENTS if name not in ("fig1c", "ordering-movielens")]
+    assert asked[-1][0] == (without, tmp_path, QUICK)
+    assert "left out: fig1c, ordering-movielens" in result.output
     command("reproduce", "table2", "fig1a", "--out", tmp_path, "--ratings", "u.data")
     assert asked[-1][0] == (["fig1a", "table2"], tmp_path, Effort())
     command("reproduce", "all", "--ratings", "u.data", "--trials", 4)
@@ -257,7 +289,7 @@ def test_the_command_knows_what_is_meant(tmp_path, monkeypatch):
 
 
 def test_quick_is_less():
-    assert QUICK.trials < Effort().trials
-    longest = max(case.horizon for experiment in EXPERIMENTS.values() for case in experiment.cases)
-    assert QUICK.longest < longest
-    assert any(isinstance(experiment, Table) for experiment in EXPERIMENTS.values())
+    for case in EXPERIMENTS["fig1a"].cases:
+        assert Effort().applied(case) == case
+        less = QUICK.applied(case)
+        assert (less.trials, less.horizon) < (case.trials, case.horizon)
