@@ -4,7 +4,7 @@
     bandits run config.toml --out results
     bandits reproduce all --out figures --ratings u.data
 
-Exit codes: 0 done, 2 bad input, with one message on standard error.
+Exit codes: 0 done, 2 bad input, 130 interrupted, with one message on standard error.
 """
 
 from __future__ import annotations
@@ -115,7 +115,13 @@ def reproduce(
     chosen = _chosen(names or ["all"], ratings)
     given = QUICK if quick else Effort()
     effort = Effort(trials or given.trials, horizon or given.longest)
-    verdicts = reproduce_experiments(chosen, out, effort, ratings=ratings, n_jobs=n_jobs, progress=True)
+    try:
+        verdicts = reproduce_experiments(chosen, out, effort, ratings=ratings, n_jobs=n_jobs, progress=True)
+    except KeyboardInterrupt:
+        typer.echo(
+            f"interrupted: finished trials are kept in {out}; the same command goes on from there", err=True
+        )
+        raise typer.Exit(130) from None
     hold = sum(verdict.holds for verdict in verdicts)
     typer.echo(f"statements of the paper: {hold} hold, {len(verdicts) - hold} do not")
     typer.echo(f"written: {', '.join(chosen)} as PNG, SVG and CSV, report.html and claims.csv, in {out}")

@@ -288,6 +288,16 @@ def test_the_command_knows_what_is_meant(tmp_path, monkeypatch):
             command("reproduce", *words)
 
 
+def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
+    def interrupted(*_args, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "reproduce_experiments", interrupted)
+    result = command("reproduce", "fig5", "--out", tmp_path)
+    assert result.exit_code == 130
+    assert "finished trials are kept" in result.output
+
+
 def test_quick_is_less():
     for case in EXPERIMENTS["fig1a"].cases:
         assert Effort().applied(case) == case
