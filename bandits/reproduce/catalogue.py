@@ -41,6 +41,8 @@ LONG, MIDDLE, SHORT = 2**17, 2**16, 2**15
 """Horizons of Section 5, of the appendix, and of Table 1."""
 
 SYNTHETIC = (AUTHORS, TEXT)
+DISJOINT_KINDS = (*SYNTHETIC, MOVIELENS)
+"""Kinds of instances with a parameter vector per arm, for which the paper has a lower bound."""
 
 FEDPE, ENHANCED, COLLABORATIVE, LOCAL = "Fed-PE", "Enhanced Fed-PE", "Collaborative", "Local UCB"
 PAPER = (FEDPE, ENHANCED, COLLABORATIVE, LOCAL)

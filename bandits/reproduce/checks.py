@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bandits.environments import LinearEnvironment
+from bandits.movielens import factors
 from bandits.policies.phased import Phased
 from bandits.reproduce.catalogue import (
     COLLABORATIVE,
@@ -205,6 +206,21 @@ def norms(results: Results, kind: str) -> np.ndarray:
 def squared_norms(results: Results, kind: str) -> np.ndarray:
     """Squared norms of the features, of all trials' instances."""
     return norms(results, kind) ** 2
+
+
+def canonical_parameters(results: Results, kind: str) -> Finding:
+    """The parameter vectors of the arms are the basis vectors, each of them for some arm."""
+    env = _environments(results, kind)[0]
+    found = np.unique(env.parameters, axis=0)
+    words = f"{len(found)} different parameter vectors in dimension {env.dim}"
+    return Finding(words, np.array_equal(found, np.eye(env.dim)[::-1]))
+
+
+def rating_matrix(results: Results, _kind: str) -> Finding:
+    """Users and films of the ratings."""
+    assert results.ratings is not None
+    users, films = factors(results.ratings, main_case(MOVIELENS, ENHANCED).instance.dim)
+    return Finding(f"{len(users)} by {len(films)}", (len(users), len(films)) == (943, 1682))
 
 
 def phases(policy: str, horizon: int, arms: int, expected: int) -> Check:

@@ -10,7 +10,7 @@ from bandits import theory
 from bandits.policies.enhanced import EnhancedFedPE
 from bandits.policies.fedpe import FedPE
 from bandits.policies.phased import Phased
-from bandits.reproduce.catalogue import POLICIES
+from bandits.reproduce.catalogue import DISJOINT_KINDS, POLICIES, minimax
 from bandits.reproduce.description import Case, Scaling, Table
 from bandits.reproduce.running import Results
 from bandits.run import Run
@@ -75,6 +75,7 @@ def table_lines(table: Table, results: Results) -> list[dict[str, Any]]:
                 "regret_mean": float(mean),
                 "regret_std": float(std),
                 "regret_bound": above,
+                "lower_bound": minimax(results.effort.applied(case)) if i.kind in DISJOINT_KINDS else "",
                 "uploaded": float(run.uploaded.mean() / i.clients),
                 "downloaded": float(run.downloaded.mean() / i.clients),
                 "regret_order": row.regret,

@@ -180,6 +180,18 @@ def test_phases_are_those_of_the_schedule():
     assert np.ceil((2**16 - 10) / 110) == 596
 
 
+def test_the_basis_belongs_to_the_text_alone():
+    results = Results({}, Effort(trials=1))
+    assert checks.canonical_parameters(results, TEXT) == (
+        "3 different parameter vectors in dimension 3",
+        True,
+    )
+    assert checks.canonical_parameters(results, AUTHORS) == (
+        "1 different parameter vectors in dimension 3",
+        False,
+    )
+
+
 def test_gaps_and_norms_are_those_of_all_trials():
     results = Results({}, Effort(trials=2))
     for kind, holds in ((TEXT, True), (AUTHORS, False)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -195,6 +196,7 @@ def test_tables_have_a_line_per_algorithm(written):
     assert [line["algorithm"] for line in lines] == [label for _, label, _, _ in ALGORITHMS]
     for line in lines:
         assert float(line["regret_mean"]) > 0
+        assert (line["lower_bound"] != "") == (line["model"] == "linear contextual, disjoint")
         if line["algorithm"].startswith("Local UCB"):
             assert (line["uploaded"], line["downloaded"], line["regret_bound"]) == ("0", "0", "")
         elif line["algorithm"] != "Collaborative":
@@ -212,6 +214,22 @@ def test_claims_are_those_that_the_experiments_decide(written):
     decided = relevant(NAMES)
     assert len(lines) == sum(len(claim.kinds) for claim in decided)
     assert not any("MovieLens" in line["source"] for line in lines)
+
+
+def test_ratings_of_another_size_are_noticed(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{u}\t{i}\t{rng.integers(1, 6)}\t0" for u in range(110) for i in range(40) if rng.random() < 0.6
+    ]
+    ratings = tmp_path / "u.data"
+    ratings.write_text("\n".join(lines))
+    monkeypatch.setattr("bandits.movielens.SHA256", hashlib.sha256(ratings.read_bytes()).hexdigest())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    verdicts = reproduce(["fig1c"], tmp_path, TINY, ratings=ratings)
+    assert all(verdict.source.endswith(MOVIELENS) for verdict in verdicts)
+    size = next(verdict for verdict in verdicts if "matrix" in verdict.claim)
+    assert (size.measured, size.holds) == ("110 by 40", False)
+    assert (tmp_path / "fig1c.png").exists()
 
 
 class Page(HTMLParser):
