@@ -40,6 +40,8 @@ SLIGHTLY = 1.25
 MUCH = 2.0
 SLOPES = (0.75, 1.25)
 CONFIDENCE = 0.95
+ROUNDING = 1e-9
+"""How far rounding may take a value out of its range."""
 
 
 class Finding(NamedTuple):
@@ -185,7 +187,7 @@ def range_of(read: Callable[[Results, str], np.ndarray], least: float, most: flo
 
     def check(results: Results, kind: str) -> Finding:
         values = read(results, kind)
-        inside = np.mean((values >= least - 1e-9) & (values <= most + 1e-9))
+        inside = np.mean((values >= least - ROUNDING) & (values <= most + ROUNDING))
         return Finding(f"{values.min():.4f} to {values.max():.4f}, {inside:.1%} inside", bool(inside == 1.0))
 
     return check

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bandits.reproduce.claims import Verdict
 from bandits.reproduce.description import Experiment, Table
-from bandits.reproduce.running import Effort, Results
+from bandits.reproduce.running import Results
 from bandits.reproduce.summary import table_lines
 from optdesign import __version__
 from optdesign.tables import atomic
@@ -27,7 +27,8 @@ COLUMNS = {
 }
 
 STYLE = """
-body { font: 16px/1.45 system-ui, sans-serif; color: #1a1a1a; max-width: 72rem; margin: 2rem auto; }
+body { font: 16px/1.45 system-ui, sans-serif; color: #1a1a1a; margin: 2rem auto; }
+body { max-width: 72rem; padding: 0 1rem; }
 table { border-collapse: collapse; width: 100%; font-size: 0.85rem; }
 th, td { text-align: left; vertical-align: top; padding: 0.3rem 0.6rem; border-bottom: 1px solid #ccc; }
 td.number { text-align: right; white-space: nowrap; }
@@ -43,9 +44,12 @@ def write_report(
     failed = sum(not verdict.holds for verdict in verdicts)
     parts = [
         "<h1>Federated linear contextual bandits: the experiments, reproduced</h1>",
-        f"<p>{escape(_effort(results.effort))} Policies meet the same instances in the same trials. "
-        f"Made with optdesign {escape(__version__)}.</p>",
+        "<p>Every trial of a case is on an instance of its own; policies meet the same ones in the same "
+        f"trials. Made with optdesign {escape(__version__)}.</p>",
     ]
+    if results.effort.longest is not None:
+        words = f"Horizons were cut to {results.effort.longest}: these are not the paper's numbers."
+        parts.append(f'<p class="warning">{escape(words)}</p>')
     if verdicts:
         parts += [
             f"<h2>Statements of the paper: {len(verdicts) - failed} hold, {failed} do not</h2>",
@@ -79,13 +83,6 @@ def claim_rows(verdicts: Iterable[Verdict]) -> list[list[object]]:
 
 def _yes(holds: bool) -> str:
     return "yes" if holds else "no"
-
-
-def _effort(effort: Effort) -> str:
-    words = "Every trial of a case is on an instance of its own."
-    if effort.longest is not None:
-        words += f" Horizons were cut to {effort.longest}: these are not the paper's numbers."
-    return words
 
 
 def _grid(heads: list[str], rows: Iterable[list[object]]) -> str:

@@ -98,6 +98,7 @@ def test_environments_from_a_file_and_from_generators(tmp_path):
     assert loaded.sigma == 0.5
     np.testing.assert_array_equal(loaded.features, x)
     assert env(kind="lower_bound", clients=4, arms=3, dim=2).means.max() == pytest.approx(np.sqrt(4 / 160))
+    assert env(kind="identical", clients=3, arms=2, dim=2).shared
     assert env(kind="random", clients=3, arms=2, dim=2, noise="bernoulli").sigma == 0.5
     assert env(kind="authors", clients=3, scale=0.25).sigma == 0.25
     assert env(kind="clusters", clients=3, arms=2, dim=2, n_clusters=2).clients == 3

@@ -232,6 +232,14 @@ def test_ratings_of_another_size_are_noticed(tmp_path, monkeypatch):
     assert (tmp_path / "fig1c.png").exists()
 
 
+def test_wrong_ratings_are_refused_before_any_trial(tmp_path):
+    ratings = tmp_path / "u.data"
+    ratings.write_text("1\t1\t3\t0\n")
+    with pytest.raises(ValueError, match="SHA-256"):
+        reproduce(["fig1a", "fig1c"], tmp_path / "out", TINY, ratings=ratings, n_jobs=2)
+    assert not (tmp_path / "out").exists()
+
+
 class Page(HTMLParser):
     """Open tags, and what they refer to."""
 
