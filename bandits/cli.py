@@ -123,7 +123,8 @@ def reproduce(
         )
         raise typer.Exit(130) from None
     hold = sum(verdict.holds for verdict in verdicts)
-    typer.echo(f"statements of the paper: {hold} hold, {len(verdicts) - hold} do not")
+    if verdicts:
+        typer.echo(f"statements of the paper: {hold} hold, {len(verdicts) - hold} do not")
     typer.echo(f"written: {', '.join(chosen)} as PNG, SVG and CSV, report.html and claims.csv, in {out}")
 
 

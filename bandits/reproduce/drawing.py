@@ -77,7 +77,7 @@ def draw_figure(figure: Figure, results: Results) -> Picture:
 def draw_table(table: Table, results: Results) -> Picture:
     """A row per algorithm: its regret and the scalars it sends on two axes, and the orders in theory."""
     from matplotlib.figure import Figure as Picture
-    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
+    from matplotlib.ticker import LogLocator
 
     lines = table_lines(table, results)
     models = list(dict.fromkeys(line["model"] for line in lines))
@@ -90,7 +90,7 @@ def draw_table(table: Table, results: Results) -> Picture:
         for ax, value, spread in ((left, mean, std), (right, sent, 0.0)):
             ax.errorbar(value, row, xerr=spread, color=COLOURS[0], fmt=marker, capsize=3)
             end = (value + spread, row)
-            ax.annotate(f"{value:,.0f}", end, (7, 0), textcoords="offset points", va="center", fontsize=9)
+            ax.annotate(_number(value), end, (7, 0), textcoords="offset points", va="center", fontsize=9)
         orders = f"{line['regret_order']};  {line['communication_order']}"
         right.text(1.02, row, orders, transform=right.get_yaxis_transform(), va="center", fontsize=9)
     right.text(
@@ -103,13 +103,15 @@ def draw_table(table: Table, results: Results) -> Picture:
         text.set_fontweight("bold")
     left.set_ylim(rows[-1] + 0.7, -1.7)
     left.set_xscale("log")
-    left.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    left.xaxis.set_major_formatter(ScalarFormatter())
-    left.xaxis.set_minor_formatter(NullFormatter())
-    left.set_xlim(right=2.0 * left.get_xlim()[1])
+    low, high = left.get_xlim()
+    # Room for the number beside the last point; fewer labels where there are many decades.
+    left.set_xlim(low, high * (high / low) ** 0.2)
+    left.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 100.0 * low else (1.0,)))
+    left.xaxis.set_major_formatter("{x:g}")
+    left.xaxis.set_minor_formatter("")
     left.set_xlabel("regret per client at the horizon")
     right.set_xscale("symlog", linthresh=10.0)
-    right.set_xlim(-2.0, 10.0 * right.get_xlim()[1])
+    right.set_xlim(-2.0, 5.0 * right.get_xlim()[1] ** 1.1)
     right.set_xlabel("scalars sent per client, up and down")
     for ax in (left, right):
         ax.grid(axis="x", alpha=0.25)
@@ -171,6 +173,11 @@ def table_rows(table: Table, results: Results) -> list[list[object]]:
     """Header and rows of a table."""
     lines = table_lines(table, results)
     return [list(lines[0]), *(list(line.values()) for line in lines)]
+
+
+def _number(value: float) -> str:
+    """Whole, but with a decimal where that would say little."""
+    return f"{value:.1f}" if 0.0 < value < 10.0 else f"{value:,.0f}"
 
 
 def _trial_names(trials: int) -> list[object]:
