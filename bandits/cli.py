@@ -92,7 +92,7 @@ def run(
 @app.command(short_help="Reproduce the paper's figures and tables, and test what it says.")
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME...|all]", help=f"Which: {', '.join(EXPERIMENTS)}.")
+        list[str] | None, typer.Argument(metavar="NAME|all", help=f"Which: {', '.join(EXPERIMENTS)}.")
     ] = None,
     out: Out = Path("bandits-results"),
     quick: Annotated[
