@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from joblib import Parallel, delayed
+
 from bandits.plotting import save_figure
 from bandits.reproduce import claims, drawing, report
 from bandits.reproduce.catalogue import EXPERIMENTS
@@ -41,8 +43,10 @@ def reproduce(
         shown + [case for claim in told for case in claim.cases()],
         out, effort or Effort(), ratings=ratings, n_jobs=n_jobs, progress=progress,
     )  # fmt: skip
-    for name, experiment in chosen.items():
-        _write(out / name, experiment, results)
+    # Pictures take longer than the trials of a quick call, so they are drawn side by side as well.
+    Parallel(n_jobs=n_jobs)(
+        delayed(_write)(out / name, experiment, results) for name, experiment in chosen.items()
+    )
     verdicts = claims.decide(told, results)
     drawing.write_rows(out / "claims.csv", report.claim_rows(verdicts))
     report.write_report(out / "report.html", chosen, results, verdicts)

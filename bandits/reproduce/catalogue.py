@@ -214,6 +214,7 @@ def beyond_the_paper() -> dict[str, Experiment]:
             "Shared parameters: algorithms that know it, and algorithms that do not",
             REGRET,
             (comparison(Instance(SHARED), shared, MIDDLE),),
+            logarithmic=True,
         ),
         "protocols": Table(
             "Fed-PE with the paper's messages, and with scalars, T = 2^16",

@@ -57,10 +57,11 @@ def draw_figure(figure: Figure, results: Results) -> Picture:
     picture = Picture(figsize=(max(4.6 * columns, 7.0), 4.4), layout="constrained")
     axes = np.atleast_1d(picture.subplots(1, columns))
     for ax, panel in zip(axes, figure.panels, strict=False):
-        _draw_panel(ax, figure.quantity, panel, results)
+        _draw_panel(ax, figure, panel, results)
     highest = max(ax.get_ylim()[1] for ax in axes[:count])
     for ax in axes[:count]:
-        ax.set_ylim(0.0, highest if figure.quantity == REGRET else None)
+        low = None if figure.logarithmic else 0.0
+        ax.set_ylim(low, highest if figure.quantity == REGRET else None)
     if figure.bounds:
         _draw_bounds(axes[-1], figure.panels[0], results)
     picture.suptitle(figure.title)
@@ -197,18 +198,22 @@ def write_rows(path: Path, rows: list[list[object]]) -> None:
         csv.writer(file).writerows([f"{v:.10g}" if isinstance(v, float) else v for v in row] for row in rows)
 
 
-def _draw_panel(ax: Axes, quantity: str, panel: Panel, results: Results) -> None:
+def _draw_panel(ax: Axes, figure: Figure, panel: Panel, results: Results) -> None:
+    from_zero = figure.quantity == REGRET and not figure.logarithmic
     for n, (label, case) in enumerate(panel.curves.items()):
-        at, values = curve(quantity, results[case])
-        if quantity == REGRET:
+        at, values = curve(figure.quantity, results[case])
+        if from_zero:
             at, values = np.append(0, at), np.pad(values, ((0, 0), (1, 0)))
         _draw_curve(ax, n, at, values, label)
-    ax.set_xlabel(AXES[quantity][0])
-    ax.set_ylabel(AXES[quantity][1])
+    ax.set_xlabel(AXES[figure.quantity][0])
+    ax.set_ylabel(AXES[figure.quantity][1])
     ax.set_title(panel.title, fontsize="medium")
-    if quantity == REGRET:
+    if from_zero:
         ax.set_xlim(0, int(at[-1]))
-    if quantity == SPARSITY:
+    if figure.logarithmic:
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+    if figure.quantity == SPARSITY:
         ax.axhline(1.0, color="0.45", linewidth=1.0, label="one arm per client, the least")
     ax.grid(alpha=0.25)
 
