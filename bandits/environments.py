@@ -206,7 +206,7 @@ def authors(clients: int = 100, arms: int = 10, dim: int = 3, seed: int = 0) -> 
 
 def movielens(
     path: str | Path, clients: int = 100, arms: int = 30, dim: int = 3, seed: int = 0, *,
-    other_ratings: bool = False, cache: str | Path | None = None,
+    centred: bool = True, other_ratings: bool = False, cache: str | Path | None = None,
 ) -> LinearEnvironment:  # fmt: skip
     """The paper's experiment on MovieLens-100K: clients are users, arms are groups of films.
 
@@ -221,13 +221,15 @@ def movielens(
         How many users are drawn, how many groups of films, how many factors.
     seed : int
         Starts k-means and chooses the clients.
+    centred : bool
+        Whether missing ratings are predicted from deviations from users' means, or from plain ratings.
     other_ratings : bool
         Accept a file that is not MovieLens-100K, in the same format.
     cache : path, optional
         Directory for the factors. Default: ``optdesign`` in the user's cache directory.
     """
-    data = instance(path, clients, arms, dim, seed, other_ratings=other_ratings, cache=cache)
-    return LinearEnvironment(*data)
+    options = {"centred": centred, "other_ratings": other_ratings}
+    return LinearEnvironment(*instance(path, clients, arms, dim, seed, **options, cache=cache))
 
 
 def lower_bound(

@@ -2,7 +2,8 @@
 
 1. Ratings are divided by the largest, 5, and the missing ones are predicted by user-based collaborative
    filtering: a user's mean plus how far the ten most similar raters of the film were from theirs, weighted by
-   similarity. Similarity is Pearson's correlation over the films both rated, and counts if positive.
+   similarity; or, with ``centred=False``, simply the weighted mean of their ratings. Similarity is Pearson's
+   correlation over the films both rated, and counts if positive. The paper does not say which; it matters.
 2. R = W H by non-negative factorisation with d factors; x_{i,a} is the row of user i in W, for every arm.
 3. k-means groups the columns of H, one per film, into K arms; theta_a is the centre of group a.
 
@@ -55,10 +56,10 @@ class Facts(NamedTuple):
 
 def instance(
     path: str | Path, clients: int, arms: int, dim: int, seed: int, *,
-    other_ratings: bool = False, cache: str | Path | None = None,
+    centred: bool = True, other_ratings: bool = False, cache: str | Path | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Features (M, K, d) and parameters (K, d); see :func:`bandits.environments.movielens`."""
-    users, films = factors(path, dim, other_ratings=other_ratings, cache=cache)
+    users, films = factors(path, dim, centred=centred, other_ratings=other_ratings, cache=cache)
     for name, value, most, of in (
         ("clients", clients, len(users), "users"),
         ("arms", arms, len(films), "films"),
@@ -73,11 +74,13 @@ def instance(
 
 
 def factors(
-    path: str | Path, dim: int, *, other_ratings: bool = False, cache: str | Path | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+    path: str | Path, dim: int, *,
+    centred: bool = True, other_ratings: bool = False, cache: str | Path | None = None,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """W (users, d) and the transpose of H (films, d), from the cache if it has them whole."""
     content, folder = _content(Path(path), other_ratings), _cache_directory(cache)
-    file = folder / f"factors-{hashlib.sha256(content).hexdigest()[:16]}-d{dim}-v{RECIPE}.npz"
+    reading = "centred" if centred else "plain"
+    file = folder / f"factors-{hashlib.sha256(content).hexdigest()[:16]}-{reading}-d{dim}-v{RECIPE}.npz"
     with (
         contextlib.suppress(OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile),
         file.open("rb") as kept,
@@ -89,7 +92,7 @@ def factors(
         raise ValueError(f"dim must lie in 1 .. {min(ratings.shape)}, the rank of the ratings; got {dim}.")
     with _scikit_learn() as sklearn:
         model = sklearn.decomposition.NMF(dim, init="nndsvda", random_state=0, max_iter=ITERATIONS)
-        users = model.fit_transform(complete(ratings) / TOP_RATING)
+        users = model.fit_transform(complete(ratings, centred=centred) / TOP_RATING)
     films = np.ascontiguousarray(model.components_.T)
     # A cache that cannot be written costs seconds, not the result.
     with contextlib.suppress(OSError):
@@ -106,11 +109,12 @@ def facts(env: LinearEnvironment) -> Facts:
     return Facts(float(norm2.min()), float(norm2.max()), float(gaps.min()), float(gaps.max()))
 
 
-def complete(ratings: np.ndarray) -> np.ndarray:
+def complete(ratings: np.ndarray, *, centred: bool = True) -> np.ndarray:
     """Fill the zeros of a (users, films) matrix of ratings by user-based collaborative filtering.
 
-    Where nobody similar rated a film the prediction is the user's mean. Predictions stay within the range of
-    the ratings, and ratings that are known stay as they are.
+    Neighbours' ratings are averaged as deviations from their means if ``centred``, else as they are. Where
+    nobody similar rated a film the prediction is the user's mean. Predictions stay within the range of the
+    ratings, and ratings that are known stay as they are.
     """
     rated = ratings > 0.0
     mean = ratings.sum(axis=1) / np.maximum(rated.sum(axis=1), 1)
@@ -119,14 +123,16 @@ def complete(ratings: np.ndarray) -> np.ndarray:
     for film in range(ratings.shape[1]):
         raters = np.flatnonzero(rated[:, film])
         weight = similarity[:, raters]
-        offset = np.broadcast_to(ratings[raters, film] - mean[raters], weight.shape)
+        said = ratings[raters, film] - (mean[raters] if centred else 0.0)
+        said = np.broadcast_to(said, weight.shape)
         if len(raters) > NEIGHBOURS:
             # Users with few films in common often agree exactly: the first of them are taken.
             nearest = np.argsort(-weight, axis=1, kind="stable")[:, :NEIGHBOURS]
-            weight, offset = (np.take_along_axis(v, nearest, axis=1) for v in (weight, offset))
+            weight, said = (np.take_along_axis(v, nearest, axis=1) for v in (weight, said))
         total = weight.sum(axis=1)
-        lift = np.divide((weight * offset).sum(axis=1), total, out=np.zeros(len(mean)), where=total > 0.0)
-        out[:, film] = mean + lift
+        base = mean if centred else np.zeros(len(mean))
+        average = np.divide((weight * said).sum(axis=1), total, out=mean - base, where=total > 0.0)
+        out[:, film] = base + average
     known = ratings[rated]
     return np.where(rated, ratings, np.clip(out, known.min(), known.max()))
 

@@ -17,7 +17,7 @@ from bandits.plotting import save_figure
 from bandits.reproduce import claims, drawing, report
 from bandits.reproduce.catalogue import EXPERIMENTS
 from bandits.reproduce.claims import Verdict
-from bandits.reproduce.description import MOVIELENS, Experiment, Scaling, Table
+from bandits.reproduce.description import RATED, Experiment, Scaling, Table
 from bandits.reproduce.running import QUICK, Effort, Results, play
 
 __all__ = ["EXPERIMENTS", "QUICK", "Effort", "Verdict", "needs_ratings", "reproduce"]
@@ -25,7 +25,7 @@ __all__ = ["EXPERIMENTS", "QUICK", "Effort", "Verdict", "needs_ratings", "reprod
 
 def needs_ratings(experiment: Experiment) -> bool:
     """Whether an experiment plays on MovieLens."""
-    return any(case.instance.kind == MOVIELENS for case in experiment.cases)
+    return any(case.instance.kind in RATED for case in experiment.cases)
 
 
 def reproduce(

@@ -20,7 +20,7 @@ from bandits.reproduce.description import (
     LETTERS,
     LOWER_FIRST,
     LOWER_SECOND,
-    MOVIELENS,
+    RATED,
     REGRET,
     SHARED,
     SPARSITY,
@@ -41,7 +41,7 @@ LONG, MIDDLE, SHORT = 2**17, 2**16, 2**15
 """Horizons of Section 5, of the appendix, and of Table 1."""
 
 SYNTHETIC = (AUTHORS, TEXT)
-DISJOINT_KINDS = (*SYNTHETIC, MOVIELENS)
+DISJOINT_KINDS = (*SYNTHETIC, *RATED)
 """Kinds of instances with a parameter vector per arm, for which the paper has a lower bound."""
 
 FEDPE, ENHANCED, COLLABORATIVE, LOCAL = "Fed-PE", "Enhanced Fed-PE", "Collaborative", "Local UCB"
@@ -124,7 +124,7 @@ PROTOCOLS = (
 
 def main_case(kind: str, policy: str, trials: int = 10) -> Case:
     """A curve of Figure 1(a), or of 1(c) for MovieLens."""
-    return Case(Instance(kind, arms=30 if kind == MOVIELENS else 10), policy, LONG, trials)
+    return Case(Instance(kind, arms=30 if kind in RATED else 10), policy, LONG, trials)
 
 
 def more_clients(kind: str) -> dict[int, Case]:
@@ -172,7 +172,7 @@ def of_the_paper() -> dict[str, Experiment]:
         "fig1c": Figure(
             "Figure 1(c): regret, MovieLens",
             REGRET,
-            (comparison(Instance(MOVIELENS, arms=30), PAPER, LONG),),
+            tuple(comparison(Instance(kind, arms=30), PAPER, LONG) for kind in RATED),
             bounds=True,
         ),
     }
@@ -224,7 +224,7 @@ def beyond_the_paper() -> dict[str, Experiment]:
             ),
         ),
         "ordering": ordering(SYNTHETIC),
-        "ordering-movielens": ordering((MOVIELENS,)),
+        "ordering-movielens": ordering(RATED),
         "clients": Scaling(
             "Enhanced Fed-PE with up to 100,000 clients, K = 10, d = 3, T = 2^16",
             "clients",

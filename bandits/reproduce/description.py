@@ -16,17 +16,21 @@ import numpy as np
 from bandits import environments
 from bandits.environments import LinearEnvironment
 
-AUTHORS, TEXT, SHARED, IDENTICAL, MOVIELENS, LOWER_FIRST, LOWER_SECOND = (
+AUTHORS, TEXT, SHARED, IDENTICAL, MOVIELENS, MOVIELENS_PLAIN, LOWER_FIRST, LOWER_SECOND = (
     "authors' instance",
     "instance of the text",
     "shared parameters",
     "identical clients",
-    "MovieLens-100K",
+    "MovieLens-100K, centred",
+    "MovieLens-100K, plain",
     "lower bound, first instance",
     "lower bound, second instance",
 )
 """Kinds of instances. The first two are readings of the same experiment of the paper; the last two are the
 pair in the proof of the lower bound, of which a policy cannot do well on both."""
+
+RATED = (MOVIELENS, MOVIELENS_PLAIN)
+"""Kinds that need ratings: two readings of how the paper predicts the missing ones."""
 
 LETTERS = {"clients": "M", "arms": "K", "dim": "d"}
 """The paper's letters for the sizes of an instance."""
@@ -50,10 +54,10 @@ class Instance:
         if self.kind in (LOWER_FIRST, LOWER_SECOND):
             best = np.random.default_rng(seed).integers(1, self.arms, self.dim)
             return environments.lower_bound(*sizes[:3], horizon, best if self.kind == LOWER_SECOND else None)
-        if self.kind == MOVIELENS:
+        if self.kind in RATED:
             if ratings is None:
                 raise ValueError("ratings must be the path of u.data of MovieLens-100K; got none.")
-            return environments.movielens(ratings, *sizes)
+            return environments.movielens(ratings, *sizes, centred=self.kind == MOVIELENS)
         if self.kind == SHARED:
             return environments.synthetic(*sizes, shared=True)
         make = {

@@ -240,6 +240,6 @@ def _draw_bounds(ax: Axes, panel: Panel, results: Results) -> None:
             ax.plot(t, above, linestyle=dash, color="0.45", linewidth=1.0, label=BOUND + label)
     ax.set_xscale("log")
     ax.set_yscale("log")
-    ax.set_title(f"{panel.title.split(',')[0]}, with bounds", fontsize="medium")
+    ax.set_title(f"{next(iter(panel.curves.values())).instance.kind}, with bounds", fontsize="medium")
     ax.set_xlabel(AXES[REGRET][0])
     ax.grid(alpha=0.25)

@@ -18,7 +18,7 @@ from joblib import Parallel, delayed
 from bandits.environments import LinearEnvironment
 from bandits.progress import Progress
 from bandits.reproduce.catalogue import POLICIES
-from bandits.reproduce.description import MOVIELENS, Case, Instance
+from bandits.reproduce.description import RATED, Case, Instance
 from bandits.run import Run
 from bandits.simulate import simulate
 
@@ -69,7 +69,7 @@ def play(
     """Play every case, or take its trials from the checkpoints of an earlier call."""
     tasks = {(case.slug, n): case for case in map(effort.applied, cases) for n in range(case.trials)}
     # Ratings are read once before workers would each do it, so a wrong file is refused at once.
-    for instance in {case.instance for case in tasks.values() if case.instance.kind == MOVIELENS}:
+    for instance in {case.instance for case in tasks.values() if case.instance.kind in RATED}:
         instance.environment(0, 1, ratings)
     trials: dict[str, dict[int, Run]] = {slug: {} for slug, _ in tasks}
     with Progress(progress, len(tasks)) as display:

@@ -58,8 +58,9 @@ def test_similarity_is_zero_where_it_is_undefined():
         np.testing.assert_array_equal(pearson(np.array(matrix, dtype=float)), np.zeros((2, 2)))
 
 
-def test_completion_agrees_with_a_prediction_at_a_time(ratings):
-    similarity, filled = pearson(ratings), complete(ratings)
+@pytest.mark.parametrize("centred", [True, False])
+def test_completion_agrees_with_a_prediction_at_a_time(ratings, centred):
+    similarity, filled = pearson(ratings), complete(ratings, centred=centred)
     rated = ratings > 0
     mean = np.array([row[row > 0].mean() for row in ratings])
     np.testing.assert_array_equal(filled[rated], ratings[rated])
@@ -69,7 +70,8 @@ def test_completion_agrees_with_a_prediction_at_a_time(ratings):
         expected = mean[u]
         if friends:
             weight = similarity[u, friends]
-            expected += weight @ (ratings[friends, i] - mean[friends]) / weight.sum()
+            base = mean if centred else np.zeros(len(mean))
+            expected = base[u] + weight @ (ratings[friends, i] - base[friends]) / weight.sum()
         assert filled[u, i] == pytest.approx(np.clip(expected, 1, 5), abs=1e-12)
 
 
@@ -102,6 +104,13 @@ def test_threads_do_not_matter(environment, tmp_path):
     two = environment(seed=1)
     np.testing.assert_array_equal(one.features, two.features)
     np.testing.assert_array_equal(one.parameters, two.parameters)
+
+
+def test_the_two_readings_are_kept_apart(environment, tmp_path):
+    centred, plain = environment(), environment(centred=False)
+    assert not np.array_equal(centred.features, plain.features)
+    assert len(list((tmp_path / "cache").iterdir())) == 2
+    np.testing.assert_array_equal(environment(centred=False).features, plain.features)
 
 
 def test_factors_reproduce_the_completed_ratings(ratings, file, tmp_path):

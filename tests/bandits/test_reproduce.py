@@ -16,7 +16,7 @@ from bandits import cli
 from bandits.reproduce import EXPERIMENTS, QUICK, Effort, reproduce, running
 from bandits.reproduce.catalogue import ALGORITHMS, POLICIES
 from bandits.reproduce.claims import CLAIMS, relevant
-from bandits.reproduce.description import AUTHORS, IDENTICAL, MOVIELENS, SHARED, TEXT, Case, Instance
+from bandits.reproduce.description import AUTHORS, IDENTICAL, MOVIELENS, RATED, SHARED, TEXT, Case, Instance
 from bandits.reproduce.drawing import note
 from bandits.reproduce.running import play
 
@@ -48,7 +48,7 @@ def test_numbers_are_the_papers():
     }
     assert {c.policy for c in first} == {"Fed-PE", "Enhanced Fed-PE", "Collaborative", "Local UCB"}
     assert {c.instance.kind for c in first} == {AUTHORS, TEXT}
-    assert {c.instance for c in EXPERIMENTS["fig1c"].cases} == {Instance(MOVIELENS, 100, 30, 3)}
+    assert {c.instance for c in EXPERIMENTS["fig1c"].cases} == {Instance(kind, 100, 30, 3) for kind in RATED}
     assert {(c.instance.arms, c.instance.dim) for c in EXPERIMENTS["fig1b"].cases} == {(10, 4)}
     sizes = {
         letter: sorted({getattr(c.instance, name) for c in EXPERIMENTS[f"fig2{letter}"].cases})
@@ -226,7 +226,7 @@ def test_ratings_of_another_size_are_noticed(tmp_path, monkeypatch):
     monkeypatch.setattr("bandits.movielens.SHA256", hashlib.sha256(ratings.read_bytes()).hexdigest())
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     verdicts = reproduce(["fig1c"], tmp_path, TINY, ratings=ratings)
-    assert all(verdict.source.endswith(MOVIELENS) for verdict in verdicts)
+    assert {verdict.source.split("; ")[1] for verdict in verdicts} == set(RATED)
     size = next(verdict for verdict in verdicts if "matrix" in verdict.claim)
     assert (size.measured, size.holds) == ("110 by 40", False)
     assert (tmp_path / "fig1c.png").exists()
