@@ -2,9 +2,9 @@
 
     bandits example > config.toml
     bandits run config.toml --out results
-    bandits reproduce fig1a --out fig1a
+    bandits reproduce all --out figures --ratings u.data
 
-Exit codes: 0 done, 2 bad input, with one message on standard error.
+Exit codes: 0 done, 2 bad input, 130 interrupted, with one message on standard error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from rich.table import Table
 
 from bandits.config import EXAMPLE, Experiment, read
 from bandits.options import meant
-from bandits.reproduce import FIGURES
+from bandits.reproduce import EXPERIMENTS, QUICK, Effort, needs_ratings
+from bandits.reproduce import reproduce as reproduce_experiments
 from bandits.run import Run, fingerprint, load
 from bandits.simulate import simulate
 from bandits.trial import Policy
@@ -89,19 +90,62 @@ def run(
     _execute(experiment, out, "regret", experiment.title, n_jobs, trials, horizon)
 
 
-@app.command()
+@app.command(short_help="Reproduce the paper's figures and tables, and test what it says.")
 def reproduce(
-    figure: Annotated[str, typer.Argument(metavar="FIGURE", help=f"Which figure: {', '.join(FIGURES)}.")],
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME|all", help=f"Which: {', '.join(EXPERIMENTS)}.")
+    ] = None,
     out: Out = Path("bandits-results"),
-    n_jobs: Jobs = 1,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Three trials, short horizons: not the paper's numbers."),
+    ] = False,
+    ratings: Annotated[
+        Path | None, typer.Option("--ratings", metavar="FILE", help="u.data of MovieLens-100K, for fig1c.")
+    ] = None,
+    n_jobs: Jobs = -1,
     trials: Trials = None,
-    horizon: Horizon = None,
+    horizon: Annotated[int | None, typer.Option("--horizon", min=1, help="Cut horizons to this.")] = None,
 ) -> None:
-    """Reproduce a figure of the paper: PNG, SVG and CSV."""
-    if figure not in FIGURES:
-        known = ", ".join(FIGURES)
-        raise ValueError(f"FIGURE must be one of {known}; got {figure!r}{meant(figure, FIGURES)}.")
-    _execute(FIGURES[figure].experiment(), out, figure, FIGURES[figure].title, n_jobs, trials, horizon)
+    """Reproduce figures and tables of the paper: PNG, SVG and CSV, report.html and claims.csv.
+
+    Finished trials are kept in the output directory: call again after an interrupt, and only what is missing
+    is run.
+    """
+    matplotlib()
+    chosen = _chosen(names or ["all"], ratings)
+    given = QUICK if quick else Effort()
+    effort = Effort(trials or given.trials, horizon or given.longest)
+    try:
+        verdicts = reproduce_experiments(chosen, out, effort, ratings=ratings, n_jobs=n_jobs, progress=True)
+    except KeyboardInterrupt:
+        typer.echo(
+            f"interrupted: finished trials are kept in {out}; the same command goes on from there", err=True
+        )
+        raise typer.Exit(130) from None
+    hold = sum(verdict.holds for verdict in verdicts)
+    if verdicts:
+        typer.echo(f"statements of the paper: {hold} hold, {len(verdicts) - hold} do not")
+    typer.echo(f"written: {', '.join(chosen)} as PNG, SVG and CSV, report.html and claims.csv, in {out}")
+
+
+def _chosen(names: list[str], ratings: Path | None) -> list[str]:
+    """The experiments meant, in the paper's order; ``all`` leaves out MovieLens without ratings."""
+    for name in names:
+        if name not in (*EXPERIMENTS, "all"):
+            known = ", ".join(EXPERIMENTS)
+            raise ValueError(f"NAME must be all or one of {known}; got {name!r}{meant(name, EXPERIMENTS)}.")
+    everything = "all" in names
+    out = [name for name in EXPERIMENTS if everything or name in names]
+    lacking = [name for name in out if ratings is None and needs_ratings(EXPERIMENTS[name])]
+    if lacking and not everything:
+        raise ValueError(
+            f"--ratings must name u.data of MovieLens-100K for {lacking[0]}; got none. "
+            "Get the data set ml-100k from GroupLens."
+        )
+    if lacking:
+        typer.echo(f"left out: {', '.join(lacking)}, for want of --ratings u.data (MovieLens-100K)", err=True)
+    return [name for name in out if name not in lacking]
 
 
 @app.command()

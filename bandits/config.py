@@ -73,6 +73,7 @@ label = "UCB, no communication"
 GENERATORS: dict[str, Callable[..., LinearEnvironment]] = {
     "synthetic": environments.synthetic,
     "authors": environments.authors,
+    "identical": environments.identical,
     "random": environments.random,
     "clusters": environments.clusters,
     "lower_bound": environments.lower_bound,

@@ -12,10 +12,12 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bandits.movielens import instance
 from bandits.noise import Bernoulli, Noise, law, noise_named
 from optdesign.examples import authors_features
 
@@ -176,12 +178,15 @@ def _bound(name: str, given: float | None, actual: float, holds: bool) -> float:
     return actual if given is None else float(given)
 
 
-def synthetic(clients: int = 100, arms: int = 10, dim: int = 3, seed: int = 0) -> LinearEnvironment:
+def synthetic(
+    clients: int = 100, arms: int = 10, dim: int = 3, seed: int = 0, *, shared: bool = False
+) -> LinearEnvironment:
     """The paper's text: theta_a is a canonical basis vector, gaps in [0.2, 0.4], norms in [0.5, 1].
 
-    Arm a uses basis vector a mod d. Each client has one best arm, at random, with a reward in
-    [0.6, 0.9]; a feature is its reward along theta_a plus a random orthogonal part that brings its norm to a
-    value uniform between max(0.5, reward) and 1. With d = 1 the norm is the reward, which then starts at 0.9.
+    Arm a uses basis vector a mod d, or all arms the first one if ``shared``. Each client has one best arm, at
+    random, with a reward in [0.6, 0.9]; a feature is its reward along theta_a plus a random orthogonal part
+    that brings its norm to a value uniform between max(0.5, reward) and 1. With d = 1 the norm is the reward,
+    which then starts at 0.9.
     """
     rng = np.random.default_rng(seed)
     _check_counts(clients=clients, arms=arms, dim=dim)
@@ -189,14 +194,26 @@ def synthetic(clients: int = 100, arms: int = 10, dim: int = 3, seed: int = 0) -
     top = rng.uniform(0.6, 0.9, clients) if dim > 1 else rng.uniform(0.9, 1.0, clients)
     reward = top[:, None] - rng.uniform(0.2, 0.4, (clients, arms))
     reward[np.arange(clients), best] = top
-    axis = np.arange(arms) % dim
+    axis = np.zeros(arms, dtype=np.int64) if shared else np.arange(arms) % dim
     x = rng.standard_normal((clients, arms, dim))
     x[:, np.arange(arms), axis] = 0.0
     if dim > 1:
         norm = rng.uniform(np.maximum(0.5, reward), 1.0)
         x *= (np.sqrt(norm**2 - reward**2) / np.linalg.norm(x, axis=2))[:, :, None]
     x[:, np.arange(arms), axis] = reward
-    return LinearEnvironment(x, np.eye(dim)[axis], ell=0.5, L=1.0)
+    theta = np.eye(dim)[0] if shared else np.eye(dim)[axis]
+    return LinearEnvironment(x, theta, ell=0.5, L=1.0)
+
+
+def identical(clients: int = 100, arms: int = 10, dim: int = 3, seed: int = 0) -> LinearEnvironment:
+    """One linear bandit that all clients play: the same features for everybody, one parameter vector.
+
+    The features are those of a client of :func:`synthetic` with shared parameters. Algorithms for distributed
+    linear bandits (DELB) need this; the others may be played on it too.
+    """
+    _check_counts(clients=clients)
+    one = synthetic(1, arms, dim, seed, shared=True)
+    return LinearEnvironment(np.repeat(one.features, clients, axis=0), one.parameters, ell=one.ell, L=one.L)
 
 
 def authors(clients: int = 100, arms: int = 10, dim: int = 3, seed: int = 0) -> LinearEnvironment:
@@ -208,6 +225,34 @@ def authors(clients: int = 100, arms: int = 10, dim: int = 3, seed: int = 0) -> 
     """
     x = authors_features(clients, arms, dim, seed)
     return LinearEnvironment(x, np.tile(np.eye(dim)[0], (arms, 1)), ell=0.5, L=1.0)
+
+
+def movielens(
+    path: str | Path, clients: int = 100, arms: int = 30, dim: int = 3, seed: int = 0, *,
+    centred: bool = True, other_ratings: bool = False, cache: str | Path | None = None,
+) -> LinearEnvironment:  # fmt: skip
+    """The paper's experiment on MovieLens-100K: clients are users, arms are groups of films.
+
+    :mod:`bandits.movielens` says how features and parameters are made from the ratings, and
+    :func:`bandits.movielens.facts` compares them with what the paper states. Needs scikit-learn.
+
+    Parameters
+    ----------
+    path : path of ``u.data``
+        Tab-separated user, film, rating from 1 to 5, time.
+    clients, arms, dim : int
+        How many users are drawn, how many groups of films, how many factors.
+    seed : int
+        Starts k-means and chooses the clients.
+    centred : bool
+        Whether missing ratings are predicted from deviations from users' means, or from plain ratings.
+    other_ratings : bool
+        Accept a file that is not MovieLens-100K, in the same format.
+    cache : path, optional
+        Directory for the factors. Default: ``optdesign`` in the user's cache directory.
+    """
+    options = {"centred": centred, "other_ratings": other_ratings}
+    return LinearEnvironment(*instance(path, clients, arms, dim, seed, **options, cache=cache))
 
 
 def lower_bound(

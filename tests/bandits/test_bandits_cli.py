@@ -13,7 +13,6 @@ import bandits
 import optdesign
 from bandits import cli, config
 from bandits.plotting import plot_regret
-from bandits.reproduce import FIGURES
 
 runner = CliRunner()
 
@@ -69,15 +68,6 @@ def test_run_writes_a_table_a_plot_and_the_runs_and_resumes(tmp_path):
     assert float(last["trial_2"]) == pytest.approx(more.regret[2, -1], rel=1e-9)
 
 
-def test_fig1a_is_the_papers_and_can_be_drawn(tmp_path):
-    experiment = FIGURES["fig1a"].experiment()
-    assert experiment.env.features.shape == (100, 10, 3)
-    assert (experiment.horizon, experiment.trials, len(experiment.policies)) == (2**17, 10, 4)
-    result = command("reproduce", "fig1a", "--out", tmp_path, "--trials", 2, "--horizon", 500)
-    assert result.exit_code == 0
-    assert {"fig1a.png", "fig1a.svg", "fig1a.csv"} <= {p.name for p in tmp_path.iterdir()}
-
-
 def test_the_example_is_complete_and_valid(tmp_path):
     printed = command("example").output
     file = tmp_path / "example.toml"
@@ -108,6 +98,7 @@ def test_environments_from_a_file_and_from_generators(tmp_path):
     assert loaded.sigma == 0.5
     np.testing.assert_array_equal(loaded.features, x)
     assert env(kind="lower_bound", clients=4, arms=3, dim=2).means.max() == pytest.approx(np.sqrt(4 / 160))
+    assert env(kind="identical", clients=3, arms=2, dim=2).shared
     assert env(kind="random", clients=3, arms=2, dim=2, noise="bernoulli").sigma == 0.5
     assert env(kind="authors", clients=3, scale=0.25).sigma == 0.25
     assert env(kind="clusters", clients=3, arms=2, dim=2, n_clusters=2).clients == 3

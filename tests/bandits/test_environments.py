@@ -155,3 +155,21 @@ def test_the_arms_of_the_lower_bound_instance_are_checked(best):
     with pytest.raises(ValueError, match="best must have one arm from 1 to 2 for each of the 2 groups; got"):
         envs.lower_bound(4, 3, 2, 10, best)
     assert envs.lower_bound(4, 3, 2, 10, np.array([1, 2])).means.shape == (4, 3)
+
+
+def test_identical_clients_share_features_and_parameters():
+    env = envs.identical(clients=5, arms=4, dim=3, seed=2)
+    assert env.shared
+    assert np.all(env.features == env.features[0])
+    gaps = env.gaps[~env.optimal]
+    assert gaps.min() >= 0.2 - 1e-12
+    assert gaps.max() <= 0.4 + 1e-12
+
+
+def test_the_papers_text_with_shared_parameters():
+    env = envs.synthetic(clients=6, arms=4, dim=3, shared=True)
+    assert env.shared
+    np.testing.assert_allclose(env.features[:, :, 0], env.means)
+    norms = np.linalg.norm(env.features, axis=2)
+    assert norms.min() >= 0.5 - 1e-12
+    assert norms.max() <= 1 + 1e-12

@@ -1,0 +1,66 @@
+"""The paper's experiments: every figure, both tables, and every statement made about them.
+
+    bandits reproduce all --out DIR --ratings u.data
+
+``catalogue`` says what the experiments are, ``running`` plays them, ``drawing`` shows them, ``claims`` lists
+what the paper says about them and ``checks`` decides whether it is so; ``report`` puts it on one page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from joblib import Parallel, delayed
+
+from bandits.plotting import save_figure
+from bandits.reproduce import claims, drawing, report
+from bandits.reproduce.catalogue import EXPERIMENTS
+from bandits.reproduce.claims import Verdict
+from bandits.reproduce.description import RATED, Experiment, Scaling, Table
+from bandits.reproduce.running import QUICK, Effort, Results, play
+
+__all__ = ["EXPERIMENTS", "QUICK", "Effort", "Verdict", "needs_ratings", "reproduce"]
+
+
+def needs_ratings(experiment: Experiment) -> bool:
+    """Whether an experiment plays on MovieLens."""
+    return any(case.instance.kind in RATED for case in experiment.cases)
+
+
+def reproduce(
+    names: Sequence[str], out: Path, effort: Effort | None = None, *,
+    ratings: Path | None = None, n_jobs: int = 1, progress: bool = False,
+) -> list[Verdict]:  # fmt: skip
+    """Play experiments by name and write their pictures and numbers, report.html and claims.csv.
+
+    Trials that were finished by an earlier call with the same directory are not played again.
+    """
+    chosen = {name: EXPERIMENTS[name] for name in names}
+    told = claims.relevant(chosen)
+    shown = [case for experiment in chosen.values() for case in experiment.cases]
+    results = play(
+        shown + [case for claim in told for case in claim.cases()],
+        out, effort or Effort(), ratings=ratings, n_jobs=n_jobs, progress=progress,
+    )  # fmt: skip
+    # Pictures take longer than the trials of a quick call, so they are drawn side by side as well.
+    Parallel(n_jobs=n_jobs)(
+        delayed(_write)(out / name, experiment, results) for name, experiment in chosen.items()
+    )
+    verdicts = claims.decide(told, results)
+    drawing.write_rows(out / "claims.csv", report.claim_rows(verdicts))
+    report.write_report(out / "report.html", chosen, results, verdicts)
+    return verdicts
+
+
+def _write(stem: Path, experiment: Experiment, results: Results) -> None:
+    match experiment:
+        case Table():
+            rows, picture = drawing.table_rows(experiment, results), drawing.draw_table(experiment, results)
+        case Scaling():
+            rows = drawing.scaling_rows(experiment, results)
+            picture = drawing.draw_scaling(experiment, results)
+        case _:
+            rows, picture = drawing.figure_rows(experiment, results), drawing.draw_figure(experiment, results)
+    drawing.write_rows(stem.with_suffix(".csv"), rows)
+    save_figure(picture, stem)
