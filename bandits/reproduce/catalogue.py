@@ -10,8 +10,13 @@ import numpy as np
 
 from bandits import schedules, theory
 from bandits.policies.collaborative import CollaborativeFedPE
+from bandits.policies.delb import DELB
+from bandits.policies.dislinucb import DisLinUCB
 from bandits.policies.enhanced import EnhancedFedPE
 from bandits.policies.fedpe import FedPE
+from bandits.policies.feducb import FedUCB
+from bandits.policies.lints import LinTS
+from bandits.policies.linucb import LinUCB
 from bandits.policies.local_ucb import LocalUCB
 from bandits.reproduce.description import (
     AUTHORS,
@@ -50,6 +55,7 @@ UNIFORM, EXPONENTIAL, GREEDY = "uniform, f = 100", "exponential, f = 2^p", "gree
 PHASE_LENGTHS = (UNIFORM, EXPONENTIAL, GREEDY)
 BOLD, CAUTIOUS = "Enhanced Fed-PE, delta = 0.5", "Enhanced Fed-PE, delta = 0.01"
 FEDPE_SHARED, ENHANCED_SHARED = "Fed-PE, shared", "Enhanced Fed-PE, shared"
+FEDUCB_SHARED, LINUCB_SHARED, LINTS_SHARED = "FedUCB, shared", "LinUCB, shared", "Thompson sampling, shared"
 FEDPE_SCALARS, FEDPE_SHARED_SCALARS = "Fed-PE, scalars", "Fed-PE, shared, scalars"
 
 POLICIES: dict[str, Policy] = {
@@ -75,17 +81,28 @@ MODELS = {LINEAR: Instance(IDENTICAL), CONTEXTUAL: Instance(SHARED), DISJOINT: I
 
 ONE_THETA = ("√(dMT log(KMT))", "M(d² + dK) log T")
 MANY_THETAS = ("√(dKMT log(KMT))", "Md²K log T")
+CENTRAL = ("√(dKMT log³(KMT))", "Md²KT")
+CENTRAL_SHARED = ("d√(MT) log(MT)", "MT")
 ALONE = ("M√(KT log T)", "0")
 
 ALGORITHMS: tuple[tuple[str, str, Policy, tuple[str, str]], ...] = (
     (LINEAR, "Fed-PE, identical clients", FedPE(parameters="shared"), ONE_THETA),
+    (LINEAR, "DELB", DELB(), ("d√(MT log T)", "(Md + d log log d) log T")),
     (LINEAR, "Local UCB, identical clients", LocalUCB(), ALONE),
     (CONTEXTUAL, FEDPE_SHARED, POLICIES[FEDPE_SHARED], ONE_THETA),
     (CONTEXTUAL, ENHANCED_SHARED, POLICIES[ENHANCED_SHARED], ONE_THETA),
+    (CONTEXTUAL, FEDUCB_SHARED, FedUCB(parameters="shared"), ("√(dMT) log T", "Md² log T")),
+    (CONTEXTUAL, "DisLinUCB, shared", DisLinUCB(parameters="shared"), ("d√(MT) log² T", "M^1.5 d³")),
+    (CONTEXTUAL, LINUCB_SHARED, LinUCB(parameters="shared"), CENTRAL_SHARED),
+    (CONTEXTUAL, LINTS_SHARED, LinTS(parameters="shared"), CENTRAL_SHARED),
     (CONTEXTUAL, "Local UCB, shared", LocalUCB(), ALONE),
     (DISJOINT, FEDPE, POLICIES[FEDPE], MANY_THETAS),
     (DISJOINT, ENHANCED, POLICIES[ENHANCED], MANY_THETAS),
     (DISJOINT, COLLABORATIVE, POLICIES[COLLABORATIVE], ("not stated", "not stated")),
+    (DISJOINT, "LinUCB", LinUCB(), CENTRAL),
+    (DISJOINT, "Thompson sampling", LinTS(), CENTRAL),
+    (DISJOINT, "DisLinUCB", DisLinUCB(), ("not stated", "not stated")),
+    (DISJOINT, "FedUCB", FedUCB(), ("not stated", "not stated")),
     (DISJOINT, LOCAL, POLICIES[LOCAL], ALONE),
 )
 """Table 1, a line per algorithm: model, label, policy, and the orders of total regret and communication."""
@@ -208,7 +225,7 @@ def of_the_paper() -> dict[str, Experiment]:
 
 def beyond_the_paper() -> dict[str, Experiment]:
     """Shared parameters, protocols, confident orders, many clients, the lower bound."""
-    shared = (FEDPE, ENHANCED, FEDPE_SHARED, ENHANCED_SHARED, LOCAL)
+    shared = (FEDPE, FEDPE_SHARED, ENHANCED_SHARED, FEDUCB_SHARED, LINUCB_SHARED, LINTS_SHARED, LOCAL)
     return {
         "shared": Figure(
             "Shared parameters: algorithms that know it, and algorithms that do not",

@@ -27,6 +27,7 @@ from bandits.reproduce.catalogue import (
     PHASE_LENGTHS,
     POLICIES,
     SEEDS,
+    SHORT,
     SIZES,
     UNIFORM,
     main_case,
@@ -59,6 +60,11 @@ Reading = Callable[[Results, Case], np.ndarray]
 def phase_length_case(kind: str, policy: str) -> Case:
     """A curve of Figure 5."""
     return Case(Instance(kind), policy, MIDDLE)
+
+
+def table1_case(kind: str, policy: str) -> Case:
+    """A line of Table 1."""
+    return Case(Instance(kind), policy, SHORT)
 
 
 def seeds_case(kind: str, policy: str) -> Case:

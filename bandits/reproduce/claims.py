@@ -18,6 +18,8 @@ from bandits.reproduce.catalogue import (
     EXPERIMENTS,
     EXPONENTIAL,
     FEDPE,
+    FEDPE_SHARED,
+    FEDUCB_SHARED,
     GREEDY,
     LOCAL,
     LONG,
@@ -30,7 +32,15 @@ from bandits.reproduce.catalogue import (
     more_clients,
     swept,
 )
-from bandits.reproduce.checks import MUCH, SLIGHTLY, Check, Reading, phase_length_case, seeds_case
+from bandits.reproduce.checks import (
+    MUCH,
+    SLIGHTLY,
+    Check,
+    Reading,
+    phase_length_case,
+    seeds_case,
+    table1_case,
+)
 from bandits.reproduce.description import LOWER_SECOND, RATED, SHARED, Case
 from bandits.reproduce.running import Results
 
@@ -245,6 +255,8 @@ def _theory() -> list[Claim]:
               "factor between 0.75 and 1.25", guarantees.shared_cost("uploaded", 0)),
         Claim("Knowing that parameters are shared divides the broadcast by K", shared, ("shared",), (SHARED,),
               "factor between 0.75 K and 1.25 K", guarantees.shared_cost("downloaded", 1)),
+        Claim("FedUCB has a higher regret than Fed-PE where parameters are shared", "Related works, Table 1",
+              ("table1",), (SHARED,), BETTER, checks.better(FEDPE_SHARED, FEDUCB_SHARED, table1_case)),
         Claim("On one of two instances regret is at least the lower bound", "Theorem on the lower bound",
               ("lowerbound",), (LOWER_SECOND,), "larger of the two mean regrets, at every horizon",
               guarantees.above_the_lower_bound),
