@@ -46,6 +46,23 @@ def two_product(a, b):
 
 
 @kernel
+def long_minus_product(a, a_low, b, b_low, c, c_low):
+    """a - b c for numbers in twice the precision, each given as a rounded value and what is left of it."""
+    p, e = two_product(b, c)
+    e += b * c_low + b_low * c
+    s, f = two_sum(a, -p)
+    return two_sum(s, f + (a_low - e))
+
+
+@kernel
+def long_quotient(a, a_low, b, b_low):
+    """a / b in twice the precision."""
+    q = a / b
+    rest, rest_low = long_minus_product(a, a_low, q, 0.0, b, b_low)
+    return two_sum(q, (rest + rest_low) / b)
+
+
+@kernel
 def sum_groups(groups, values, total, error):
     """Overwrite total with the sum of the values of every group, and error with what rounding took off it."""
     total[:] = 0.0
