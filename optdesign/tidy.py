@@ -8,13 +8,15 @@ certificate, over all candidates, holds as well.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from optdesign.certificate import Certificate, scale, settled
 from optdesign.problem import DesignProblem
 from optdesign.reduced import reduce
 from optdesign.solvers import newton
-from optdesign.solvers.systems import step_time
+from optdesign.solvers.systems import SystemTooLarge, step_time
 
 CLOSER = 0.01
 """Fraction of the allowed gap to which the candidates that stay are solved for."""
@@ -45,8 +47,9 @@ def tidied(
         if step_time(problem, len(rows), problem.n_groups) <= STEP:
             reduced = reduce(problem, rows)
             u = reduced.restrict(new, problem)
-            for _ in newton.iterate(reduced, u, CLOSER * allowed, STEPS):
-                pass
+            with suppress(SystemTooLarge):
+                for _ in newton.iterate(reduced, u, CLOSER * allowed, STEPS):
+                    pass
             reduced.extend(u, problem, new)
         new, proof = settled(problem, new)
         if proof.gap <= allowed and np.count_nonzero(new) < len(support):

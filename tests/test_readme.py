@@ -16,7 +16,7 @@ VARIES = re.compile(r"^(gap|efficiency|method|optimal|verification| )")
 
 
 def fields(line):
-    """Words as they are, numbers as numbers; gaps, written with an exponent, are what they are on each machine."""
+    """Words as they are, numbers as numbers; gaps, written with an exponent, differ between machines."""
     line = re.sub(r"\d\.\d+e-\d+", "GAP", line)
     return [pytest.approx(float(f), abs=1e-3) if re.fullmatch(r"-?\d+\.\d+", f) else f for f in line.split()]
 
