@@ -145,16 +145,16 @@ def _is_modest(x, blocks, groups, row_scale, maps):
 
     At least half of all choices of signs make |sum_k s_k z_k| as large as the largest |z_k|, because
     changing the sign of that one moves the sum by twice as much. Four choices are looked at, so a large
-    coordinate is missed with probability 1/16 at most. The signs are bits of a linear congruence.
+    coordinate is missed with probability 1/16 at most. The signs come from a linear congruence.
     """
     n, d = x.shape
     directions = np.zeros((len(maps), d, 4))
-    state = np.uint64(1)
+    state = 1
     for b in range(len(maps)):
         for s in range(4):
             for k in range(maps.shape[2]):
-                state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-                sign = 1.0 if state >> np.uint64(63) else -1.0
+                state = 48_271 * state % 2_147_483_647
+                sign = 1.0 if state > 2**30 else -1.0
                 for j in range(d):
                     directions[b, j, s] += sign * maps[b, j, k]
     top = 0.0
