@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike
 from optdesign._kernel import kernel
 from optdesign.compensated import UNIT, gamma, sum_groups, two_sum
 from optdesign.information import SINGULAR_RTOL, factorise
-from optdesign.problem import DesignProblem, floats, read_only
+from optdesign.problem import DesignProblem, check_problem, floats, read_only
 from optdesign.rows import Rows, write_coordinates
 
 TILE = 64
@@ -92,6 +92,7 @@ def certify(problem: DesignProblem, weights: ArrayLike) -> Certificate:
     >>> od.certify(p, [0.5, 0.5, 0.0]).gap < 1e-13
     True
     """
+    check_problem(problem)
     return _certificate(problem, *feasible(problem, weights))
 
 

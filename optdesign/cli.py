@@ -114,6 +114,7 @@ def solve_command(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Save a picture: .png, .pdf or .svg.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
     again: Annotated[
         bool,
         typer.Option("--again", help="FILE is a saved design: replace its columns weight and variance."),
@@ -122,7 +123,7 @@ def solve_command(
 ) -> None:
     """Find the best weights for the candidates of a file, with their certificate."""
     with _bad_input():
-        _check_outputs(out, plot, [file] if budget is None else [file, Path(budget)])
+        _check_outputs(out, plot, [file] if budget is None else [file, Path(budget)], force=force)
         with waiting(f"reading {file}"):
             source = files.read(file, group=group, block=block, features=_names(features), fresh=not again)
             if budget is not None:
@@ -229,7 +230,7 @@ def demo_command(
     design, picture = out / "design.csv", out / "demo.png"
     with _bad_input():
         out.mkdir(parents=True, exist_ok=True)
-        _check_outputs(design, picture, [])
+        _check_outputs(design, picture, [], force=True)
         _warm_up()
         result = solve(DesignProblem.disjoint(features), tol=DEMO_TOL, method="bca", progress=True)
         outcome = verify(result, progress=True)
@@ -262,7 +263,7 @@ def _refuse(message: str) -> NoReturn:
     raise typer.Exit(BAD_INPUT)
 
 
-def _check_outputs(out: Path | None, plot: Path | None, inputs: list[Path]) -> None:
+def _check_outputs(out: Path | None, plot: Path | None, inputs: list[Path], *, force: bool) -> None:
     """Refuse, before the work is done, outputs that could not be written or would overwrite an input."""
     for option, path in (("--out", out), ("--plot", plot)):
         if path is not None and any(_same_file(path, file) for file in inputs):
@@ -270,11 +271,11 @@ def _check_outputs(out: Path | None, plot: Path | None, inputs: list[Path]) -> N
     if out is not None:
         if tables.check_suffix(out, "--out", files.SUFFIXES) == ".parquet":
             tables.pyarrow()
-        tables.check_writable(out, "--out")
+        tables.check_writable(out, "--out", force=force)
     if plot is not None:
         tables.check_suffix(plot, "--plot", plotting.SUFFIXES)
         plotting.matplotlib()
-        tables.check_writable(plot, "--plot")
+        tables.check_writable(plot, "--plot", force=force)
 
 
 def _same_file(one: Path, other: Path) -> bool:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -411,7 +412,7 @@ def _integral(array: np.ndarray, name: str) -> np.ndarray:
 def _budgets(budgets: ArrayLike | None, n_groups: int) -> np.ndarray:
     if budgets is None:
         return read_only(np.ones(n_groups))
-    array = _as_array(budgets, "budgets")
+    array = _as_array(_by_label(budgets, n_groups), "budgets")
     if array.dtype.kind not in "buif":
         raise ValueError(f"budgets must be real numbers; got dtype {array.dtype}. Convert them first.")
     if array.ndim == 0:
@@ -433,6 +434,21 @@ def _budgets(budgets: ArrayLike | None, n_groups: int) -> np.ndarray:
     return _frozen(array, budgets)
 
 
+def _by_label(budgets: Any, n_groups: int) -> Any:
+    """Budgets in the order of the groups, if they come with labels: a dict, or a pandas Series."""
+    items = budgets.items() if hasattr(budgets, "items") else None
+    if items is None:
+        return budgets
+    given = dict(items)
+    if set(given) != set(range(n_groups)):
+        some = ", ".join(map(repr, list(given)[:5])) + (", ..." if len(given) > 5 else "")
+        raise ValueError(
+            f"budgets with labels must have those of the groups, 0 to {n_groups - 1}; got {some}. Number the "
+            "groups as the labels, or pass an array in their order."
+        )
+    return [given[i] for i in range(n_groups)]
+
+
 def _check_range(name: str, size: float) -> None:
     """Refuse magnitudes whose powers leave the range of floating point."""
     if size > LARGEST or 0 < size < 1 / LARGEST:
@@ -440,6 +456,21 @@ def _check_range(name: str, size: float) -> None:
             f"{name} must be between {1 / LARGEST:g} and {LARGEST:g} in size; got {size:g}. "
             "Change the units: the optimal design does not depend on them."
         )
+
+
+def check_problem(problem: object) -> None:
+    """Refuse what is not a problem."""
+    if not isinstance(problem, DesignProblem):
+        raise TypeError(
+            f"problem must be a DesignProblem; got {type(problem).__name__}. Wrap it: "
+            "DesignProblem(candidates)."
+        )
+
+
+def check_number(value: object, name: str, remedy: str) -> None:
+    """Refuse what is not a real number."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number; got {value!r} of type {type(value).__name__}. {remedy}")
 
 
 def floats(values: ArrayLike, name: str) -> np.ndarray:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from optdesign import clock
 from optdesign.certificate import Certificate, certify, settled
 from optdesign.interrupts import Deferred
-from optdesign.problem import DesignProblem, floats, read_only
+from optdesign.problem import DesignProblem, check_number, check_problem, floats, read_only
 from optdesign.progress import Progress
 from optdesign.result import DesignResult, History, Status
 from optdesign.solvers import Method, Step, auto, bca, newton
@@ -207,11 +207,8 @@ class _Run:
 def _check(
     problem: DesignProblem, tol: float, method: str, max_iter: int | None, time_limit: float | None
 ) -> None:
-    if not isinstance(problem, DesignProblem):
-        raise TypeError(
-            f"problem must be a DesignProblem; got {type(problem).__name__}. Wrap it: "
-            "DesignProblem(candidates)."
-        )
+    check_problem(problem)
+    check_number(tol, "tol", "The default is 1e-6.")
     if not (np.isfinite(tol) and tol > 0):
         raise ValueError(f"tol must be positive and finite; got {tol}. The default is 1e-6.")
     if not isinstance(method, str) or method not in METHODS:
@@ -220,8 +217,11 @@ def _check(
         )
     if max_iter is not None and not (isinstance(max_iter, Integral) and max_iter >= 1):
         raise ValueError(
-            f"max_iter must be an integer, at least 1; got {max_iter}. Leave it out for {DEFAULT_MAX_ITER:,}."
+            f"max_iter must be an integer, at least 1; got {max_iter!r}. "
+            f"Leave it out for {DEFAULT_MAX_ITER:,}."
         )
+    if time_limit is not None:
+        check_number(time_limit, "time_limit", "Leave it out for none.")
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be positive seconds; got {time_limit}. Leave it out for none.")
 

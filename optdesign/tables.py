@@ -107,17 +107,22 @@ def check_suffix(path: Path, argument: str, known: Sequence[str]) -> str:
     return suffix
 
 
-def check_writable(path: Path, argument: str) -> None:
-    """Refuse a path that cannot be written before any work is done for it."""
+def check_writable(path: Path, argument: str, *, force: bool) -> None:
+    """Refuse a path that cannot be written, or exists without force, before any work is done for it."""
+    folder = path.resolve().parent
     wrong = ""
     if path.is_dir():
         wrong = "is a directory"
-    elif not path.resolve().parent.is_dir():
+    elif not folder.is_dir():
         wrong = "lies in a directory that does not exist"
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        wrong = "lies in a directory that you may not write to"
     if wrong:
         raise ValueError(
             f"{argument} must be a file in an existing directory; {str(path)!r} {wrong}. Choose another path."
         )
+    if path.exists() and not force:
+        raise ValueError(f"{argument} must be a new file; {str(path)!r} exists. Add --force to overwrite it.")
 
 
 def pyarrow() -> Any:
@@ -134,7 +139,13 @@ def pyarrow() -> Any:
 
 def _read_parquet(path: Path) -> Table:
     arrow = pyarrow()
-    table = arrow.parquet.read_table(path)
+    try:
+        table = arrow.parquet.read_table(path)
+    except arrow.ArrowInvalid as error:
+        raise ValueError(
+            f"{path} must be a Parquet file with one candidate a row; it is none ({error}). Write it anew, "
+            "or name it .csv if that is what it is."
+        ) from None
     columns = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         if arrow.types.is_dictionary(column.type):

@@ -217,9 +217,37 @@ def test_a_failing_write_leaves_nothing_behind(folder, monkeypatch):
     (folder / "d.csv").write_text("old")
     before = sorted(folder.iterdir())
     monkeypatch.setattr(files, "write_table", full)
-    assert "No space left" in refused("solve", "data.csv", "--group=site", "--block=arm", "--out=d.csv")
+    options = ["--group=site", "--block=arm", "--out=d.csv"]
+    assert "No space left" in refused("solve", "data.csv", *options, "--force")
     assert sorted(folder.iterdir()) == before
     assert (folder / "d.csv").read_text() == "old"
+
+
+def test_files_that_exist_are_overwritten_only_by_force(folder):
+    options = ["--group", "site", "--block", "arm"]
+    (folder / "old.csv").write_text("old")
+    (folder / "old.png").write_text("old")
+    for option, name in (("--out", "old.csv"), ("--plot", "old.png")):
+        message = refused("solve", "data.csv", *options, option, name)
+        assert f"{option} must be a new file; {name!r} exists. Add --force to overwrite it." in message
+        assert (folder / name).read_text() == "old"
+    assert run("solve", "data.csv", *options, "--out", "old.csv", "--force").exit_code == 0
+    assert "weight" in (folder / "old.csv").read_text()
+
+
+def test_a_directory_that_is_read_only_is_refused_before_the_work(folder, monkeypatch):
+    (folder / "locked").mkdir()
+    monkeypatch.setattr("os.access", lambda path, _: "locked" not in str(path))
+    message = refused("solve", "data.csv", "--group", "site", "--block", "arm", "--out", "locked/d.csv")
+    assert "lies in a directory that you may not write to" in message
+
+
+@pytest.mark.parametrize("content", [b"", b"not a table", b"PAR1PAR1"])
+def test_parquet_files_that_are_none(folder, content):
+    (folder / "no.parquet").write_bytes(content)
+    message = refused("solve", "no.parquet")
+    assert "no.parquet must be a Parquet file with one candidate a row; it is none" in message
+    assert "name it .csv" in message
 
 
 def test_verify_reports_in_json():

@@ -350,3 +350,20 @@ def test_memory_maps_of_features_are_kept(
     assert np.shares_memory(kept.candidates, mapped)
     assert kept.candidates.dtype == dtype
     np.testing.assert_array_equal(od.solve(kept).weights, od.solve(copied).weights)
+
+
+class Series(dict):
+    """As much of a pandas Series as matters: values with labels, in an order of their own."""
+
+
+@pytest.mark.parametrize("kind", [dict, Series])
+def test_budgets_with_labels_are_matched_by_label(kind: type) -> None:
+    p = od.DesignProblem(np.eye(3), groups=[0, 1, 2], budgets=kind({2: 5.0, 0: 1.0, 1: 3.0}))
+    assert p.budgets.tolist() == [1.0, 3.0, 5.0]
+
+
+@pytest.mark.parametrize("labels", [("a", "b"), (1, 2), (0,), (0, 1, 2)])
+def test_budgets_with_other_labels_are_refused(labels: tuple) -> None:
+    """By position they would be somebody else's."""
+    with pytest.raises(ValueError, match="budgets with labels must have those of the groups, 0 to 1; got"):
+        od.DesignProblem(np.eye(2), groups=[0, 1], budgets=dict.fromkeys(labels, 1.0))

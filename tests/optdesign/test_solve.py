@@ -4,6 +4,7 @@ import dataclasses
 import math
 import signal
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -412,3 +413,24 @@ def test_large_rows_do_not_leak_into_the_direction_of_a_small_one() -> None:
     r = od.solve(od.DesignProblem([[7, 1], [49, 7], [21, 3], [35, 5], [1e-16, 3e-16]]), tol=1e-9)
     assert r.converged
     np.testing.assert_allclose(r.weights, [0, 0.5, 0, 0, 0.5], atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda p: od.certify(np.eye(2), [0.5, 0.5]),
+            "problem must be a DesignProblem; got ndarray. Wrap it",
+        ),
+        (lambda p: od.solve(np.eye(2)), "problem must be a DesignProblem; got ndarray. Wrap it"),
+        (lambda p: od.verify(p), "result must be a DesignResult; got DesignProblem. Pass solve"),
+        (lambda p: od.solve(p, tol="x"), "tol must be a number; got 'x' of type str. The default"),
+        (lambda p: od.solve(p, tol=True), "tol must be a number; got True of type bool."),
+        (lambda p: od.solve(p, time_limit="5"), "time_limit must be a number; got '5' of type str. Leave it"),
+    ],
+)
+def test_wrong_types_are_named_with_the_remedy(
+    call: Callable[[od.DesignProblem], object], message: str
+) -> None:
+    with pytest.raises(TypeError, match=message):
+        call(od.DesignProblem(np.eye(2)))
