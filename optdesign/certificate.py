@@ -38,12 +38,9 @@ from numpy.typing import ArrayLike
 from optdesign._kernel import kernel
 from optdesign.compensated import UNIT, gamma, sum_groups, two_sum
 from optdesign.information import SINGULAR_RTOL, factorise
+from optdesign.passes import TILE, add_information, composed, variances_of
 from optdesign.problem import DesignProblem, check_problem, floats, read_only
-from optdesign.rows import Rows, write_coordinates
-
-TILE = 64
-VARIANCE_CHUNK = 4096
-"""Candidates worked on side by side, and candidates sorted by block at a time: they fit the caches."""
+from optdesign.rows import Rows
 
 FEASIBILITY_RTOL = 1e-6
 ROUNDING_RTOL = 1e-12
@@ -153,26 +150,6 @@ def whitened(
     off, log_det = np.zeros(problem.n_blocks), np.zeros(problem.n_blocks)
     _whiten(rows.x, problem.blocks, problem.ranks, support, weights, white, off, log_det)
     return white, off, log_det
-
-
-def information_matrices(
-    problem: DesignProblem, weights: np.ndarray, support: np.ndarray, rows: Rows | None = None
-) -> np.ndarray:
-    """Information of every block in the coordinates of its rows, lower triangles, (n_blocks, r, r).
-
-    ``weights`` belong to the candidates ``support``.
-    """
-    x, maps = (problem.rows if rows is None else rows)[:2]
-    information = np.zeros((problem.n_blocks, maps.shape[2], maps.shape[2]))
-    _add_information(x, problem.blocks, maps, problem.ranks, support, weights, information)
-    return information
-
-
-def variances_of(problem: DesignProblem, rows: Rows, white: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """g_n = |x_n @ white[b]|^2 of every candidate, the largest in every group, in one pass over the data."""
-    g, largest = np.empty(problem.n_candidates), np.zeros(problem.n_groups)
-    _variances(rows.x, problem.blocks, problem.groups, white, problem.ranks, g, largest)
-    return g, largest
 
 
 def feasible(problem: DesignProblem, weights: ArrayLike) -> tuple[np.ndarray, float]:
@@ -300,7 +277,7 @@ def _whiten(x, blocks, ranks, support, weights, white, off, log_det):
     log_det[:] = 0.0
     for attempt in range(WHITENINGS):
         information[:] = 0.0
-        _add_information(x, blocks, white, ranks, support, weights, information)
+        add_information(x, blocks, white, ranks, support, weights, information)
         if attempt > 0:
             enough = True
             for b in range(len(ranks)):
@@ -323,104 +300,6 @@ def _distance_to_identity(matrix, rank):
         for j in range(i):
             square += 2.0 * matrix[i, j] ** 2
     return np.sqrt(square)
-
-
-@kernel
-def _add_information(x, blocks, maps, ranks, rows, weights, information):
-    """Add w t t' of some candidates to the lower triangles of their blocks. Overwrites information.
-
-    Sums of a tile are added with their roundings, so the error does not grow with the number of rows.
-    """
-    t = np.empty((min(len(rows), TILE), maps.shape[2]))
-    part_sum = np.zeros_like(information)
-    rest = np.zeros_like(information)
-    last = np.full(len(ranks), -1)
-    for start in range(0, len(rows), TILE):
-        part = rows[start : start + TILE]
-        write_coordinates(x, blocks, part, maps, t)
-        for n in range(len(part)):
-            b = blocks[part[n]]
-            for i in range(ranks[b]):
-                c = weights[start + n] * t[n, i]
-                for j in range(i + 1):
-                    part_sum[b, i, j] += c * t[n, j]
-        for n in range(len(part)):
-            last[blocks[part[n]]] = start + n
-        for n in range(len(part)):
-            b = blocks[part[n]]
-            if last[b] > start + n:
-                continue
-            for i in range(ranks[b]):
-                for j in range(i + 1):
-                    information[b, i, j], e = two_sum(information[b, i, j], part_sum[b, i, j])
-                    rest[b, i, j] += e
-                    part_sum[b, i, j] = 0.0
-    information += rest
-
-
-@kernel
-def composed(maps, ranks, factor):
-    """T L^-T of every block."""
-    out = np.zeros_like(maps)
-    for b in range(len(ranks)):
-        for i in range(maps.shape[1]):
-            for k in range(ranks[b]):
-                for j in range(k + 1):
-                    out[b, i, k] += maps[b, i, j] * factor[b, k, j]
-    return out
-
-
-@kernel
-def _variances(x, blocks, groups, white, ranks, out, largest):
-    """Overwrite out with g_n = |x_n @ white[b]|^2, and raise largest[i] to the maximum of group i.
-
-    TILE candidates of a block are worked on at a time. They lie side by side in memory, so the inner loops
-    run over them.
-    """
-    n, d = x.shape
-    end = np.zeros(len(ranks) + 1, np.int64)
-    rows = np.empty(VARIANCE_CHUNK, np.int64)
-    tile = np.empty((d, TILE))
-    y, g = np.empty(TILE), np.empty(TILE)
-    for start in range(0, n, VARIANCE_CHUNK):
-        stop = min(start + VARIANCE_CHUNK, n)
-        _sort_by_block(blocks, start, stop, end, rows)
-        for b in range(len(ranks)):
-            for lo in range(end[b], end[b + 1], TILE):
-                m = min(TILE, end[b + 1] - lo)
-                for i in range(m):
-                    for j in range(d):
-                        tile[j, i] = x[rows[lo + i], j]
-                g[:m] = 0.0
-                for k in range(ranks[b]):
-                    y[:m] = 0.0
-                    for j in range(d):
-                        c = white[b, j, k]
-                        for i in range(m):
-                            y[i] += c * tile[j, i]
-                    for i in range(m):
-                        g[i] += y[i] * y[i]
-                for i in range(m):
-                    out[rows[lo + i]] = g[i]
-        for i in range(start, stop):
-            largest[groups[i]] = max(largest[groups[i]], out[i])
-
-
-@kernel
-def _sort_by_block(blocks, start, stop, end, rows):
-    """Write the rows start .. stop - 1 block by block; block b gets end[b] .. end[b + 1] - 1.
-
-    Overwrites end and rows.
-    """
-    end[:] = 0
-    for i in range(start, stop):
-        if blocks[i] + 2 < len(end):
-            end[blocks[i] + 2] += 1
-    for b in range(2, len(end)):
-        end[b] += end[b - 1]
-    for i in range(start, stop):
-        rows[end[blocks[i] + 1]] = i
-        end[blocks[i] + 1] += 1
 
 
 @kernel

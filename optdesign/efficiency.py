@@ -21,11 +21,11 @@ from optdesign.certificate import (
     certify,
     error_length,
     feasible,
-    information_matrices,
     sum_error,
     whitened,
 )
 from optdesign.compensated import gamma
+from optdesign.passes import information_matrices
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from optdesign._kernel import kernel
-from optdesign.certificate import composed, information_matrices, variances_of
 from optdesign.information import factorise
+from optdesign.passes import composed, information_matrices, variances_of
 from optdesign.problem import DesignProblem
 
 MANY = 64

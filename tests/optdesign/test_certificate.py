@@ -8,7 +8,7 @@ from hypothesis import given
 from problems import EPS, assert_bounds, exact_gap, plain, problems, weighted
 
 import optdesign as od
-from optdesign import certificate
+from optdesign import certificate, passes
 
 X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 
@@ -172,7 +172,7 @@ def test_feasibility_ends_at_a_millionth_of_the_budget() -> None:
 def test_more_candidates_than_are_sorted_at_a_time() -> None:
     """Several chunks, each of several blocks and tiles, groups in no order."""
     rng = np.random.default_rng(0)
-    n = 2 * certificate.VARIANCE_CHUNK + certificate.TILE + 1
+    n = 2 * passes.VARIANCE_CHUNK + passes.TILE + 1
     groups, blocks = rng.integers(0, 7, size=n), rng.integers(0, 3, size=n)
     problem = od.DesignProblem(rng.normal(size=(n, 3)), groups, blocks, budgets=np.arange(1.0, 8.0))
     w = problem.uniform()
@@ -181,6 +181,6 @@ def test_more_candidates_than_are_sorted_at_a_time() -> None:
     np.testing.assert_allclose(c.variances, p.variances, rtol=0, atol=2 * p.error)
     assert_bounds(c, p)
     white = certificate.whitened(problem, problem.rows, np.arange(n), w)[0]
-    g, largest = certificate.variances_of(problem, problem.rows, white)
+    g, largest = passes.variances_of(problem, problem.rows, white)
     np.testing.assert_array_equal(g, c.variances)
     np.testing.assert_array_equal(largest, [g[groups == i].max() for i in range(7)])

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import matrices
 
-from optdesign import certificate, information, reduced, rows, span
+from optdesign import certificate, information, passes, reduced, rows, span
 from optdesign.solvers import start
 
 pytestmark = pytest.mark.kernels
@@ -221,7 +221,7 @@ def test_variances_in_tiles(seed: int, n: int) -> None:
     white = rng.normal(size=(5, 4, 3))
     expected = np.array([np.sum((x[i] @ white[b])[: ranks[b]] ** 2) for i, b in enumerate(blocks)])
     got, largest = np.full(n, np.nan), np.zeros(3)
-    certificate._variances(x, blocks, groups, white, ranks, got, largest)
+    passes._variances(x, blocks, groups, white, ranks, got, largest)
     np.testing.assert_allclose(got, expected, rtol=RTOL, atol=RTOL)
     np.testing.assert_array_equal(largest, [max([0.0, *got[groups == i]]) for i in range(3)])
 
@@ -232,7 +232,7 @@ def test_sort_by_block(seed: int) -> None:
     blocks = rng.integers(0, 5, size=30)
     blocks[blocks == 2] = 3
     end, rows = np.full(6, -7), np.full(30, -7)
-    certificate._sort_by_block(blocks, 4, 21, end, rows)
+    passes._sort_by_block(blocks, 4, 21, end, rows)
     part = np.arange(4, 21)
     np.testing.assert_array_equal(rows[:17], part[np.argsort(blocks[4:21], kind="stable")])
     np.testing.assert_array_equal(end, np.searchsorted(np.sort(blocks[4:21]), np.arange(6)))
@@ -292,9 +292,9 @@ def test_add_information(seed: int) -> None:
     """Some candidates, more than fit a tile; the upper triangle stays as it is."""
     c = Case(seed)
     many = np.tile(np.arange(len(c.z)), 5)
-    rows = c.rng.permutation(many)[: certificate.TILE + 9]
+    rows = c.rng.permutation(many)[: passes.TILE + 9]
     w, maps, got = c.rng.exponential(size=len(rows)), c.rng.normal(size=(3, 3, 3)), np.zeros((3, 3, 3))
-    certificate._add_information(c.z, c.blocks, maps, c.ranks, rows, w, got)
+    passes.add_information(c.z, c.blocks, maps, c.ranks, rows, w, got)
     for b, r in enumerate(c.ranks):
         own = c.blocks[rows] == b
         t = c.z[rows[own]] @ maps[b][:, :r]
@@ -306,7 +306,7 @@ def test_add_information(seed: int) -> None:
 def test_composed(seed: int) -> None:
     rng = np.random.default_rng(seed)
     maps, factor, ranks = rng.normal(size=(2, 4, 3)), rng.normal(size=(2, 3, 3)), np.array([3, 2])
-    got = certificate.composed(maps, ranks, factor)
+    got = passes.composed(maps, ranks, factor)
     for b, r in enumerate(ranks):
         expected = maps[b, :, :r] @ np.tril(factor[b, :r, :r]).T
         np.testing.assert_allclose(got[b, :, :r], expected, rtol=0, atol=RTOL)
