@@ -15,15 +15,14 @@ exp(-gap / D).
 
 *Rounding.* What is returned is a bound on the exact G of the very numbers given. Take any matrices A_b, here
 computed so that the vectors y_n = A_b x_n are nearly white: S_b = sum_n w_n y_n y_n' = I + E_b. Then
-U_b^+ = A_b' S_b^-1 A_b on the span of the block, so that
-
-    g_n = y_n' S_b^-1 y_n <= |y_n|^2 / (1 - |E_b|).
+U_b^+ = A_b' S_b^-1 A_b on the span of the block, so that, with Euclidean norms ``|.|``,
+``g_n = y_n' S_b^-1 y_n <= |y_n|^2 / (1 - |E_b|)``.
 
 No inverse has to be exact: A is what it is. If eta bounds sqrt(f_i) times the rounding error of y_n (see
 :class:`optdesign.rows.Rows`) and M is the number of groups, then by the Cauchy-Schwarz inequality G grows by
-at most 2 eta sqrt(M G) + M eta^2 and |E_b| by 2 eta sqrt(M tr S_b) + M eta^2. The rounding of sums is added,
-and so is the fraction by which weights miss their budgets. If |E_b| < 1/2 is proved then so is the rank of
-the design; if not, the gap is infinite.
+at most 2 eta sqrt(M G) + M eta^2 and ``|E_b|`` by 2 eta sqrt(M tr S_b) + M eta^2. The rounding of sums is
+added, and so is the fraction by which weights miss their budgets. If ``|E_b| < 1/2`` is proved then so is the
+rank of the design; if not, the gap is infinite.
 """
 
 from __future__ import annotations

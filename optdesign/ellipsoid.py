@@ -1,12 +1,12 @@
 """The smallest ellipsoid around points: the dual of the D-optimal design on them.
 
-*Centred at the origin.* For any weights u of sum 1 with information U, every ellipsoid {x : |B x| <= 1} that
-contains the points has sum_n u_n |B x_n|^2 = tr(B U B') <= 1, so det(B U B') <= d^-d by the inequality of
-arithmetic and geometric means: its volume, a constant over |det B|, is at least that constant times d^(d/2)
-det(U)^(1/2).
+*Centred at the origin.* For any weights u of sum 1 with information U, every ellipsoid ``{x : |B x| <= 1}``
+that contains the points has ``sum_n u_n |B x_n|^2 = tr(B U B') <= 1``, so det(B U B') <= d^-d by the
+inequality of arithmetic and geometric means: its volume, a constant over ``|det B|``, is at least that
+constant times d^(d/2) det(U)^(1/2).
 
 *Free centre.* The same holds with the covariance S of the points under u in place of U, since
-sum_n u_n |B (x_n - c)|^2 is least where c is the mean.
+``sum_n u_n |B (x_n - c)|^2`` is least where c is the mean.
 
 So an ellipsoid that contains the points has at most d^(-d/2) det(B S B')^(-1/2) times the smallest volume,
 whatever the weights are; they are those of the optimal design on the points, lifted to (1, x) where the
@@ -38,7 +38,7 @@ each time, because the factor itself is rounded."""
 
 @dataclass(frozen=True, eq=False)
 class Ellipsoid:
-    """{x : |factor (x - centre)| <= 1}, with a certificate of how small it is."""
+    """``{x : |factor (x - centre)| <= 1}``, with a certificate of how small it is."""
 
     centre: np.ndarray
     factor: np.ndarray
@@ -70,7 +70,7 @@ class Ellipsoid:
             return float(np.exp(self.log_volume))
 
     def levels(self, points: ArrayLike) -> np.ndarray:
-        """|factor (x - centre)|^2 of points: at most 1 inside."""
+        """``|factor (x - centre)|^2`` of points: at most 1 inside."""
         x = floats(points, "points")
         if x.ndim != 2 or x.shape[1] != len(self.centre):
             raise ValueError(

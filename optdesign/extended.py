@@ -13,7 +13,7 @@ columns. It is factorised by Cholesky's method with the largest pivot first, in 
 rank r that is known beforehand: U = Delta L L' Delta, L of shape (d, r), with rows J for the pivots and N for
 the others. Then
 
-    g(x) = |L_J^-1 Delta_J^-1 x_J|^2,      log Det U = sum_J log U_jj + 2 log det L_J + log det(I + W'W),
+    g(x) = norm(L_J^-1 Delta_J^-1 x_J)^2,      log Det U = sum_J log U_jj + 2 log det L_J + log det(I + W'W),
 
 with W = Delta_N L_N L_J^-1 Delta_J^-1, because a row of the span is x_J [I, W']. The number of digits is
 doubled until log Det agrees.
@@ -44,7 +44,7 @@ DIGITS, MOST_DIGITS = 50, 1600
 """Decimal digits tried first, and at most."""
 
 AGREEMENT = Decimal("1e-20")
-"""Two numbers of digits agree when log Det differs by no more, relative to max(1, |log Det|)."""
+"""Two numbers of digits agree when log Det differs by no more, relative to ``max(1, |log Det|)``."""
 
 
 def residues(x: np.ndarray) -> np.ndarray:
