@@ -171,7 +171,7 @@ def feasible(problem: DesignProblem, weights: ArrayLike) -> tuple[np.ndarray, fl
         )
     total = np.empty(problem.n_groups)
     i, missed = _farthest(problem.groups, problem.budgets, w, total)
-    if missed > FEASIBILITY_RTOL:
+    if not missed <= FEASIBILITY_RTOL:
         raise ValueError(
             f"weights must sum to the budget of each group; group {i} sums to {total[i]:g}, its budget is "
             f"{problem.budgets[i]:g}. Rescale its weights, or build the problem with that budget."
@@ -208,7 +208,9 @@ def _farthest(groups, budgets, w, total):
     farthest, most = 0, 0.0
     for i in range(len(total)):
         missed = abs((total[i] - budgets[i]) + error[i]) / budgets[i]
-        if not missed <= most:
+        if not missed < np.inf:  # a sum that overflows is not even a number with its error
+            return i, np.inf
+        if missed > most:
             farthest, most = i, missed
         total[i] += error[i]
     return farthest, most + 4.0 * UNIT

@@ -13,8 +13,9 @@ import numpy as np
 
 from optdesign.problem import DesignProblem
 
-RESIDUAL = 1e-9
-"""A column depends on others if its residual is at most this fraction of its own length."""
+RESIDUALS = (1e-9, 1e-11, 1e-13, 0.0)
+"""A column depends on others if its residual is at most this fraction of its length: the first that leaves as
+many independent columns as the rank."""
 
 COEFFICIENT = 1e-6
 """Columns enter the sentence whose part in the combination exceeds this fraction of the whole."""
@@ -35,18 +36,19 @@ def dependences(problem: DesignProblem, block: int) -> list[tuple[int, list[int]
     p = p / np.maximum(np.abs(p).max(axis=1, keepdims=True, initial=0.0), np.finfo(float).tiny)
     length = np.linalg.norm(p, axis=0)
     p = p / np.where(length > 0, length, 1.0)
-    independent: list[int] = []
+    for residual in RESIDUALS:
+        independent: list[int] = []
+        for j in np.flatnonzero(length).tolist():
+            part = np.linalg.lstsq(p[:, independent], p[:, j], rcond=None)[0]
+            if np.linalg.norm(p[:, independent] @ part - p[:, j]) > residual and len(independent) < rank:
+                independent.append(j)
+        if len(independent) == rank:
+            break
     out: list[tuple[int, list[int]]] = []
-    for j in range(problem.dim):
-        if length[j] == 0:
-            out.append((j, []))
-            continue
+    for j in sorted(set(range(problem.dim)) - set(independent)):
         part = np.linalg.lstsq(p[:, independent], p[:, j], rcond=None)[0]
-        if len(independent) == rank or np.linalg.norm(p[:, independent] @ part - p[:, j]) <= RESIDUAL:
-            used = np.abs(part) > COEFFICIENT * np.abs(part).max(initial=0.0)
-            out.append((j, [k for k, use in zip(independent, used, strict=True) if use]))
-        else:
-            independent.append(j)
+        used = np.abs(part) > COEFFICIENT * np.abs(part).max(initial=0.0)
+        out.append((j, [k for k, use in zip(independent, used, strict=True) if use]))
     return out
 
 

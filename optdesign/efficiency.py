@@ -53,7 +53,8 @@ def efficiency(problem: DesignProblem, weights: ArrayLike, *, best: DesignResult
             f"best must be a design of the same problem; it has {len(best.weights)} candidates and rank "
             f"{best.rank}, the problem {problem.n_candidates} and {problem.rank}. Pass solve(problem)."
         )
-    if not math.isfinite(best.gap):
+    certified = certify(problem, best.weights)  # of this problem, whatever best was solved for
+    if not math.isfinite(certified.gap):
         return own.efficiency
     pair = [feasible(problem, w) for w in (weights, best.weights)]
     support = np.flatnonzero(pair[1][0])
@@ -74,5 +75,5 @@ def efficiency(problem: DesignProblem, weights: ArrayLike, *, best: DesignResult
                 return own.efficiency
             total += float(np.sum(np.log(moved)))
         logs.append(total)
-    bound = math.exp((logs[0] - logs[1]) / problem.rank * (1 + gamma(8))) * best.efficiency
+    bound = math.exp((logs[0] - logs[1]) / problem.rank * (1 + gamma(8))) * certified.efficiency
     return max(own.efficiency, min(1.0, bound * (1 - gamma(8))))

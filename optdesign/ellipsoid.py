@@ -31,6 +31,9 @@ from optdesign.result import DesignResult
 from optdesign.rows import write_refined
 from optdesign.solve import solve
 
+LARGEST = 1e250
+"""Coordinates of points may be as large as this, and their largest as small as its inverse."""
+
 ATTEMPTS = 60
 """How often an ellipsoid is inflated: from the second time on by more than the points call for, twice as much
 each time, because the factor itself is rounded."""
@@ -97,6 +100,12 @@ def min_volume_ellipsoid(points: ArrayLike, *, centred: bool = False, **options:
     if bad.any():
         at = int(np.argmax(bad))
         raise ValueError(f"points must be finite; points[{at}] = {x[at].tolist()}. Drop the row.")
+    size = np.abs(x).max(axis=0)
+    if np.any((size > LARGEST) | ((size > 0) & (size < 1 / LARGEST))):
+        raise ValueError(
+            f"points must have coordinates between {1 / LARGEST:g} and {LARGEST:g} in size, or zero; theirs "
+            f"are at most {', '.join(f'{v:g}' for v in size)}. Change the units."
+        )
     # Shifted and scaled, so that neither the units nor the distance to the origin cost digits.
     d = x.shape[1]
     middle = np.zeros(d) if centred else 0.5 * x.min(axis=0) + 0.5 * x.max(axis=0)
@@ -107,8 +116,8 @@ def min_volume_ellipsoid(points: ArrayLike, *, centred: bool = False, **options:
     if problem.rank < problem.dim:
         flat = "a hyperplane through the origin" if centred else "a hyperplane"
         raise ValueError(
-            f"points must span all {d} dimensions; they lie in {flat}, where the smallest ellipsoid has "
-            "volume 0. Project them onto their span first."
+            f"points must span all {d} dimensions; to rounding they lie in {flat}, where the smallest "
+            "ellipsoid has volume 0. Project them onto their span first."
         )
     result = solve(problem, **options)
     centre = np.zeros(d) if centred else middle + scale * (result.weights @ y)

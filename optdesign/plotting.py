@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from optdesign.result import DesignResult, rounded_down
+from optdesign.result import DesignResult, rounded_down, rounded_up
 from optdesign.tables import atomic
 
 Names = Sequence[Any] | np.ndarray | None
@@ -180,7 +180,7 @@ def _draw_variances(axes: Any, result: DesignResult, groups: Names, word: str) -
         )
     axes.set(
         ylabel="budget × variance",
-        title=f"Variances: bounds sum to rank + gap = {result.rank} + {result.gap:.1e}"
+        title=f"Variances: bounds sum to rank + gap = {result.rank} + {rounded_up(result.gap)}"
         + ("" if p.rank == p.n_parameters else f" (rank {p.rank} of {p.n_parameters})"),
         xlim=(left, right),
         ylim=(0, 1.3 * top.max()),

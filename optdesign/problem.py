@@ -35,6 +35,9 @@ COPY_LIMIT = 1 << 26
 LARGEST = 1e60
 """Entries and budgets may be as large as this, and their largest as small as its inverse."""
 
+SMALLEST = 1e-250
+"""And the largest entry of a column of a block as small as this, if it is not zero."""
+
 SINGLE_RTOL = 2.0**-19
 """Tolerance of the rank decision for candidates given in single precision: sixteen roundings."""
 
@@ -110,6 +113,7 @@ class DesignProblem:
         source = "candidates" if _grid is None else "features"
         tallest = float(peaks.value.max())
         _check_range(source, tallest)
+        _check_columns(source, peaks.value)
         if tallest == 0:
             raise ValueError(
                 f"{source} must have at least one non-zero row; all {n} rows are zero. "
@@ -344,7 +348,21 @@ def _matrix(candidates: ArrayLike) -> np.ndarray:
         )
     if isinstance(source, np.memmap) and source.dtype == np.float32:
         return _frozen(source, source)
-    return _frozen(np.asarray(source, dtype=np.float64), source)
+    x = np.asarray(source, dtype=np.float64)
+    if source.dtype.itemsize >= 8 and source.dtype != np.float64:
+        _check_exact(source, x)
+    return _frozen(x, source)
+
+
+def _check_exact(source: np.ndarray, x: np.ndarray) -> None:
+    """Refuse integers and long doubles that double precision cannot hold."""
+    lost = ~np.all((x.astype(source.dtype) == source) | (source != source), axis=1)
+    if lost.any():
+        at = int(np.argmax(lost))
+        raise ValueError(
+            f"candidates must fit double precision, which candidates[{at}] = {source[at].tolist()} does not. "
+            "Subtract an offset, or round them yourself: candidates.astype(float)."
+        )
 
 
 def _is_single(candidates: ArrayLike) -> bool:
@@ -455,6 +473,17 @@ def _check_range(name: str, size: float) -> None:
         raise ValueError(
             f"{name} must be between {1 / LARGEST:g} and {LARGEST:g} in size; got {size:g}. "
             "Change the units: the optimal design does not depend on them."
+        )
+
+
+def _check_columns(name: str, peaks: np.ndarray) -> None:
+    """Refuse columns so small that their coordinates would leave the range of floating point."""
+    tiny = (peaks > 0) & (peaks < SMALLEST)
+    if tiny.any():
+        block, column = (int(i) for i in np.argwhere(tiny)[0])
+        raise ValueError(
+            f"{name} must have columns of at least {SMALLEST:g} in size; column {column} is at most "
+            f"{peaks[block, column]:g} in block {block}. Change its unit: the design does not depend on it."
         )
 
 

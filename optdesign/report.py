@@ -15,7 +15,7 @@ import typer
 from optdesign.dependence import in_words, of_what
 from optdesign.files import CandidateFile
 from optdesign.problem import DesignProblem
-from optdesign.result import DesignResult, rounded_down
+from optdesign.result import DesignResult, rounded_down, rounded_up
 from optdesign.verification import Verification
 
 SHOWN = 20
@@ -105,7 +105,7 @@ def _judged(result: DesignResult, tol: float) -> dict[str, Any]:
 
 def certificate_conclusion(result: DesignResult, tol: float) -> str:
     """One line that says what the certificate of a design proves."""
-    relative, least = f"relative gap {result.relative_gap:.3g}", rounded_down(result.efficiency)
+    relative, least = f"relative gap {rounded_up(result.relative_gap)}", rounded_down(result.efficiency)
     if not math.isfinite(result.gap):
         return "NOT optimal: the design loses rank, that is, it cannot estimate what the candidates could"
     if not result.relative_gap <= tol:
@@ -122,7 +122,9 @@ def conclusion(result: DesignResult, outcome: Verification, tol: float) -> str:
         return proved
     if not outcome.agrees:
         why = "cvxpy differs" if outcome.verdict == "differs" else "cvxpy has no answer to compare with"
-        return f"NOT verified: the certificate holds (relative gap {result.relative_gap:.3g}), but {why}"
+        return (
+            f"NOT verified: the certificate holds (relative gap {rounded_up(result.relative_gap)}), but {why}"
+        )
     return f"{proved}; exact arithmetic and cvxpy agree" + (", see the notes" if outcome.notes else "")
 
 
@@ -225,7 +227,7 @@ def _facts(result: DesignResult, source: CandidateFile) -> Iterator[tuple[str, s
     ):
         yield name, str(n) if column is None else f"{n} (column {column})"
     yield "rank", f"{result.rank} of {problem.n_parameters} parameters"
-    yield "gap", f"{result.gap:.3g} (relative to the rank {result.relative_gap:.3g})"
+    yield "gap", f"{rounded_up(result.gap)} (relative to the rank {rounded_up(result.relative_gap)})"
     yield "efficiency", f"at least {rounded_down(result.efficiency)}{of_what(problem)}"
     yield "log det", f"{result.log_det:.9g}"
     if result.method != "saved":

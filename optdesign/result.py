@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
-from decimal import ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from optdesign.certificate import Certificate
 from optdesign.dependence import in_words, of_what
-from optdesign.problem import DesignProblem
+from optdesign.problem import DesignProblem, read_only
 
 
 class Status(Enum):
@@ -46,6 +47,17 @@ def rounded_down(efficiency: float) -> str:
     return f"{Decimal(efficiency).quantize(Decimal('1e-9'), rounding=ROUND_FLOOR):f}"
 
 
+def rounded_up(gap: float) -> str:
+    """A gap to three digits, never less than it is.
+
+    >>> rounded_up(3.9524e-14), rounded_up(0.1), rounded_up(0.0)
+    ('3.96e-14', '0.101', '0')
+    """
+    if not 0 < gap < math.inf:
+        return f"{gap:.3g}"
+    return f"{float(Decimal(gap).normalize(Context(prec=3, rounding=ROUND_CEILING))):.3g}"
+
+
 @dataclass(frozen=True, eq=False)
 class DesignResult:
     """A design with its certificate. All numbers are recomputed from the final weights."""
@@ -58,6 +70,11 @@ class DesignResult:
     iterations: int
     seconds: float
     history: History = field(repr=False)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickled result: frozen as before, which arrays by themselves do not remember."""
+        for name, value in state.items():
+            object.__setattr__(self, name, read_only(value) if isinstance(value, np.ndarray) else value)
 
     @property
     def converged(self) -> bool:
@@ -113,7 +130,7 @@ class DesignResult:
         text = (
             f"{self.status.value}\n"
             f"  efficiency  at least {rounded_down(self.efficiency)}{of_what(p)}  "
-            f"(gap {self.gap:.3g}, relative {self.relative_gap:.3g})\n"
+            f"(gap {rounded_up(self.gap)}, relative {rounded_up(self.relative_gap)})\n"
             f"  log det     {self.log_det:.9g}    rank {self.rank} of {p.n_parameters}    "
             f"support {len(self.support)} of {len(self.weights)}\n"
             f"  method      {self.method}, {self.iterations} iterations, {self.seconds:.3g} s"

@@ -79,6 +79,7 @@ def solve(
     """
     began = clock.now()
     _check(problem, tol, method, max_iter, time_limit)
+    tol, time_limit = float(tol), None if time_limit is None else float(time_limit)
     with Deferred() as interrupted, Progress(progress, tol * problem.rank) as display:
         run = _Run(problem, _start(problem, start), tol, began, time_limit, interrupted)
         limit = DEFAULT_MAX_ITER if max_iter is None else int(max_iter)
@@ -209,7 +210,7 @@ def _check(
 ) -> None:
     check_problem(problem)
     check_number(tol, "tol", "The default is 1e-6.")
-    if not (np.isfinite(tol) and tol > 0):
+    if not 0 < tol < np.inf:
         raise ValueError(f"tol must be positive and finite; got {tol}. The default is 1e-6.")
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(

@@ -1,17 +1,19 @@
 """A design one can read: weight on as few candidates as the certificate allows.
 
 At a gap of tol * rank, candidates near those that matter may keep a share, by the hundred on a fine grid,
-which the optimum has not: it needs no more than ``problem.enough``. So the candidates of little weight are
-left out, and the others solved for once more, a hundred times closer. What comes out is taken if its
-certificate, over all candidates, holds as well.
+which the optimum has not: it needs no more than ``problem.enough``. So equal candidates are merged, those of
+little weight left out, and the others solved for once more, a hundred times closer. What comes out is taken
+if its certificate, over all candidates, holds as well.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import NamedTuple
 
 import numpy as np
 
+from optdesign._kernel import kernel
 from optdesign.certificate import Certificate, scale, settled
 from optdesign.problem import DesignProblem
 from optdesign.reduced import reduce
@@ -32,17 +34,15 @@ def tidied(
     problem: DesignProblem, weights: np.ndarray, certificate: Certificate, allowed: float
 ) -> tuple[np.ndarray, Certificate]:
     """Weights on fewer candidates whose gap is at most ``allowed``, or those given, and the certificate."""
-    support = np.flatnonzero(weights)
-    groups = problem.groups[support]
-    top = np.zeros(problem.n_groups)
-    np.maximum.at(top, groups, weights[support])
-    share = weights[support] / top[groups]
-    if len(support) <= problem.enough and share.min() > LITTLE[1]:
+    share = np.empty_like(weights)
+    count, least = _shares(problem.groups, weights, np.zeros(problem.n_groups), share)
+    if count <= problem.enough and least > LITTLE[1]:
         return weights, certificate
+    support = _merged(problem, np.flatnonzero(weights), weights)
     for little in LITTLE:
-        rows = support[share > little]
+        rows = support.rows[share[support.rows] > little]
         new = np.zeros_like(weights)
-        new[rows] = weights[rows]
+        new[rows] = support.weights[share[support.rows] > little]
         scale(problem.groups, problem.budgets, new)
         if step_time(problem, len(rows), problem.n_groups) <= STEP:
             reduced = reduce(problem, rows)
@@ -52,6 +52,36 @@ def tidied(
                     pass
             reduced.extend(u, problem, new)
         new, proof = settled(problem, new)
-        if proof.gap <= allowed and np.count_nonzero(new) < len(support):
+        if proof.gap <= allowed and np.count_nonzero(new) < count:
             return new, proof
     return weights, certificate
+
+
+class _Support(NamedTuple):
+    rows: np.ndarray
+    weights: np.ndarray
+
+
+def _merged(problem: DesignProblem, support: np.ndarray, weights: np.ndarray) -> _Support:
+    """Candidates with weight; of equal ones in a group and block the first, with the weight of all."""
+    keys = np.column_stack([problem.groups[support], problem.blocks[support], problem.candidates[support]])
+    _, first, same = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return _Support(support[first[order]], np.bincount(same.ravel(), weights=weights[support])[order])
+
+
+@kernel
+def _shares(groups, weights, top, share):
+    """Overwrite share with weights as fractions of their group's largest, and top with that, given as zeros.
+
+    Returns how many weights are positive, and the smallest of their shares.
+    """
+    for n in range(len(weights)):
+        top[groups[n]] = max(top[groups[n]], weights[n])
+    count, least = 0, 1.0
+    for n in range(len(weights)):
+        share[n] = weights[n] / top[groups[n]]
+        if weights[n] > 0.0:
+            count += 1
+            least = min(least, share[n])
+    return count, least

@@ -169,4 +169,4 @@ def _log_eigenvalue_range(gap: float) -> tuple[float, float]:
     def excess(s: float) -> float:
         return math.expm1(s) - s - gap
 
-    return brentq(excess, -1 - gap, 0.0), brentq(excess, 0.0, math.log(2 * (1 + gap)))
+    return brentq(excess, -2 - gap, 0.0), brentq(excess, 0.0, math.log(2 * (1 + gap)))

@@ -71,7 +71,7 @@ def iterate(reduced: Reduced, u: np.ndarray, target: float, max_iter: int) -> It
     """
     free = _free(reduced, u)
     best = free.gap(u[free.rows])
-    if best <= target:
+    if best <= target or not len(free.rows):
         yield np.array([best])
         return
     system = cheaper_system(free.blocks, free.starts, free.ranks)

@@ -184,3 +184,12 @@ def test_more_candidates_than_are_sorted_at_a_time() -> None:
     g, largest = passes.variances_of(problem, problem.rows, white)
     np.testing.assert_array_equal(g, c.variances)
     np.testing.assert_array_equal(largest, [g[groups == i].max() for i in range(7)])
+
+
+@pytest.mark.parametrize("weights", [[1e308, 1e308, 0.5, 0.5], [0.5, 0.5, 1e308, 1e308]])
+def test_sums_that_overflow_are_far_from_any_budget(weights: list[float]) -> None:
+    p = od.DesignProblem([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 2.0]], groups=[0, 0, 1, 1])
+    with pytest.raises(ValueError, match="weights must sum to the budget of each group"):
+        od.certify(p, weights)
+    with pytest.raises(ValueError, match="weights must sum to the budget of each group"):
+        od.efficiency(p, weights, best=od.solve(p))

@@ -216,7 +216,7 @@ def test_points_of_a_hyperplane_are_refused(offset: float) -> None:
     rng = np.random.default_rng(0)
     flat = rng.integers(-8, 9, size=(30, 2)) @ np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 2.0]]) + offset
     with pytest.raises(
-        ValueError, match="points must span all 3 dimensions; they lie in a hyperplane, where"
+        ValueError, match="points must span all 3 dimensions; to rounding they lie in a hyperplane, where"
     ):
         od.min_volume_ellipsoid(flat)
     if offset == 0:
@@ -281,3 +281,11 @@ def test_thin_point_sets(thin: float, offset: float, centred: bool) -> None:
     # Loose by what storing the centre and the factor costs, no more.
     lost = 64 * EPS * (1 + offset) / thin
     assert e.volume_ratio <= 1 + 1e-8 + lost
+
+
+@pytest.mark.parametrize("size", [1e-305, 5e-324, 1e307, 1.7e308])
+@pytest.mark.parametrize("centred", [False, True])
+def test_points_out_of_range_are_refused(size: float, centred: bool) -> None:
+    points = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1], [0.5, 0.2]]) * size
+    with pytest.raises(ValueError, match="points must have coordinates between 1e-250 and 1e\\+250 in size"):
+        od.min_volume_ellipsoid(points, centred=centred)

@@ -53,3 +53,12 @@ def test_a_block_without_candidates() -> None:
 def test_the_first_deficient_block_is_described() -> None:
     x = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 2.0], [2.0, 4.0]])
     assert in_words(od.DesignProblem(x, blocks=[0, 0, 1, 1]), ["a", "b"]) == "b is a combination of a"
+
+
+def test_as_many_sentences_as_dimensions_are_missing() -> None:
+    """A column that is nearly another counts for the rank, and so it is not called a combination."""
+    rng = np.random.default_rng(0)
+    c = rng.normal(size=10)
+    problem = od.DesignProblem(np.column_stack([c, c * (1 + 1e-10 * rng.normal(size=10)), 2 * c]))
+    assert problem.rank == 2
+    assert [column for column, _ in dependences(problem, 0)] == [2]

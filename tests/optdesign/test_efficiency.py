@@ -1,13 +1,15 @@
 """Efficiencies against a certified optimum: true, sharp, and never rounded up."""
 
 import math
+import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from problems import KINDS, plain, random_problem
 
 import optdesign as od
-from optdesign.result import rounded_down
+from optdesign.result import rounded_down, rounded_up
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -87,3 +89,27 @@ def test_the_sharper_bound() -> None:
     problem = random_problem(0, "classical")
     c, best = od.certify(problem, problem.uniform()), od.solve(problem, tol=1e-9)
     assert math.exp(-c.relative_gap) < c.efficiency < od.efficiency(problem, problem.uniform(), best=best)
+
+
+def test_the_best_of_another_problem_is_certified_anew() -> None:
+    x = np.random.default_rng(3).normal(size=(12, 3))
+    y = x.copy()
+    y[5] *= 10
+    p, q = od.DesignProblem(x), od.DesignProblem(y)
+    of_p, of_q = od.solve(p, tol=1e-9), od.solve(q, tol=1e-9)
+    truth = od.efficiency(q, of_p.weights, best=of_q)
+    assert truth < 0.7
+    assert od.efficiency(q, of_p.weights, best=of_p) <= truth + 1e-8
+
+
+def test_results_stay_frozen_when_pickled() -> None:
+    r = pickle.loads(pickle.dumps(od.solve(od.DesignProblem(np.eye(2)))))
+    for array in (r.weights, r.problem.candidates):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0.0
+
+
+@pytest.mark.parametrize("gap", [3.9524e-14, 0.1, 1.0, 123456.0, 9.999e-7, 2.0**-1000])
+def test_printed_gaps_are_rounded_up(gap: float) -> None:
+    assert gap <= Fraction(rounded_up(gap)) <= gap * Fraction(102, 100)
+    assert rounded_up(math.inf) == "inf"

@@ -1,5 +1,6 @@
 """Exact ranks of floats, against rational arithmetic."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -30,18 +31,36 @@ def exact_rank(x: np.ndarray) -> int:
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(-1e100, 1e100))
 def test_residues_are_those_of_the_exact_values(a: float, b: float) -> None:
-    def residue(v: Fraction) -> int:
-        return v.numerator * pow(v.denominator, -1, modular.PRIME) % modular.PRIME
+    for prime, powers in zip(modular.PRIMES, modular.POWERS, strict=True):
+        exact = [v.numerator * pow(v.denominator, -1, prime) % prime for v in (Fraction(a), Fraction(b))]
+        got = [int(modular._residue(v, prime, powers)) for v in (a, b)]
+        assert got == exact
+        product = Fraction(a) * Fraction(b)
+        assert got[0] * got[1] % prime == product.numerator * pow(product.denominator, -1, prime) % prime
 
-    assert modular._residue(a, modular.POWERS) == residue(Fraction(a))
-    exact = residue(Fraction(a) * Fraction(b))
-    product = modular._residue(a, modular.POWERS) * modular._residue(b, modular.POWERS)
-    assert product % modular.PRIME == exact
 
-
-@given(st.integers(1, modular.PRIME - 1))
+@given(st.integers(1, min(modular.PRIMES) - 1))
 def test_inverses(a: int) -> None:
-    assert int(modular._inverse(a)) * a % modular.PRIME == 1
+    for prime in modular.PRIMES:
+        assert int(modular._inverse(a, prime)) * a % prime == 1
+
+
+def test_a_prime_in_the_data_is_no_coincidence() -> None:
+    """Minors that one of the primes divides: the other decides."""
+    for prime in map(float, modular.PRIMES):
+        for x in ([[prime]], [[1.0, 1.0], [1.0, 1.0 + prime]]):
+            n = len(x)
+            arguments = np.array(x), np.zeros(n, np.int64), np.arange(n)[None], np.array([n])
+            assert modular.compare_ranks(*arguments).tolist() == [modular.SAME]
+    # Determinant of the first prime, entries near 2^53: told from parallel by the second.
+    p = modular.PRIMES[0]
+    a, b = 2**53 - 111, 2**52 + 12345
+    while math.gcd(a, b) != 1:
+        b += 1
+    d = p * pow(a, -1, b) % b
+    x = np.array([[a, b], [(a * d - p) // b, d]], dtype=float)
+    verdict = modular.compare_ranks(x, np.zeros(2, np.int64), np.array([[0, -1]]), np.array([1]))
+    assert verdict.tolist() == [modular.LARGER]
 
 
 @given(matrices(), st.integers(0, 2**32 - 1), st.booleans())

@@ -367,3 +367,12 @@ def test_budgets_with_other_labels_are_refused(labels: tuple) -> None:
     """By position they would be somebody else's."""
     with pytest.raises(ValueError, match="budgets with labels must have those of the groups, 0 to 1; got"):
         od.DesignProblem(np.eye(2), groups=[0, 1], budgets=dict.fromkeys(labels, 1.0))
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, np.longdouble])
+def test_numbers_that_double_precision_cannot_hold_are_refused(kind: type) -> None:
+    x = np.array([[2**53, 1], [2**53, 1]], dtype=kind)
+    assert od.DesignProblem(x).rank == 1
+    x[1, 0] += kind(1)
+    with pytest.raises(ValueError, match=r"must fit double precision, which candidates\[1\] = .* does not"):
+        od.DesignProblem(x)

@@ -5,6 +5,7 @@ import math
 import signal
 import threading
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -434,3 +435,32 @@ def test_wrong_types_are_named_with_the_remedy(
 ) -> None:
     with pytest.raises(TypeError, match=message):
         call(od.DesignProblem(np.eye(2)))
+
+
+def test_a_tolerance_in_single_precision_is_taken_at_its_value() -> None:
+    problem = od.DesignProblem(np.random.default_rng(5).normal(size=(60, 3)))
+    first = od.solve(problem, tol=1e-12, max_iter=1, method="bca")
+    tol = np.float32(first.relative_gap)
+    r = od.solve(problem, tol=tol, max_iter=1, method="bca")
+    assert r.converged == (r.gap <= float(tol) * r.rank)
+    assert od.solve(problem, tol=Fraction(1, 10**6)).converged
+
+
+def test_gaps_that_are_infinite_do_not_stop_auto() -> None:
+    """Nothing can be proved of such data; what is said must say so, and nothing may break."""
+    x = [
+        [1.1046539032846749e37, 0, -8.4648841143959e-40],
+        [0, 0, 0],
+        [-2.080263629912305e-44, 0, 0],
+        [0, 0, 1e-45],
+    ]
+    r = od.solve(od.DesignProblem(x, groups=[0, 1, 1, 1], blocks=[1, 0, 1, 0]))
+    assert r.converged == np.isfinite(r.gap)
+    assert_feasible(r.problem, r.weights)
+
+
+def test_groups_without_a_choice_whatever_their_budgets() -> None:
+    x = [[-1.237, -0.831], [0.2778, -2.398]]
+    problem = od.DesignProblem(x, groups=[0, 1], budgets=[1e30, 1e-50])
+    for method in METHODS:
+        np.testing.assert_allclose(od.solve(problem, method=method).weights, [1e30, 1e-50], rtol=4 * EPS)

@@ -178,9 +178,18 @@ def test_rows_of_any_size(size: float) -> None:
 
 
 def test_rows_too_small_for_coordinates_are_left_out_and_named() -> None:
-    p = od.DesignProblem([[1.0, 0.0], [0.0, 1e-300]])
-    assert p.rank == 1
-    assert "larger" in p.rank_note
+    p = od.DesignProblem([[1.0, 0.0], [1.0, 1.0], [0.0, 1e-300]], blocks=[0, 0, 0])
+    assert 2 not in p.span.pivots[0]
+    alone = od.DesignProblem([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1e-300, 0.0]])
+    assert alone.rank == 2
+    assert "larger" in alone.rank_note
+
+
+@pytest.mark.parametrize("size", [1e-260, 1e-303, 1e-310, 5e-324])
+def test_columns_too_small_for_coordinates_are_refused(size: float) -> None:
+    x = np.random.default_rng(0).normal(size=(8, 3))
+    with pytest.raises(ValueError, match=r"columns of at least 1e-250 in size; column 2 is .* block 1"):
+        od.DesignProblem(np.vstack([x, x * [1.0, 1.0, size]]), blocks=np.repeat([0, 1], 8))
 
 
 def test_more_dimensions_than_candidates() -> None:

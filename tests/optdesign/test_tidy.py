@@ -61,3 +61,14 @@ def test_where_steps_take_long_weights_are_only_scaled(monkeypatch: pytest.Monke
     w, proof = tidy.tidied(problem, rough, certificate, 1e-2)
     assert np.count_nonzero(w) <= 8
     assert proof.gap <= 1e-2
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_equal_candidates_are_merged(method: str) -> None:
+    x = np.random.default_rng(0).normal(size=(5, 3))
+    problem = od.DesignProblem(np.tile(x, (1000, 1)))
+    r = od.solve(problem, tol=TOL, method=method)
+    assert_certified(r, TOL)
+    assert len(r.support) <= 5
+    levels = od.DesignProblem(np.eye(3)[np.arange(600) % 3], groups=np.arange(600) % 2)
+    assert len(od.solve(levels, tol=TOL, method=method).support) <= 6

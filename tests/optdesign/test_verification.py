@@ -488,3 +488,11 @@ def test_verifications_are_frozen() -> None:
     v = od.verify(od.solve(od.DesignProblem(np.eye(2))))
     with pytest.raises(dataclasses.FrozenInstanceError):
         v.verdict = "agrees"
+
+
+def test_the_range_of_eigenvalues_is_bracketed_for_any_gap() -> None:
+    for gap in 10.0 ** np.random.default_rng(0).uniform(-12, 8, size=5000):
+        low, high = verification._log_eigenvalue_range(float(gap))
+        assert low <= 0 <= high
+    for gap in np.linspace(63, 64, 500):
+        verification._log_eigenvalue_range(float(gap))
