@@ -29,6 +29,9 @@ STEPS, STEP = 40, 5e6
 LITTLE = (1e-2, 1e-4, 0.0)
 """Candidates with at most this fraction of the largest weight in their group are left out; tried in turn."""
 
+DUST = 1e-6
+"""A weight below this fraction is a reason to try, however few candidates have weight."""
+
 
 def tidied(
     problem: DesignProblem, weights: np.ndarray, certificate: Certificate, allowed: float
@@ -36,7 +39,7 @@ def tidied(
     """Weights on fewer candidates whose gap is at most ``allowed``, or those given, and the certificate."""
     share = np.empty_like(weights)
     count, least = _shares(problem.groups, weights, np.zeros(problem.n_groups), share)
-    if count <= problem.enough and least > LITTLE[1]:
+    if count <= problem.enough and least > DUST:
         return weights, certificate
     support = _merged(problem, np.flatnonzero(weights), weights)
     for little in LITTLE:
@@ -63,11 +66,17 @@ class _Support(NamedTuple):
 
 
 def _merged(problem: DesignProblem, support: np.ndarray, weights: np.ndarray) -> _Support:
-    """Candidates with weight; of equal ones in a group and block the first, with the weight of all."""
-    keys = np.column_stack([problem.groups[support], problem.blocks[support], problem.candidates[support]])
-    _, first, same = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    """Candidates with weight; of equal ones in a group and block the first, with the weight of all.
+
+    Equal is what one random combination cannot tell apart: should that ever be wrong, so is the certificate.
+    """
+    rng = np.random.default_rng(0)
+    group, block = rng.random(problem.n_groups), rng.random(problem.n_blocks)
+    place = 1.0 + group[problem.groups[support]] + block[problem.blocks[support]]
+    key = place * (problem.coordinates(support) @ rng.random(problem.rows.maps.shape[2]))
+    _, first, same = np.unique(key, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    return _Support(support[first[order]], np.bincount(same.ravel(), weights=weights[support])[order])
+    return _Support(support[first[order]], np.bincount(same, weights=weights[support])[order])
 
 
 @kernel
