@@ -478,6 +478,8 @@ def _check_range(name: str, size: float) -> None:
 
 def _check_columns(name: str, peaks: np.ndarray) -> None:
     """Refuse columns so small that their coordinates would leave the range of floating point."""
+    if peaks.min() >= SMALLEST:
+        return
     tiny = (peaks > 0) & (peaks < SMALLEST)
     if tiny.any():
         block, column = (int(i) for i in np.argwhere(tiny)[0])
