@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from optdesign._kernel import kernel
-from optdesign.certificate import _variances
+from optdesign.passes import _variances
 
 
 def literal_bca(features: np.ndarray, gap: float, *, derivatives: bool = False) -> np.ndarray:
@@ -87,8 +87,7 @@ def _all_variances(x, rows, w, g):
     n = len(x)
     zeros = np.zeros(n, np.int64)
     maps = np.ascontiguousarray(factor.T).reshape((1, d, d))
-    ranks = np.array([d])
-    _variances(x, zeros, zeros, maps, ranks, maps, True, g, np.zeros(1))
+    _variances(x, zeros, zeros, maps, np.array([d]), g, np.zeros(1))
     return factor.T @ factor
 
 

@@ -7,10 +7,13 @@ import importlib.util
 import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import optdesign
+
+ROOT = Path(__file__).parents[2]
 
 # A module named __main__ is a program: importing it would run the command.
 PROGRAMS = [m.name for m in pkgutil.walk_packages(optdesign.__path__, "optdesign.") if "__main__" in m.name]
@@ -52,3 +55,15 @@ def test_every_module_says_what_it_is_for(name: str) -> None:
 def test_every_program_says_what_it_is_for(name: str) -> None:
     source = importlib.util.find_spec(name).loader.get_source(name)
     assert ast.get_docstring(ast.parse(source))
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.stem)
+def test_benchmarks_import(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They reach into the package, and nothing else would notice that a name has moved."""
+    monkeypatch.syspath_prepend(str(script.parent))
+    spec = importlib.util.spec_from_file_location(f"benchmark_{script.stem}", script)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
