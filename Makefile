@@ -23,7 +23,7 @@ test: lint
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m kernels --cov --cov-append --cov-report=term --cov-fail-under=95
 
 hunt: $(STAMP)
-	@echo "== hunt for false certificates, about three minutes: what it prints goes to docs/measured/hunt.txt"
+	@echo "== hunt for false certificates, a minute or so: what it prints goes to docs/measured/hunt.txt"
 	@$(BIN)/python tests/optdesign/hunt.py | tee docs/measured/hunt.txt; exit $${PIPESTATUS[0]}
 
 lint: $(STAMP)
