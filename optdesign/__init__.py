@@ -8,10 +8,13 @@
 """
 
 from optdesign import linalg, reference
+from optdesign.candidates import Candidates, candidates
 from optdesign.certificate import Certificate, certify
 from optdesign.classical import d_optimal, g_optimal
 from optdesign.efficiency import efficiency
 from optdesign.ellipsoid import Ellipsoid, min_volume_ellipsoid
+from optdesign.factors import factorial, simplex_centroid, simplex_lattice
+from optdesign.local import local
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult, History, Status
 from optdesign.solve import METHODS, solve, solve_many
@@ -19,6 +22,7 @@ from optdesign.verification import Verification, verify
 
 __all__ = [
     "METHODS",
+    "Candidates",
     "Certificate",
     "DesignProblem",
     "DesignResult",
@@ -26,13 +30,18 @@ __all__ = [
     "History",
     "Status",
     "Verification",
+    "candidates",
     "certify",
     "d_optimal",
     "efficiency",
+    "factorial",
     "g_optimal",
     "linalg",
+    "local",
     "min_volume_ellipsoid",
     "reference",
+    "simplex_centroid",
+    "simplex_lattice",
     "solve",
     "solve_many",
     "verify",
