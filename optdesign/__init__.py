@@ -17,6 +17,7 @@ from optdesign.factors import factorial, simplex_centroid, simplex_lattice
 from optdesign.local import local
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult, History, Status
+from optdesign.saving import load, save
 from optdesign.solve import METHODS, solve, solve_many
 from optdesign.verification import Verification, verify
 
@@ -37,9 +38,11 @@ __all__ = [
     "factorial",
     "g_optimal",
     "linalg",
+    "load",
     "local",
     "min_volume_ellipsoid",
     "reference",
+    "save",
     "simplex_centroid",
     "simplex_lattice",
     "solve",
@@ -48,3 +51,8 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+
+def __dir__() -> list[str]:
+    """The public names alone: modules that work behind them stay out of tab completion."""
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
