@@ -18,6 +18,7 @@ from optdesign.result import DesignResult, History, Status
 from optdesign.rounding import round
 from optdesign.runs import Runs, RunStatus, RunTable
 from optdesign.solve import METHODS, solve, solve_many
+from optdesign.sparsify import sparsify
 from optdesign.verification import Verification, verify
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "round",
     "solve",
     "solve_many",
+    "sparsify",
     "verify",
 ]
 
