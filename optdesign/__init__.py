@@ -13,12 +13,16 @@ from optdesign.certificate import Certificate, certify
 from optdesign.classical import d_optimal, g_optimal
 from optdesign.efficiency import efficiency
 from optdesign.ellipsoid import Ellipsoid, min_volume_ellipsoid
+from optdesign.exact import exact
 from optdesign.factors import factorial, simplex_centroid, simplex_lattice
 from optdesign.local import local
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult, History, Status
+from optdesign.rounding import round
+from optdesign.runs import Runs, RunStatus, RunTable
 from optdesign.saving import load, save
 from optdesign.solve import METHODS, solve, solve_many
+from optdesign.sparsify import sparsify
 from optdesign.verification import Verification, verify
 
 __all__ = [
@@ -29,12 +33,16 @@ __all__ = [
     "DesignResult",
     "Ellipsoid",
     "History",
+    "RunStatus",
+    "RunTable",
+    "Runs",
     "Status",
     "Verification",
     "candidates",
     "certify",
     "d_optimal",
     "efficiency",
+    "exact",
     "factorial",
     "g_optimal",
     "linalg",
@@ -42,11 +50,13 @@ __all__ = [
     "local",
     "min_volume_ellipsoid",
     "reference",
+    "round",
     "save",
     "simplex_centroid",
     "simplex_lattice",
     "solve",
     "solve_many",
+    "sparsify",
     "verify",
 ]
 
