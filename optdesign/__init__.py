@@ -7,7 +7,7 @@
 (True, True)
 """
 
-from optdesign import linalg, reference
+from optdesign import linalg, plot, reference
 from optdesign.certificate import Certificate, certify
 from optdesign.classical import d_optimal, g_optimal
 from optdesign.efficiency import efficiency
@@ -32,6 +32,7 @@ __all__ = [
     "g_optimal",
     "linalg",
     "min_volume_ellipsoid",
+    "plot",
     "reference",
     "solve",
     "solve_many",
