@@ -5,7 +5,10 @@ matplotlib Figure. Matplotlib (the extra ``plot``) is loaded by the first pictur
 """
 
 from optdesign.plotting.convergence import convergence
+from optdesign.plotting.ellipsoid import ellipsoid
 from optdesign.plotting.overview import overview
+from optdesign.plotting.runs import runs
+from optdesign.plotting.sensitivity import sensitivity
 from optdesign.plotting.weights import weights
 
-__all__ = ["convergence", "overview", "weights"]
+__all__ = ["convergence", "ellipsoid", "overview", "runs", "sensitivity", "weights"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,13 +23,12 @@ LETTERS = 9
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """Labels of a problem's groups and blocks, what these are called, and its factors' settings."""
+    """Labels of a problem's groups, blocks and columns, and what groups and blocks are called."""
 
     problem: DesignProblem
     groups: Labels = None
     blocks: Labels = None
     words: tuple[str, str] = ("group", "block")
-    settings: Mapping[str, np.ndarray] | None = None
     columns: Labels = None
 
     def group(self, i: int) -> str:
@@ -48,9 +47,10 @@ class Names:
 
     def candidate(self, n: int) -> str:
         """The row of a candidate, from 1 as in tables, and its settings if they are known."""
-        if not self.settings:
+        settings = self.problem.settings
+        if not settings:
             return f"row {n + 1}"
-        return f"{n + 1}: " + ", ".join(f"{name} {number(v[n])}" for name, v in self.settings.items())
+        return f"{n + 1}: " + ", ".join(f"{name} {number(column[n])}" for name, column in settings.items())
 
     def notes(self) -> list[str]:
         """Sentences on a rank that is deficient or a close decision."""
@@ -71,36 +71,16 @@ def names_of(
     groups: Labels = None,
     blocks: Labels = None,
     words: tuple[str, str] = ("group", "block"),
-    settings: Mapping[str, Any] | None = None,
     columns: Labels = None,
 ) -> Names:
     """The names that a problem has, unless others are given."""
-    own = {name: getattr(problem, name, None) for name in ("group_names", "block_names", "settings", "names")}
-    given = own["settings"] if settings is None else settings
     return Names(
         problem,
-        own["group_names"] if groups is None else groups,
-        own["block_names"] if blocks is None else blocks,
+        problem.group_names if groups is None else groups,
+        problem.block_names if blocks is None else blocks,
         words,
-        None if given is None else _columns(given, problem.n_candidates),
-        own["names"] if columns is None else columns,
+        problem.names if columns is None else columns,
     )
-
-
-def _columns(settings: Any, n: int) -> dict[str, np.ndarray] | None:
-    if not hasattr(settings, "items"):
-        raise TypeError(
-            f"settings must map names of factors to their columns; got {type(settings).__name__}. "
-            'Name them: {"temperature": column}.'
-        )
-    columns = {str(name): np.asarray(values) for name, values in settings.items()}
-    for name, values in columns.items():
-        if values.shape != (n,):
-            raise ValueError(
-                f"settings must have one entry per candidate, shape ({n},); {name!r} has {values.shape}. "
-                "Take the rows that became candidates."
-            )
-    return columns or None
 
 
 def number(value: Any) -> str:

@@ -8,7 +8,9 @@ from typing import Any
 
 from optdesign.plotting.convergence import draw_convergence
 from optdesign.plotting.naming import Labels, names_of
-from optdesign.plotting.sensitivity import draw_rows
+from optdesign.plotting.panels import panels
+from optdesign.plotting.scales import view
+from optdesign.plotting.sensitivity import draw_panels, draw_rows, headline
 from optdesign.plotting.style import picture
 from optdesign.plotting.text import readable
 from optdesign.plotting.weights import draw_weights
@@ -29,7 +31,8 @@ def overview(
 ) -> Any:
     """Draw weights and variances side by side; returns the matplotlib Figure.
 
-    Groups come in the same order in both, rows are numbered as in tables. Below it says which columns are
+    Groups come in the same order in both, rows are numbered as in tables. Candidates made of factors show
+    their variances over these, as :func:`sensitivity` does on one panel. Below it says which columns are
     combinations of others, if any, and whether the rank was a close decision. With ``convergence`` a third
     panel has the running gap, and the one that ``tol`` asked for.
 
@@ -38,12 +41,22 @@ def overview(
     .png, .pdf or .svg.
     """
     names = names_of(result.problem, groups=groups, blocks=blocks, words=words, columns=columns)
+    shown = view(result.problem)
     ratios = (1.1, 1.2, 1.0)[: 3 if convergence else 2]
     size = (14.0 if convergence else 10.5, 4.8)
     with picture(path=path, size=size, shape=(1, len(ratios)), width_ratios=ratios) as axes:
         figure = axes[0].figure
-        draw_weights(axes[0], result, names)
-        draw_rows(axes[1], result, names)
+        draw_weights(axes[0], result.weights, names)
+        if shown is None:
+            draw_rows(axes[1], result, names)
+        else:
+            draw_panels(axes[1:2], result, shown, panels(names, 1))
+            marked = ", circles: weight"
+            if len(shown.scales) == 1:
+                axes[1].set_ylim(top=1.2 * axes[1].get_ylim()[1])
+                axes[1].legend(loc="upper left", ncols=2)
+                marked = ""
+            axes[1].set_title(f"Variance and its bound\n{headline(result)}{marked}")
         if convergence:
             draw_convergence(axes[2], result, tol)
         if title:

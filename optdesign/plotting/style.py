@@ -89,6 +89,15 @@ def picture(
                 figure.savefig(temporary, dpi=RESOLUTION, format=suffix[1:], metadata=UNDATED[suffix])
 
 
+def legend(axes: Any, *, outside: bool) -> None:
+    """What the marks on axes mean: below all panels of a figure of our own, or within the axes."""
+    if outside:
+        handles, labels = axes.get_legend_handles_labels()
+        axes.figure.legend(handles, labels, loc="outside lower left", ncols=3)
+    else:
+        axes.legend(loc="best")
+
+
 def shades() -> Any:
     """The colour map from small to large; its lightness falls all the way."""
     from matplotlib.colors import LinearSegmentedColormap
