@@ -12,8 +12,11 @@ from optdesign.certificate import Certificate, certify
 from optdesign.classical import d_optimal, g_optimal
 from optdesign.efficiency import efficiency
 from optdesign.ellipsoid import Ellipsoid, min_volume_ellipsoid
+from optdesign.exact import exact
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult, History, Status
+from optdesign.rounding import round
+from optdesign.runs import Runs, RunStatus, RunTable
 from optdesign.solve import METHODS, solve, solve_many
 from optdesign.verification import Verification, verify
 
@@ -24,16 +27,21 @@ __all__ = [
     "DesignResult",
     "Ellipsoid",
     "History",
+    "RunStatus",
+    "RunTable",
+    "Runs",
     "Status",
     "Verification",
     "certify",
     "d_optimal",
     "efficiency",
+    "exact",
     "g_optimal",
     "linalg",
     "min_volume_ellipsoid",
     "plot",
     "reference",
+    "round",
     "solve",
     "solve_many",
     "verify",

@@ -1,0 +1,273 @@
+"""Exchange of whole runs within groups: local search for exact designs, compiled.
+
+A design is a whole number of runs c_n of every candidate, with the runs of each group fixed. Moving one run
+of a group from candidate m to candidate k multiplies the product of the determinants by
+
+    (1 + g_k) (1 - g_m) + c_km^2,    g_n = x_n' V x_n,    c_km = x_k' V x_m,
+
+with V the inverse information of the block and c_km = 0 if k and m are in different blocks. So one pass over
+the candidates of a group finds the best k for a given m (Fedorov's exchange), and two rank-one updates follow
+it. Local search ends when no exchange gains. It goes on from there after a kick, a few exchanges at random,
+and what is best is kept.
+
+Of very many candidates the search sees some, those of largest variance; then all are priced, by their
+variances under what was found, and the search goes on with the best of them while that gains.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from optdesign._kernel import kernel
+from optdesign.certificate import whitened
+from optdesign.information import accumulate, factorise, invert, variances
+from optdesign.passes import variances_of
+from optdesign.problem import DesignProblem
+
+GAIN = 1e-9
+"""An exchange must raise the determinant by this fraction, so that rounding does not make a circle."""
+
+REFRESH = 50
+"""After so many exchanges inverses and variances are computed anew."""
+
+SAFE = 1e-7
+"""A kick may not lower the determinant by more than this factor: the rank would be in doubt."""
+
+LARGEST_BOARD = 1 << 21
+"""Coordinates that the search keeps at hand, 16 MiB of them: beyond, it sees some candidates only."""
+
+SPREAD = 1e-3
+"""Candidates whose variances differ by less than this fraction are picked at random."""
+
+ROUNDS = 20
+"""Most times that all candidates are priced."""
+
+ENDLESS = 1 << 60
+"""More exchanges than there will ever be."""
+
+
+class Board(NamedTuple):
+    """Candidates as kernels read them: sorted by group, and by block within a group."""
+
+    z: np.ndarray
+    """Coordinates of the rows, (A, largest rank)."""
+    columns: np.ndarray
+    """The same, transposed."""
+    groups: np.ndarray
+    blocks: np.ndarray
+    at: np.ndarray
+    """Group i and block b have the rows at[i, b] .. at[i, b + 1] - 1; (n_groups, n_blocks + 1)."""
+    ranks: np.ndarray
+
+
+class State(NamedTuple):
+    """What the search changes: runs, inverses and variances that belong to them, and scratch space."""
+
+    counts: np.ndarray
+    inverse: np.ndarray
+    g: np.ndarray
+    work: np.ndarray
+
+
+def lay_out(problem: DesignProblem, rows: np.ndarray) -> tuple[Board, np.ndarray]:
+    """The board of some candidates, at least one a group, and the candidate of each of its rows."""
+    order = rows[np.lexsort((rows, problem.blocks[rows], problem.groups[rows]))]
+    groups, blocks = problem.groups[order], problem.blocks[order]
+    z = problem.coordinates(order)
+    cell = groups * problem.n_blocks + blocks
+    edges = np.searchsorted(cell, np.arange(problem.n_groups * problem.n_blocks + 1))
+    at = edges[np.arange(problem.n_groups)[:, None] * problem.n_blocks + np.arange(problem.n_blocks + 1)]
+    return Board(z, np.ascontiguousarray(z.T), groups, blocks, at, problem.ranks), order
+
+
+def state_of(board: Board, counts: np.ndarray) -> State:
+    """A state to search from; the first climb fills it in."""
+    width = board.z.shape[1]
+    n = len(board.z)
+    return State(counts, np.zeros((len(board.ranks), width, width)), np.zeros(n), np.zeros(n))
+
+
+def promising(problem: DesignProblem, g: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Candidates to search among: all, or those of largest variance, and those that have runs."""
+    room = LARGEST_BOARD // max(1, problem.span.maps.shape[2])
+    if problem.n_candidates <= room:
+        return np.arange(problem.n_candidates)
+    top = np.zeros(problem.n_groups)
+    np.maximum.at(top, problem.groups, g)
+    # Candidates that tie are many on grids, and neighbours are much the same: so ties are broken at random.
+    noise = np.random.default_rng(0).random(len(g))
+    score = g / np.where(top > 0, top, 1.0)[problem.groups] * (1.0 + SPREAD * noise)
+    best = np.argpartition(score, len(score) - room)[-room:]
+    return np.union1d(best, np.flatnonzero(counts))
+
+
+def variances_under(problem: DesignProblem, counts: np.ndarray) -> np.ndarray:
+    """Variance of every candidate under some runs, whatever the budgets are."""
+    support = np.flatnonzero(counts)
+    white, _, _ = whitened(problem, problem.rows, support, counts[support].astype(np.float64))
+    return variances_of(problem, problem.rows, white)[0]
+
+
+def climbed(problem: DesignProblem, counts: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Runs from which no exchange gains, reached from some of full rank; g ranks the candidates to try."""
+    best = -np.inf
+    for _ in range(ROUNDS):
+        board, order = lay_out(problem, promising(problem, g, counts))
+        state = state_of(board, counts[order])
+        value, _ = climb(*board, *state, ENDLESS)
+        counts = np.zeros_like(counts)
+        counts[order] = state.counts
+        if len(order) == problem.n_candidates or value <= best + GAIN:
+            break
+        best, g = value, variances_under(problem, counts)
+    return counts
+
+
+@kernel
+def refresh(z, blocks, ranks, counts, inverse, g):
+    """Overwrite inverse and g with those of the counts. Returns log det, -inf if the counts lose rank."""
+    information, factor = np.zeros_like(inverse), np.zeros_like(inverse)
+    accumulate(z, blocks, ranks, counts, information)
+    total = factorise(information, ranks, factor).sum()
+    if total > -np.inf:
+        invert(factor, ranks, inverse)
+        variances(z, blocks, ranks, factor, g)
+    return total
+
+
+@kernel
+def _covariances(columns, lo, hi, y, out):
+    """Overwrite out[lo:hi] with x_n' y of the rows lo .. hi - 1."""
+    out[lo:hi] = 0.0
+    rank = len(y)
+    # Four columns at a time: the sums are read and written a quarter as often.
+    for k in range(0, rank - 3, 4):
+        c0, c1, c2, c3 = y[k], y[k + 1], y[k + 2], y[k + 3]
+        x0, x1, x2, x3 = columns[k], columns[k + 1], columns[k + 2], columns[k + 3]
+        for n in range(lo, hi):
+            out[n] += (c0 * x0[n] + c1 * x1[n]) + (c2 * x2[n] + c3 * x3[n])
+    for k in range(rank - rank % 4, rank):
+        column, c = columns[k], y[k]
+        for n in range(lo, hi):
+            out[n] += c * column[n]
+
+
+@kernel
+def _towards(z, inverse, row, b, rank):
+    """V x of a row in block b."""
+    y = np.zeros(rank)
+    for k in range(rank):
+        for j in range(rank):
+            y[k] += inverse[b, k, j] * z[row, j]
+    return y
+
+
+@kernel
+def _move(z, columns, blocks, at, ranks, row, sign, counts, inverse, g, work):
+    """Add (sign 1) or take away (sign -1) a run of a row. Overwrites counts, inverse, g and work."""
+    b = blocks[row]
+    y = _towards(z, inverse, row, b, ranks[b])
+    own = 0.0
+    for k in range(ranks[b]):
+        own += y[k] * z[row, k]
+    scale = sign / (1.0 + sign * own)
+    for i in range(len(at)):
+        lo, hi = at[i, b], at[i, b + 1]
+        _covariances(columns, lo, hi, y, work)
+        for n in range(lo, hi):
+            g[n] -= scale * work[n] * work[n]
+    for k in range(ranks[b]):
+        for j in range(ranks[b]):
+            inverse[b, k, j] -= scale * y[k] * y[j]
+    counts[row] += sign
+
+
+@kernel
+def _best_move(z, columns, groups, blocks, at, ranks, row, inverse, g, work):
+    """The row that a run should move to from the given one, and the factor that it gains. Overwrites work."""
+    i, b = groups[row], blocks[row]
+    lo, hi = at[i, b], at[i, b + 1]
+    _covariances(columns, lo, hi, _towards(z, inverse, row, b, ranks[b]), work)
+    keep = 1.0 - g[row]
+    best, gain = row, 1.0
+    for n in range(lo, hi):
+        value = (1.0 + g[n]) * keep + work[n] * work[n]
+        if value > gain:
+            best, gain = n, value
+    if hi - lo < at[i, -1] - at[i, 0]:
+        for n in range(at[i, 0], at[i, -1]):
+            value = (1.0 + g[n]) * keep
+            if value > gain and not lo <= n < hi:
+                best, gain = n, value
+    return best, gain
+
+
+@kernel
+def climb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, most):
+    """Exchange until nothing gains, at most so often. Overwrites counts, inverse, g and work.
+
+    Returns log det of what is found, -inf if the counts given lose rank, and the number of exchanges.
+    """
+    total = refresh(z, blocks, ranks, counts, inverse, g)
+    if total == -np.inf:
+        return total, 0
+    done, idle, row, rows = 0, 0, 0, len(z)
+    while done < most and idle < rows:
+        if counts[row] > 0:
+            k, gain = _best_move(z, columns, groups, blocks, at, ranks, row, inverse, g, work)
+            if gain > 1.0 + GAIN:
+                _move(z, columns, blocks, at, ranks, k, 1, counts, inverse, g, work)
+                _move(z, columns, blocks, at, ranks, row, -1, counts, inverse, g, work)
+                done += 1
+                idle = -1
+                if done % REFRESH == 0:
+                    refresh(z, blocks, ranks, counts, inverse, g)
+        idle += 1
+        row = (row + 1) % rows
+    return refresh(z, blocks, ranks, counts, inverse, g), done
+
+
+@kernel
+def kick(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, draws):
+    """Move some runs at random, two draws from [0, 1) each. Overwrites counts, inverse, g and work."""
+    runs = counts.sum()
+    for j in range(0, len(draws), 2):
+        left = np.int64(draws[j] * runs)
+        m = 0
+        while left >= counts[m]:
+            left -= counts[m]
+            m += 1
+        first, last = at[groups[m], 0], at[groups[m], -1]
+        k = first + np.int64(draws[j + 1] * (last - first))
+        c, b = 0.0, blocks[m]
+        if blocks[k] == b:
+            y = _towards(z, inverse, m, b, ranks[b])
+            for i in range(ranks[b]):
+                c += y[i] * z[k, i]
+        if (1.0 + g[k]) * (1.0 - g[m]) + c * c > SAFE:
+            _move(z, columns, blocks, at, ranks, k, 1, counts, inverse, g, work)
+            _move(z, columns, blocks, at, ranks, m, -1, counts, inverse, g, work)
+
+
+@kernel
+def search(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, best, draws):
+    """Kick and climb, once for every row of draws, from counts whose log det is best.
+
+    Overwrites counts with the best found, and the rest with what belongs to them. Returns their log det.
+    """
+    kept, kept_inverse, kept_g = counts.copy(), inverse.copy(), g.copy()
+    for t in range(len(draws)):
+        kick(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, draws[t])
+        value, _ = climb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, ENDLESS)
+        if value >= best:
+            best = value
+            kept[:] = counts
+            kept_inverse[:] = inverse
+            kept_g[:] = g
+        else:
+            counts[:] = kept
+            inverse[:] = kept_inverse
+            g[:] = kept_g
+    return best

@@ -1,0 +1,145 @@
+"""From weights to whole runs.
+
+*Efficient rounding* (Pukelsheim and Rieder, Biometrika 79, 1992): among all whole counts that sum to the n
+runs of a group, take those that maximise the smallest ratio c_n / w_n. They are c_n = ceil(nu w_n / n) for
+the right multiplier nu, up to ties. With l candidates that have weight and n >= l,
+
+    n = sum c_n <= nu + l - 1    (no c_n exceeds nu w_n / n + 1, and the smallest ratio is met with equality),
+
+so c_n >= (1 - (l - 1) / n) w_n for all of them; the information is at least that multiple of the optimal one,
+and so is the D-efficiency. With several groups the smallest of these factors counts.
+
+If a group has fewer runs than candidates with weight, some must go without. Then a basis of every block is
+kept (:mod:`optdesign.bases`), and the other runs follow the weights. *Rounding up*, the paper's way, gives
+every candidate ceil(w_n) runs, which are more than the budget.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optdesign import clock
+from optdesign._kernel import kernel
+from optdesign.bases import basis
+from optdesign.exchange import climbed
+from optdesign.problem import DesignProblem
+from optdesign.result import DesignResult
+from optdesign.runs import Runs, RunStatus, judged, whole_runs
+
+ROUNDING = ("efficient", "ceiling")
+"""Rules from weights to runs."""
+
+NEARLY = 1e-12
+"""A weight that exceeds a whole number by this fraction is that number: rounding made it larger."""
+
+HALVINGS = 200
+"""Most bisections of a multiplier; sixty or so reach the next double."""
+
+
+def round(result: DesignResult, method: str = "efficient", *, exchange: bool = False) -> Runs:
+    """Whole runs that follow the weights of a design.
+
+    Parameters
+    ----------
+    result : DesignResult
+        A solved design. For "efficient" its budgets must be whole numbers: the runs of every group.
+    method : str
+        "efficient" keeps the budgets and the largest fraction of every weight; "ceiling" rounds every weight
+        up, and so exceeds the budgets by less than a run per candidate with weight.
+    exchange : bool
+        Go on with exchanges of single runs within their groups until none gains.
+
+    Returns
+    -------
+    Runs
+        Never with less than the full rank: ValueError, with the number of runs needed, if they are too few.
+
+    Examples
+    --------
+    >>> import numpy as np, optdesign as od
+    >>> x = np.linspace(-1, 1, 21)
+    >>> p = od.DesignProblem(np.column_stack([np.ones(21), x, x**2]), budgets=7)
+    >>> runs = od.round(od.solve(p, tol=1e-9))
+    >>> x[runs.support].tolist(), sorted(runs.counts[runs.support].tolist())
+    ([-1.0, 0.0, 1.0], [2, 2, 3])
+    """
+    began = clock.now()
+    if not isinstance(result, DesignResult):
+        raise TypeError(f"result must be a DesignResult; got {type(result).__name__}. Pass solve(problem).")
+    if method not in ROUNDING:
+        raise ValueError(f"method must be one of {', '.join(ROUNDING)}; got {method!r}. Leave it out.")
+    problem = result.problem
+    if method == "ceiling":
+        counts = np.ceil(result.weights * (1.0 - NEARLY)).astype(np.int64)
+    else:
+        counts = apportioned(problem, result.weights, whole_runs(problem))
+    status = RunStatus.ROUNDED
+    if exchange:
+        counts, status = climbed(problem, counts, result.variances), RunStatus.EXCHANGED
+    name = f"{method}{' and exchange' if exchange else ''}"
+    return judged(problem, counts, result, status=status, method=name, tries=1, seconds=clock.now() - began)
+
+
+def apportioned(problem: DesignProblem, weights: np.ndarray, runs: np.ndarray) -> np.ndarray:
+    """Efficient rounding of every group's weights to its runs, with full rank."""
+    groups = problem.groups
+    support = np.bincount(groups[weights > 0], minlength=problem.n_groups)
+    kept = np.zeros(len(weights), np.int64)
+    if np.any(runs < support):
+        kept[basis(problem, runs, weights)] = 1
+    strange = groups[(kept > 0) & (weights == 0)]
+    short = (runs < support) | (np.bincount(strange, minlength=problem.n_groups) > 0)
+    order = np.argsort(groups, kind="stable")
+    starts = np.searchsorted(groups[order], np.arange(problem.n_groups + 1))
+    counts = np.zeros(len(weights), np.int64)
+    out = np.empty(len(weights), np.int64)
+    _apportion(weights[order], kept[order], starts, runs, short, out)
+    counts[order] = out
+    return counts
+
+
+@kernel
+def _whole(weight, kept, multiplier, short):
+    """The runs of one candidate at a multiplier: rounded up, or to the nearest and what must be kept."""
+    if short:
+        return max(kept, np.int64(np.floor(multiplier * weight + 0.5)))
+    return np.int64(np.ceil(multiplier * weight))
+
+
+@kernel
+def _sum(weights, kept, lo, hi, multiplier, short):
+    """The runs of a group's candidates, lo .. hi - 1, at a multiplier."""
+    total = 0
+    for n in range(lo, hi):
+        total += _whole(weights[n], kept[n], multiplier, short)
+    return total
+
+
+@kernel
+def _apportion(weights, kept, starts, runs, short, counts):
+    """Overwrite counts with whole numbers of the sums ``runs``, group by group."""
+    for i in range(len(runs)):
+        lo, hi = starts[i], starts[i + 1]
+        total = 0.0
+        for n in range(lo, hi):
+            total += weights[n]
+        low, high = 0.0, 2.0 * (runs[i] + 1.0) / total
+        while _sum(weights, kept, lo, hi, high, short[i]) <= runs[i]:
+            high *= 2.0
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            if not low < middle < high:
+                break
+            if _sum(weights, kept, lo, hi, middle, short[i]) > runs[i]:
+                high = middle
+            else:
+                low = middle
+        left = runs[i]
+        for n in range(lo, hi):
+            counts[n] = _whole(weights[n], kept[n], low, short[i])
+            left -= counts[n]
+        # What is left are ties: candidates that get a run more at the next multiplier.
+        for n in range(lo, hi):
+            if left > 0 and _whole(weights[n], kept[n], high, short[i]) > counts[n]:
+                counts[n] += 1
+                left -= 1

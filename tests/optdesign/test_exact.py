@@ -1,0 +1,151 @@
+"""The search for whole runs: against all whole runs of tiny problems, and against itself."""
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+from problems import plain
+from test_rounding import compositions
+
+import optdesign as od
+from optdesign.exchange import climb, lay_out, search, state_of
+
+
+def tiny(seed):
+    """Groups, blocks and runs so few that all designs can be looked at."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(2), [4, 3])
+    blocks = rng.integers(0, 2, size=7) if seed % 2 else np.zeros(7, int)
+    x = rng.integers(-2, 3, size=(7, 2)) * 1.0
+    x[0] = 1.0, 2.0
+    return od.DesignProblem(x, groups, blocks, budgets=[3, 2])
+
+
+def all_designs(problem):
+    sizes = np.bincount(problem.groups)
+    parts = (compositions(int(f), int(n)) for f, n in zip(problem.budgets, sizes, strict=True))
+    return map(np.concatenate, itertools.product(*map(list, parts)))
+
+
+def log_det(problem, counts):
+    ranks = [np.linalg.matrix_rank(problem.candidates[problem.blocks == b]) for b in range(problem.n_blocks)]
+    some = [
+        np.linalg.matrix_rank(problem.candidates[(problem.blocks == b) & (counts > 0)])
+        if np.any((problem.blocks == b) & (counts > 0))
+        else 0
+        for b in range(problem.n_blocks)
+    ]
+    return plain(problem, counts).log_det if some == ranks else -np.inf
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_best_of_all_whole_runs_is_found_and_bounded(seed):
+    problem = tiny(seed)
+    best = max(log_det(problem, c) for c in all_designs(problem))
+    if best == -np.inf:
+        with pytest.raises(ValueError, match="enough runs to keep the rank"):
+            od.exact(problem)
+        return
+    runs = od.exact(problem)
+    assert runs.log_det == pytest.approx(best, abs=1e-9)
+    assert np.array_equal(np.bincount(problem.groups, runs.counts), problem.budgets)
+    optimum = od.solve(problem, tol=1e-9)
+    assert runs.efficiency <= min(1.0, np.exp((runs.log_det - optimum.log_det) / problem.rank) + 1e-12)
+    assert runs.efficiency >= np.exp((runs.log_det - optimum.log_det) / problem.rank) * (1 - 2e-6)
+
+
+def test_the_outcome_depends_on_the_seed_and_not_on_the_number_of_jobs():
+    rng = np.random.default_rng(3)
+    x, groups = rng.normal(size=(60, 4)), np.repeat([0, 1, 2], 20)
+    problem = od.DesignProblem(x, groups, np.tile([0, 1], 30), budgets=[5, 4, 3])
+    one, two = (od.exact(problem, tries=5, n_jobs=n) for n in (1, 2))
+    assert np.array_equal(one.counts, two.counts)
+    assert (one.tries, one.status) == (5, od.RunStatus.TRIES)
+
+
+@pytest.mark.parametrize(("n", "largest"), [(3, 4), (4, 16), (5, 48), (6, 160), (7, 576), (8, 4096)])
+def test_saturated_two_level_designs_have_the_largest_determinant(n, largest):
+    """OEIS A003433, the maximal determinants of matrices of ones and minus ones."""
+    corners = np.array(list(itertools.product([-1.0, 1.0], repeat=n - 1)))
+    problem = od.DesignProblem(np.column_stack([np.ones(len(corners)), corners]), budgets=n)
+    assert np.exp(od.exact(problem, tries=5).log_det / 2) == pytest.approx(largest, rel=1e-9)
+
+
+@pytest.mark.kernels
+def test_climbing_keeps_inverse_variances_and_counts_together():
+    rng = np.random.default_rng(0)
+    problem = od.DesignProblem(rng.normal(size=(24, 3)), np.repeat([0, 1], 12), np.tile([0, 1, 1], 8), [7, 6])
+    board, order = lay_out(problem, np.arange(24))
+    start = np.zeros(24, np.int64)
+    for i in (0, 1):
+        rows = np.flatnonzero(problem.groups[order] == i)
+        start[rows[: int(problem.budgets[i])]] = 1
+    state = state_of(board, start)
+    first, _ = climb(*board, *state, 0)
+    value, moved = climb(*board, *state, 100)
+    assert moved > 0
+    assert value > first
+    value = search(*board, *state, value, rng.random((3, 4)))
+    counts = np.zeros(24, np.int64)
+    counts[order] = state.counts
+    found = plain(problem, counts)
+    assert np.array_equal(np.bincount(problem.groups, counts), [7, 6])
+    assert value + problem.log_volume == pytest.approx(found.log_det, abs=1e-9)
+    assert np.allclose(state.g, found.variances[order], rtol=1e-9)
+
+
+def test_no_single_exchange_gains():
+    problem = tiny(2)
+    runs = od.exact(problem)
+    for m, k in itertools.permutations(range(7), 2):
+        if runs.counts[m] and problem.groups[m] == problem.groups[k]:
+            moved = runs.counts.copy()
+            moved[[m, k]] += [-1, 1]
+            assert log_det(problem, moved) <= runs.log_det + 1e-8
+
+
+def test_many_candidates_are_searched_in_part_and_priced_all(monkeypatch):
+    monkeypatch.setattr("optdesign.exchange.LARGEST_BOARD", 600)
+    grid = np.array(list(itertools.product(np.linspace(-1, 1, 21), repeat=2)))
+    x = np.column_stack([np.ones(len(grid)), grid, grid**2, grid[:, 0] * grid[:, 1]])
+    some = od.exact(od.DesignProblem(x, budgets=8), tries=3)
+    monkeypatch.undo()
+    every = od.exact(od.DesignProblem(x, budgets=8), tries=3)
+    assert some.efficiency == pytest.approx(every.efficiency, rel=2e-3)
+
+
+def test_one_run_one_candidate_zero_vectors_and_duplicates():
+    assert od.exact(od.DesignProblem([[2.0]], budgets=1)).counts.tolist() == [1]
+    x = [[0.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    runs = od.exact(od.DesignProblem(x, groups=[0, 1, 1, 2], budgets=[2, 1, 1]))
+    assert runs.counts[0] == 2
+    assert runs.efficiency == pytest.approx(1.0, rel=1e-6)
+
+
+def test_time_limits_and_mistakes():
+    problem = od.DesignProblem(np.vander(np.linspace(-1, 1, 40), 4), budgets=9)
+    runs = od.exact(problem, time_limit=0.05)
+    assert runs.status is od.RunStatus.TIME_LIMIT
+    assert runs.counts.sum() == 9
+    for options, message in [
+        ({"seed": -1}, "seed must be a whole number of at least 0; got -1"),
+        ({"tries": 0}, "tries must be a whole number of at least 1; got 0"),
+        ({"time_limit": 0}, "time_limit must be positive seconds; got 0"),
+        ({"n_jobs": 0}, "n_jobs must be a whole number, not 0; got 0"),
+    ]:
+        with pytest.raises(ValueError, match=re.escape(message)):
+            od.exact(problem, **options)
+    with pytest.raises(ValueError, match="budgets must be whole numbers of runs"):
+        od.exact(od.DesignProblem(np.eye(2), budgets=1.5))
+    with pytest.raises(ValueError, match="need at least 4 runs; 3 were given"):
+        od.exact(od.DesignProblem(np.vander(np.linspace(-1, 1, 40), 4), budgets=3))
+
+
+def test_rank_deficient_blocks_and_large_scales():
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 4)) * 10.0 ** np.array([-8, 8, 0, 3])
+    problem = od.DesignProblem(x, groups=np.repeat([0, 1], 15), blocks=np.tile([0, 1, 2], 10), budgets=[6, 5])
+    runs = od.exact(problem, tries=2)
+    assert runs.rank == 6
+    assert 0.8 < runs.efficiency <= 1

@@ -1,0 +1,199 @@
+"""Whole runs that follow weights: sums, ranks, the bound of efficient rounding, and what is refused."""
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import plain, problems
+
+import optdesign as od
+from optdesign.bases import basis
+from optdesign.rounding import apportioned
+
+
+def with_runs(problem, runs):
+    return od.DesignProblem(problem.candidates, problem.groups, problem.blocks, runs)
+
+
+def rank_of(problem, counts):
+    """Rank of the candidates that have runs, from the definition."""
+    return sum(
+        np.linalg.matrix_rank(problem.candidates[(problem.blocks == b) & (counts > 0)])
+        for b in range(problem.n_blocks)
+        if np.any((problem.blocks == b) & (counts > 0))
+    )
+
+
+def feasible_by_hall(problem, runs):
+    """The condition of the docstring of optdesign.bases, for every set of groups."""
+    everything = range(problem.n_groups)
+    return all(
+        problem.rank - rank_of(problem, ~np.isin(problem.groups, some)) <= runs[list(some)].sum()
+        for size in everything
+        for some in itertools.combinations(everything, size + 1)
+    )
+
+
+def compositions(total, parts):
+    for cuts in itertools.combinations(range(total + parts - 1), parts - 1):
+        yield np.diff([-1, *cuts, total + parts - 1]) - 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_efficient_rounding_maximises_the_smallest_ratio(seed):
+    rng = np.random.default_rng(seed)
+    parts, total = int(rng.integers(2, 5)), int(rng.integers(5, 9))
+    weights = rng.dirichlet(np.ones(parts)) * total
+    problem = od.DesignProblem(np.eye(parts), budgets=total)
+    counts = apportioned(problem, weights, np.array([total]))
+    best = max(np.min(np.array(c) / weights) for c in compositions(total, parts))
+    assert counts.sum() == total
+    assert np.min(counts / weights) >= best * (1 - 1e-12)
+    assert best >= 1 - (parts - 1) / total
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems(), st.data())
+def test_runs_have_the_budgets_the_rank_and_the_bound(problem, data):
+    runs = np.array(
+        data.draw(st.lists(st.integers(1, 9), min_size=problem.n_groups, max_size=problem.n_groups))
+    )
+    problem = with_runs(problem, runs)
+    result = od.solve(problem)
+    if not feasible_by_hall(problem, runs):
+        with pytest.raises(ValueError, match="enough runs to keep the rank"):
+            od.round(result)
+        return
+    for exchange in (False, True):
+        rounded = od.round(result, exchange=exchange)
+        assert np.array_equal(np.bincount(problem.groups, rounded.counts), runs)
+        assert rank_of(problem, rounded.counts) == problem.rank == rounded.rank
+        assert rounded.log_det == pytest.approx(plain(problem, rounded.counts).log_det, abs=1e-8)
+        assert 0 < rounded.efficiency <= 1
+        support = np.bincount(problem.groups[result.weights > 0], minlength=problem.n_groups)
+        if np.all(runs >= support):
+            bound = np.min(1 - (support - 1) / runs)
+            assert rounded.efficiency >= bound * result.efficiency * (1 - 1e-9)
+
+
+@settings(max_examples=80, deadline=None)
+@given(problems(max_candidates=9, max_groups=4, max_blocks=2), st.data())
+def test_a_basis_is_found_exactly_where_there_is_one(problem, data):
+    runs = np.array(
+        data.draw(st.lists(st.integers(1, 2), min_size=problem.n_groups, max_size=problem.n_groups))
+    )
+    problem = with_runs(problem, runs)
+    if feasible_by_hall(problem, runs):
+        chosen = basis(problem, runs, problem.uniform())
+        counts = np.bincount(chosen, minlength=problem.n_candidates)
+        assert len(chosen) == problem.rank == rank_of(problem, counts)
+        assert np.all(np.bincount(problem.groups[chosen], minlength=problem.n_groups) <= runs)
+    else:
+        with pytest.raises(ValueError, match="enough runs to keep the rank"):
+            basis(problem, runs, problem.uniform())
+
+
+def test_an_augmenting_path_is_needed_and_found():
+    """Greedy gives the only run of group 0 to a direction that group 1 could have had."""
+    x = [[9.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
+    problem = od.DesignProblem(x, groups=[0, 0, 1], budgets=[1, 1])
+    assert sorted(basis(problem, np.array([1, 1]), np.array([0.9, 0.1, 1.0]))) == [1, 2]
+
+
+def test_too_few_runs_are_refused_with_the_number_needed():
+    with pytest.raises(ValueError, match=re.escape("need at least 3 runs; 2 were given")):
+        od.round(od.solve(od.DesignProblem(np.vander(np.linspace(-1, 1, 5), 3), budgets=2)))
+    x = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0]])
+    problem = od.DesignProblem(x, groups=[0, 0, 0, 1], budgets=[1, 7])
+    with pytest.raises(
+        ValueError, match=re.escape("reach 1 of 3, so group 0 must have at least 2 runs; 1 were")
+    ):
+        od.round(od.solve(problem))
+
+
+@pytest.mark.parametrize("exchange", [False, True])
+def test_rounding_up_says_how_many_runs_it_takes(exchange):
+    rng = np.random.default_rng(1)
+    problem = od.DesignProblem(rng.normal(size=(40, 3)), np.repeat([0, 1], 20), budgets=[4, 2.5])
+    result = od.solve(problem)
+    runs = od.round(result, "ceiling", exchange=exchange)
+    assert np.all(runs.totals >= problem.budgets)
+    assert runs.totals.sum() <= np.ceil(problem.budgets.sum() + len(result.support))
+    assert np.array_equal(runs.problem.budgets, runs.totals)
+    assert f"{runs.totals.sum()} runs where 6.5 were asked for" in runs.message
+    best = od.solve(with_runs(problem, runs.totals), tol=1e-9)
+    truth = np.exp((runs.log_det - best.log_det) / problem.rank)
+    assert runs.efficiency <= truth
+    assert runs.efficiency == pytest.approx(truth, rel=1e-5)
+
+
+def test_whole_weights_are_not_rounded_up():
+    problem = od.DesignProblem(np.eye(3), budgets=3)
+    assert od.round(od.solve(problem), "ceiling").counts.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("exponent", [-8, 8])
+def test_column_scales_do_not_matter(exponent):
+    x = np.vander(np.linspace(-1, 1, 9), 3)
+    scaled = x * 10.0 ** np.array([exponent, 0, -exponent])
+    ours, theirs = (od.round(od.solve(od.DesignProblem(v, budgets=8)), exchange=True) for v in (x, scaled))
+    assert ours.efficiency == pytest.approx(theirs.efficiency, rel=1e-6)
+
+
+def test_a_million_runs_are_as_good_as_weights():
+    problem = od.DesignProblem(np.vander(np.linspace(-1, 1, 30), 4), budgets=1_000_000)
+    runs = od.round(od.solve(problem), exchange=True)
+    assert runs.counts.sum() == 1_000_000
+    assert runs.efficiency > 0.999995
+
+
+def test_budgets_that_are_no_numbers_of_runs_are_refused():
+    result = od.solve(od.DesignProblem(np.eye(2), budgets=2.5))
+    with pytest.raises(
+        ValueError, match=re.escape("budgets must be whole numbers of runs, at most 2^53; budgets[0] = 2.5")
+    ):
+        od.round(result)
+    with pytest.raises(ValueError, match="method must be one of efficient, ceiling; got 'floor'"):
+        od.round(result, "floor")
+    with pytest.raises(TypeError, match="result must be a DesignResult; got DesignProblem"):
+        od.round(result.problem)
+
+
+class TestTable:
+    """The run list."""
+
+    problem = od.DesignProblem(
+        np.random.default_rng(0).normal(size=(20, 2)), np.repeat([0, 1], 10), np.tile([0, 1], 10), [5, 3]
+    )
+    runs = od.round(od.solve(problem))
+
+    def test_has_a_line_for_every_run(self):
+        table = self.runs.table()
+        assert list(table.columns) == ["run", "row", "group", "block", "x0", "x1"]
+        assert np.array_equal(np.bincount(table["row"], minlength=20), self.runs.counts)
+        assert np.array_equal(table["group"], self.problem.groups[table["row"]])
+        assert np.array_equal(table["x1"], self.problem.candidates[table["row"], 1])
+        assert len(table) == len(str(table).splitlines()) - 1 == 8
+
+    def test_random_order_depends_on_the_seed_alone(self):
+        one, same, other = (self.runs.table(randomise=s)["row"] for s in (1, 1, 2))
+        assert np.array_equal(one, same)
+        assert not np.array_equal(one, other)
+        assert np.array_equal(np.sort(one), np.sort(self.runs.table()["row"]))
+
+    def test_goes_to_a_file_and_a_frame(self, tmp_path):
+        self.runs.table().write(tmp_path / "runs.csv")
+        assert (tmp_path / "runs.csv").read_text().splitlines()[0] == "run,row,group,block,x0,x1"
+        assert len(self.runs.table().to_frame()) == 8
+
+    def test_is_cut_when_printed_long(self):
+        runs = od.round(od.solve(od.DesignProblem(np.eye(2), budgets=30)))
+        assert str(runs.table()).endswith("... and 10 runs more")
+
+    def test_counts_by_client_and_arm(self):
+        problem = od.DesignProblem.disjoint(np.random.default_rng(0).normal(size=(4, 2, 1)), budgets=3)
+        runs = od.round(od.solve(problem))
+        assert runs.counts_matrix().sum(axis=1).tolist() == [3] * 4
