@@ -8,11 +8,14 @@
 """
 
 from optdesign import linalg, plot, reference
+from optdesign.candidates import Candidates, candidates
 from optdesign.certificate import Certificate, certify
 from optdesign.classical import d_optimal, g_optimal
 from optdesign.efficiency import efficiency
 from optdesign.ellipsoid import Ellipsoid, min_volume_ellipsoid
 from optdesign.exact import exact
+from optdesign.factors import factorial, simplex_centroid, simplex_lattice
+from optdesign.local import local
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult, History, Status
 from optdesign.rounding import round
@@ -22,6 +25,7 @@ from optdesign.verification import Verification, verify
 
 __all__ = [
     "METHODS",
+    "Candidates",
     "Certificate",
     "DesignProblem",
     "DesignResult",
@@ -32,16 +36,21 @@ __all__ = [
     "Runs",
     "Status",
     "Verification",
+    "candidates",
     "certify",
     "d_optimal",
     "efficiency",
     "exact",
+    "factorial",
     "g_optimal",
     "linalg",
+    "local",
     "min_volume_ellipsoid",
     "plot",
     "reference",
     "round",
+    "simplex_centroid",
+    "simplex_lattice",
     "solve",
     "solve_many",
     "verify",

@@ -5,10 +5,11 @@ matplotlib Figure. Matplotlib (the extra ``plot``) is loaded by the first pictur
 """
 
 from optdesign.plotting.convergence import convergence
+from optdesign.plotting.efficiencies import efficiencies
 from optdesign.plotting.ellipsoid import ellipsoid
 from optdesign.plotting.overview import overview
 from optdesign.plotting.runs import runs
 from optdesign.plotting.sensitivity import sensitivity
 from optdesign.plotting.weights import weights
 
-__all__ = ["convergence", "ellipsoid", "overview", "runs", "sensitivity", "weights"]
+__all__ = ["convergence", "efficiencies", "ellipsoid", "overview", "runs", "sensitivity", "weights"]

@@ -169,6 +169,17 @@ def column(values: Any, name: str) -> tuple[np.ndarray, tuple[Any, ...] | None]:
     return array, levels
 
 
+def check_exact(source: np.ndarray, x: np.ndarray, name: str = "candidates") -> None:
+    """Refuse integers and long doubles that double precision cannot hold."""
+    lost = ~np.all((x.astype(source.dtype) == source) | (source != source), axis=1)
+    if lost.any():
+        at = int(np.argmax(lost))
+        raise ValueError(
+            f"{name} must fit double precision, which {name}[{at}] = {source[at].tolist()} does not. "
+            "Subtract an offset, or round them yourself: astype(float)."
+        )
+
+
 def _items(columns: Any) -> Iterator[tuple[str, Any]]:
     """The columns of a mapping or a frame, under names that are text and differ."""
     if isinstance(columns, Mapping):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign.candidates import Candidates
-from optdesign.settings import Settings, column, is_frame, listed, lookup, missing, number
+from optdesign.settings import Settings, check_exact, column, is_frame, listed, lookup, missing, number
 
 COPY_LIMIT = 1 << 26
 """Input arrays up to this many bytes are copied; larger ones are kept by reference if their type fits."""
@@ -112,17 +112,6 @@ def matrix(candidates: ArrayLike) -> np.ndarray:
     if source.dtype.itemsize >= 8 and source.dtype != np.float64:
         check_exact(source, x)
     return _frozen(x, source)
-
-
-def check_exact(source: np.ndarray, x: np.ndarray, name: str = "candidates") -> None:
-    """Refuse integers and long doubles that double precision cannot hold."""
-    lost = ~np.all((x.astype(source.dtype) == source) | (source != source), axis=1)
-    if lost.any():
-        at = int(np.argmax(lost))
-        raise ValueError(
-            f"{name} must fit double precision, which {name}[{at}] = {source[at].tolist()} does not. "
-            "Subtract an offset, or round them yourself: astype(float)."
-        )
 
 
 def is_single(candidates: ArrayLike) -> bool:
