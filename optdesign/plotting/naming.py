@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import numpy as np
 from optdesign.dependence import in_words
 from optdesign.plotting.text import all_readable, readable
 from optdesign.problem import DesignProblem
+from optdesign.settings import missing
+from optdesign.settings import number as numbered
 
 Labels = Sequence[Any] | np.ndarray | None
 
@@ -19,6 +22,36 @@ MOST_TICKS = 15
 
 LETTERS = 9
 """Letters to an inch of an axis, with some room for what beside it takes of its width."""
+
+
+class Role(Enum):
+    """What a column of the settings says about a candidate."""
+
+    FACTOR = "how it differs from others of its group and block"
+    GROUP = "its group"
+    BLOCK = "its block"
+    CONSTANT = "nothing"
+
+
+def roles(problem: DesignProblem) -> dict[str, Role]:
+    """What the columns of the settings say: those that only repeat groups or blocks are no factors."""
+    return {name: _role(problem, column) for name, column in (problem.settings or {}).items()}
+
+
+def _role(problem: DesignProblem, column: np.ndarray) -> Role:
+    if missing(column) is not None:
+        return Role.FACTOR
+    numbers = numbered(column)[1]
+    count = int(numbers.max()) + 1
+    if count == 1:
+        return Role.CONSTANT
+    for role, labels, n in (
+        (Role.GROUP, problem.groups, problem.n_groups),
+        (Role.BLOCK, problem.blocks, problem.n_blocks),
+    ):
+        if n == count and len(np.unique(labels * count + numbers)) == count:
+            return role
+    return Role.FACTOR
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +63,8 @@ class Names:
     blocks: Labels = None
     words: tuple[str, str] = ("group", "block")
     columns: Labels = None
+    factors: tuple[str, ...] = ()
+    """Columns of the settings that tell candidates of a group and block apart."""
 
     def group(self, i: int) -> str:
         """The label of a group, its number by default."""
@@ -48,9 +83,9 @@ class Names:
     def candidate(self, n: int) -> str:
         """The row of a candidate, from 1 as in tables, and its settings if they are known."""
         settings = self.problem.settings
-        if not settings:
+        if settings is None or not self.factors:
             return f"row {n + 1}"
-        return f"{n + 1}: " + ", ".join(f"{name} {number(column[n])}" for name, column in settings.items())
+        return f"row {n + 1}: " + ", ".join(f"{name} {number(settings[name][n])}" for name in self.factors)
 
     def notes(self) -> list[str]:
         """Sentences on a rank that is deficient or a close decision."""
@@ -70,16 +105,19 @@ def names_of(
     *,
     groups: Labels = None,
     blocks: Labels = None,
-    words: tuple[str, str] = ("group", "block"),
+    words: tuple[str, str] | None = None,
     columns: Labels = None,
 ) -> Names:
-    """The names that a problem has, unless others are given."""
+    """The names that a problem has, unless others are given; a column that tells groups names them, too."""
+    found = roles(problem)
+    told = {role: name for name, role in found.items()}
     return Names(
         problem,
         problem.group_names if groups is None else groups,
         problem.block_names if blocks is None else blocks,
-        words,
+        (told.get(Role.GROUP, "group"), told.get(Role.BLOCK, "block")) if words is None else words,
         problem.names if columns is None else columns,
+        tuple(name for name, role in found.items() if role is Role.FACTOR),
     )
 
 

@@ -24,7 +24,7 @@ def overview(
     tol: float | None = None,
     groups: Labels = None,
     blocks: Labels = None,
-    words: tuple[str, str] = ("group", "block"),
+    words: tuple[str, str] | None = None,
     columns: Labels = None,
     title: str | None = None,
     path: str | Path | None = None,

@@ -26,7 +26,7 @@ def panels(names: Names, most: int = MOST_PANELS) -> list[Panel]:
     if len(pairs) <= most:
         out = []
         for i, b in zip(*np.divmod(pairs, p.n_blocks), strict=True):
-            title = names.place(i if p.n_groups > 1 else None, b if p.n_blocks > 1 else None)
+            title = names.place(int(i) if p.n_groups > 1 else None, int(b) if p.n_blocks > 1 else None)
             out.append(Panel(title, np.flatnonzero((p.groups == i) & (p.blocks == b)), int(i)))
         return out
     together = "" if p.n_blocks == 1 else f", all {p.n_blocks} {names.words[1]}s"

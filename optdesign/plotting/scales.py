@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optdesign.plotting.naming import label_axis
+from optdesign.plotting.naming import Role, label_axis, roles
 from optdesign.plotting.style import GREY
 from optdesign.plotting.text import readable
 from optdesign.problem import DesignProblem
@@ -80,7 +80,7 @@ def view(problem: DesignProblem, factors: str | Sequence[str] | None = None) -> 
                 "Build the problem with them: DesignProblem(candidates, settings={name: column})."
             )
         return None
-    free = [name for name in settings if not _repeats(problem, settings[name])]
+    free = [name for name, role in roles(problem).items() if role is Role.FACTOR]
     if factors is None:
         chosen = free if len(free) <= 2 or _are_proportions(settings, free) else free[:2]
         chosen = chosen or list(settings)[:1]
@@ -106,18 +106,6 @@ def _scale(settings: Settings, name: str) -> Scale:
         return Scale(name, column.astype(np.float64), None)
     levels, numbers = number(column, settings.levels.get(name))
     return Scale(name, numbers.astype(np.float64), tuple(levels.tolist()))
-
-
-def _repeats(problem: DesignProblem, column: np.ndarray) -> bool:
-    """Whether a column is constant, or only says to which group or block a candidate belongs."""
-    if missing(column) is not None:
-        return False
-    numbers = number(column)[1]
-    count = int(numbers.max()) + 1
-    kinds = (problem.groups, problem.n_groups), (problem.blocks, problem.n_blocks)
-    return count == 1 or any(
-        n == count and len(np.unique(labels * count + numbers)) == count for labels, n in kinds
-    )
 
 
 def _are_proportions(settings: Settings, names: Sequence[str]) -> bool:

@@ -72,7 +72,7 @@ def _bars(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
         i = int(p.groups[n]) if p.n_groups > 1 else None
         b = int(p.blocks[n]) if p.n_blocks > 1 else None
         labels.append(", ".join(filter(None, (names.place(i, b), names.candidate(n)))))
-    axes.set_yticks(place, all_readable(labels, 42), fontsize=8)
+    axes.set_yticks(place, all_readable(labels, 46), fontsize=8)
     axes.tick_params(axis="y", length=0)
     axes.xaxis.get_major_locator().set_params(nbins=5, integer=values.dtype.kind in "iu")
     axes.set(
