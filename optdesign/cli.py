@@ -11,6 +11,7 @@ Exit codes: 0 solved (certified, verified), 1 not converged (not so; whatever wa
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,6 +22,7 @@ import numpy as np
 import typer
 
 from optdesign import __version__, clock, files, plotting, report, tables
+from optdesign import plot as pictures
 from optdesign.certificate import FEASIBILITY_RTOL, certify
 from optdesign.examples import authors_features
 from optdesign.files import CandidateFile, Labels
@@ -138,9 +140,15 @@ def solve_command(
             with waiting(f"writing {out}"):
                 files.write(out, source, problem.budgets, result.weights, result.variances)
         if plot is not None:
-            with waiting(f"drawing {plot}"):
-                names, words = (source.groups.names, source.blocks.names), _words(source)
-                plotting.save(result, plot, tol=tol, groups=names[0], blocks=names[1], words=words)
+            with _drawing(plot):
+                pictures.overview(
+                    result,
+                    groups=source.groups.names,
+                    blocks=source.blocks.names,
+                    words=_words(source),
+                    columns=source.features,
+                    path=plot,
+                )
     outputs = {"design": out, "plot": plot}
     if as_json:
         described = report.described(source, problem)
@@ -234,10 +242,11 @@ def demo_command(
         _warm_up()
         result = solve(DesignProblem.disjoint(features), tol=DEMO_TOL, method="bca", progress=True)
         outcome = verify(result, progress=True)
-        with waiting(f"drawing {picture}"):
+        with _drawing(picture):
             files.write(design, source, result.problem.budgets, result.weights, result.variances)
             title = f"The authors' synthetic instance: {clients} clients, {arms} arms, dimension {dim}"
-            plotting.save(result, picture, tol=DEMO_TOL, words=("client", "arm"), title=title)
+            words = ("client", "arm")
+            pictures.overview(result, convergence=True, tol=DEMO_TOL, words=words, title=title, path=picture)
     typer.echo(f"{clients} clients (groups), {arms} arms (blocks), dimension {dim}, seed {seed}\n")
     report.print_result(result, source, design)
     report.print_verification(result, outcome, DEMO_TOL)
@@ -256,6 +265,16 @@ def _bad_input() -> Iterator[None]:
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         _refuse(f"{error.strerror or error}{where}. Check the path.")
+
+
+@contextmanager
+def _drawing(path: Path) -> Iterator[None]:
+    """Say that a picture is drawn and, if labels have characters without a font, what it shows instead."""
+    with warnings.catch_warnings(record=True) as notes, waiting(f"drawing {path}"):
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for note in notes:
+        typer.echo(f"optdesign: {note.message}", err=True)
 
 
 def _refuse(message: str) -> NoReturn:

@@ -1,0 +1,101 @@
+"""An experiment as it will be run: how often each setting occurs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optdesign.plotting.convergence import floor_percent
+from optdesign.plotting.naming import names_of, whole_ticks
+from optdesign.plotting.panels import Panel, arrangement, panels
+from optdesign.plotting.scales import View, frame, view
+from optdesign.plotting.style import BLUE, GREY, picture, thinned
+from optdesign.plotting.text import readable
+from optdesign.plotting.weights import draw_weights, size_of
+
+
+def runs(
+    runs: Any,
+    factors: str | Sequence[str] | None = None,
+    *,
+    ax: Any = None,
+    path: str | Path | None = None,
+) -> Any:
+    """Draw whole runs, :func:`optdesign.round` or :func:`optdesign.exact`; returns the matplotlib Figure.
+
+    In the plane of two factors, or in the triangle of three proportions, a circle with a number says how
+    often a setting is run, larger for more, and grey points are candidates that are not; over one factor it
+    is a stem. Each group and block has its panel, or they are summed if there are more than six or on ``ax``;
+    runs that differ in other factors only are summed, too, as the axis says.
+
+    ``factors`` are the names to show (default: all if they are one, two, or three proportions, otherwise the
+    first two); without settings there is a bar for every row of the table that is run. ``ax`` are matplotlib
+    Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
+    """
+    names, shown = names_of(runs.problem), view(runs.problem, factors)
+    title = f"{int(runs.counts.sum()):,} runs, efficiency at least {floor_percent(runs.efficiency)[:-6]} %"
+    if shown is None:
+        with picture(ax, path, size=size_of(runs.counts)) as (axes,):
+            draw_weights(axes, runs.counts, names, "run")
+            axes.set_title(f"{title}\n{axes.get_title(loc='left')}")
+            return axes.figure
+    cells = panels(names, 1) if ax is not None else panels(names)
+    shape = arrangement(len(cells))
+    size = (1.0 + 3.9 * shape[1] if shape[1] > 1 else 5.6, 1.2 + 3.3 * shape[0])
+    with picture(ax, path, size=size, shape=shape, sharex=True, sharey=True) as axes:
+        figure = axes[0].figure
+        _draw_panels(axes, runs.counts, shown, cells)
+        if len(cells) == 1:
+            axes[0].set_title(title)
+        else:
+            figure.suptitle(title, fontsize=12, x=0.01, ha="left")
+        return figure
+
+
+def _draw_panels(axes: Any, counts: np.ndarray, shown: View, cells: list[Panel]) -> None:
+    for empty in axes[len(cells) :]:
+        empty.set_visible(False)
+    places = shown.places()
+    found = [_counted(places, counts, cell.rows) for cell in cells]
+    most = max(int(total.max(initial=1)) for _, total in found)
+    summed = "\n".join(["", shown.over("summed")]).rstrip()
+    for one, cell, (at, total) in zip(axes, cells, found, strict=False):
+        if len(shown.scales) == 1:
+            _stems(one, at[:, 0], total, most)
+        else:
+            _circles(one, places[cell.rows], at, total, most)
+        frame(one, shown, summed)
+        if len(cells) > 1:
+            sum_here = int(counts[cell.rows].sum())
+            one.set_title(f"{readable(cell.title, 36)}: {sum_here:,}", fontsize=10)
+            one.label_outer()
+
+
+def _counted(places: np.ndarray, counts: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where there are runs, and how many."""
+    run = rows[counts[rows] > 0]
+    at, where = np.unique(np.round(places[run], 12), axis=0, return_inverse=True)
+    return at, np.bincount(where.ravel(), weights=counts[run], minlength=len(at)).astype(np.int64)
+
+
+def _stems(axes: Any, at: np.ndarray, total: np.ndarray, most: int) -> None:
+    axes.vlines(at, 0, total, color=BLUE, linewidth=1.6)
+    axes.plot(at, total, "o", color=BLUE)
+    axes.margins(x=0.08)
+    axes.set(ylabel="runs", ylim=(0, 1.15 * most))
+    whole_ticks(axes.yaxis)
+
+
+def _circles(axes: Any, all_places: np.ndarray, at: np.ndarray, total: np.ndarray, most: int) -> None:
+    idle = thinned(np.unique(all_places, axis=0), 2000)
+    axes.scatter(*idle.T, s=6, color=GREY, linewidths=0, zorder=1)
+    axes.scatter(*at.T, s=130 + 470 * total / most, color=BLUE, edgecolors="black", zorder=3, clip_on=False)
+    for place, count in zip(at, total, strict=True):
+        axes.annotate(
+            f"{count}", place, ha="center", va="center", color="white", fontsize=9, zorder=4,
+            annotation_clip=False,
+        )  # fmt: skip
+    axes.margins(0.12)
