@@ -32,6 +32,7 @@ COLUMNS = 8
 
 OPTIONS = {
     "max_iter": "--max-iter",
+    "tries": "--tries",
     "time_limit": "--time-limit",
     "tol": "--tol",
     "method": "--method",
@@ -76,7 +77,7 @@ def searched(runs: Runs, source: CandidateFile, order: np.ndarray) -> dict[str, 
     """Whole runs: how good they are, how many of each row, and the list in its order."""
     return {
         "status": runs.status.name,
-        "message": runs.message,
+        "message": _spelled_out(runs.message),
         "efficiency": runs.efficiency,
         "log_det": runs.log_det,
         "rank": runs.rank,
@@ -189,11 +190,14 @@ def _verdict(result: DesignResult, outcome: Verification, tol: float) -> str:
 def status(result: DesignResult) -> str:
     """Why the solver stopped, and what to do about it on the command line."""
     message = result.status.value
-    if result.converged:
-        return message
+    return message if result.converged else _spelled_out(message)
+
+
+def _spelled_out(message: str) -> str:
+    """A status with what it advises spelled as options."""
     for argument in ("max_iter", "time_limit", "tol"):
         message = message.replace(argument, OPTIONS[argument])
-    return message.replace("change the method", "change --method")
+    return message.replace("change the method", "change --method").replace("raise tries", "raise --tries")
 
 
 def _deficient(problem: DesignProblem) -> np.ndarray:
@@ -302,7 +306,7 @@ def _run_facts(runs: Runs, source: CandidateFile) -> Iterator[tuple[str, str]]:
     yield "efficiency", f"at least {rounded_down(runs.efficiency)} against all designs{of_what(problem)}"
     yield "log det", f"{runs.log_det:.9g}"
     yield "method", f"{runs.method}, {runs.tries} tries, {runs.seconds:.3g} s"
-    yield "status", runs.message
+    yield "status", _spelled_out(runs.message)
     yield from _notes(problem, source)
 
 
