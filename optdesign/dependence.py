@@ -66,12 +66,15 @@ def of_what(problem: DesignProblem) -> str:
 def in_words(problem: DesignProblem, names: Sequence[object] | None = None) -> str:
     """A sentence for the first block without full rank, or an empty string.
 
+    Columns are called by ``names``, or by those of the problem.
+
     >>> in_words(DesignProblem([[1.0, 2.0, 3.0], [1.0, 5.0, 6.0], [1.0, 9.0, 10.0]]), ["one", "a", "b"])
     'b is a combination of one, a'
     """
     deficient = np.flatnonzero(problem.ranks < problem.dim)
     if not len(deficient):
         return ""
+    names = problem.names if names is None else names
     label = [f"column {j}" for j in range(problem.dim)] if names is None else [str(name) for name in names]
     found = dependences(problem, int(deficient[0]))
     sentences = [

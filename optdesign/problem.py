@@ -17,6 +17,7 @@ per arm (disjoint parameters) or a single one (shared parameters).
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
@@ -27,22 +28,26 @@ from numpy.typing import ArrayLike
 
 from optdesign.modular import LARGER, SAME, compare_ranks
 from optdesign.rows import Rows, log_volume, refined_rows, working_rows, write_refined
+from optdesign.settings import Settings
 from optdesign.span import RANK_RTOL, Span, find_span, scan
-
-COPY_LIMIT = 1 << 26
-"""Input arrays up to this many bytes are copied; larger ones are kept by reference if their type fits."""
-
-LARGEST = 1e60
-"""Entries and budgets may be as large as this, and their largest as small as its inverse."""
-
-SMALLEST = 1e-250
-"""And the largest entry of a column of a block as small as this, if it is not zero."""
+from optdesign.validation import (
+    as_array,
+    check_budgets,
+    check_columns,
+    check_groups,
+    check_range,
+    check_settings,
+    column_names,
+    is_single,
+    label,
+    matrix,
+    read_only,
+    refuse_mask,
+    unpack,
+)
 
 SINGLE_RTOL = 2.0**-19
 """Tolerance of the rank decision for candidates given in single precision: sixteen roundings."""
-
-LABEL_SLACK = 1000
-"""Labels may leave gaps up to here, or up to ten times the number of candidates."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,22 +56,34 @@ class DesignProblem:
 
     Parameters
     ----------
-    candidates : (N, d) array
+    candidates : (N, d) array, data frame, or Candidates
         One candidate a row; integers, float32, lists and any memory order are fine, and so are zero
         vectors (they inform nothing). Row-major float64 arrays above 64 MiB, and such memory maps of
-        float64 or float32, are not copied: leave them unchanged while the problem lives.
-    groups : (N,) integers, optional
-        Group of every candidate, 0 .. n_groups - 1, each with at least one candidate. Default: one group.
-    blocks : (N,) integers, optional
-        Block of every candidate. A block without candidates has rank 0. Default: one block.
-    budgets : (n_groups,) array or a scalar for all, optional
+        float64 or float32, are not copied: leave them unchanged while the problem lives. The columns of a
+        data frame (pandas, polars, pyarrow) are the features, except those that groups and blocks name;
+        :func:`optdesign.candidates` makes candidates from factors and a model.
+    groups : (N,) labels, or the name of a column, optional
+        Group of every candidate: integers 0 .. n_groups - 1, each with at least one candidate; or labels of
+        any other kind, numbered in sorted order, or in that of their categories. Default: one group.
+    blocks : (N,) labels, or the name of a column, optional
+        Block of every candidate, likewise. A block without candidates has rank 0. Default: one block.
+    budgets : (n_groups,) array, a mapping from label to budget, or a scalar for all, optional
         What the weights of each group sum to. Default: 1.
+    names : d names, optional
+        Of the columns of an array.
+    settings : mapping of names to (N,) columns, optional
+        The settings behind the rows of an array, in the factors' own units.
+    group_names, block_names : labels, optional
+        What groups and blocks that are given as integers are called, in the order of the integers.
 
     Examples
     --------
     >>> x = [[1.0, -1.0], [1.0, 0.0], [1.0, 1.0]]
     >>> DesignProblem(x, groups=[0, 0, 1], budgets=[2, 1])
     DesignProblem(3 candidates x 2, 2 groups, 1 block, rank 2)
+    >>> p = DesignProblem(x, groups=["Lyon", "Lyon", "Turin"], budgets={"Turin": 1, "Lyon": 2})
+    >>> p.group_names, p.budgets.tolist()
+    (('Lyon', 'Turin'), [2.0, 1.0])
     """
 
     candidates: np.ndarray
@@ -74,6 +91,13 @@ class DesignProblem:
     blocks: np.ndarray
     budgets: np.ndarray
     n_blocks: int
+    names: tuple[str, ...] | None
+    """Of the columns, if they have any."""
+    settings: Settings | None
+    """Columns of the factors, in their own units, if the candidates were made of factors."""
+    group_names: tuple[Any, ...] | None
+    """Label of every group, if groups were not given as plain integers."""
+    block_names: tuple[Any, ...] | None
     span: Span = field(repr=False)
     peaks: np.ndarray = field(repr=False)
     """Largest absolute entry of every block and column."""
@@ -81,25 +105,31 @@ class DesignProblem:
 
     def __init__(
         self,
-        candidates: ArrayLike,
-        groups: ArrayLike | None = None,
-        blocks: ArrayLike | None = None,
-        budgets: ArrayLike | None = None,
+        candidates: Any,
+        groups: Any = None,
+        blocks: Any = None,
+        budgets: Any = None,
         *,
+        names: Sequence[str] | None = None,
+        settings: Mapping[str, ArrayLike] | None = None,
+        group_names: Sequence[Any] | None = None,
+        block_names: Sequence[Any] | None = None,
         _n_blocks: int = 0,
         _grid: tuple[int, int, np.ndarray | None] | None = None,
     ) -> None:
-        x = _matrix(candidates)
+        parts = unpack(candidates, names, settings, (groups, blocks))
+        x = matrix(parts.candidates)
         n = len(x)
         if _grid is None:
-            group, n_groups = _labels(groups, n, "groups")
-            block, n_blocks = _labels(blocks, n, "blocks")
+            group, n_groups, called = label(groups, n, "groups", names=group_names, columns=parts.columns)
+            block, n_blocks, known = label(blocks, n, "blocks", names=block_names, columns=parts.columns)
         else:  # made here, and right
             group, block = read_only(np.asarray(groups)), read_only(np.asarray(blocks))
-            n_groups, n_blocks = _grid[0], _n_blocks
-        budget = _budgets(budgets, n_groups)
+            n_groups, n_blocks, called, known = _grid[0], _n_blocks, None, None
+        budget = check_budgets(budgets, n_groups, called)
         if len(budget) != n_groups or (groups is not None and _grid is None):
-            _check_groups(group, budget)
+            check_groups(group, len(budget), called)
+        check_settings(parts.settings, n)
         peaks, bad = scan(x, block, n_blocks)
         if bad >= 0:
             where = f"candidates[{bad}]"
@@ -112,18 +142,20 @@ class DesignProblem:
             )
         source = "candidates" if _grid is None else "features"
         tallest = float(peaks.value.max())
-        _check_range(source, tallest)
-        _check_columns(source, peaks.value)
+        check_range(source, tallest)
+        columns = column_names(parts.names, x.shape[1])
+        check_columns(source, peaks.value, columns, known)
         if tallest == 0:
             raise ValueError(
                 f"{source} must have at least one non-zero row; all {n} rows are zero. "
                 "There is nothing to inform: check the feature columns."
             )
-        rtol = max(RANK_RTOL, SINGLE_RTOL if _is_single(candidates) else 0.0)
+        rtol = max(RANK_RTOL, SINGLE_RTOL if is_single(parts.candidates) else 0.0)
         span = find_span(x, block, np.sqrt(budget), group, peaks, rtol)
         values: dict[str, Any] = {
             "candidates": x, "groups": group, "blocks": block, "budgets": budget,
-            "n_blocks": n_blocks, "span": span, "peaks": peaks.value, "_grid": _grid,
+            "n_blocks": n_blocks, "names": columns, "settings": parts.settings,
+            "group_names": called, "block_names": known, "span": span, "peaks": peaks.value, "_grid": _grid,
         }  # fmt: skip
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -162,8 +194,8 @@ class DesignProblem:
         *,
         shared: bool,
     ) -> DesignProblem:
-        x = features if isinstance(features, np.ndarray) else _as_array(features, "features")
-        _refuse_mask(x, "features")
+        x = features if isinstance(features, np.ndarray) else as_array(features, "features")
+        refuse_mask(x, "features")
         if x.ndim != 3 or 0 in x.shape:
             raise ValueError(
                 f"features must have shape (clients, arms, dim), none of them 0; got {x.shape}. "
@@ -176,7 +208,7 @@ class DesignProblem:
             group = np.repeat(np.arange(m), k)
             arm = np.broadcast_to(np.arange(k), (m, k)).reshape(-1)
         else:
-            mask = _as_array(active, "active")
+            mask = as_array(active, "active")
             if mask.shape != (m, k) or mask.dtype != bool:
                 raise ValueError(
                     f"active must be a boolean array of shape {(m, k)}; got {mask.dtype} of shape "
@@ -319,176 +351,6 @@ class DesignProblem:
         )
 
 
-def _frozen(array: np.ndarray, source: object) -> np.ndarray:
-    """A read-only C-ordered array that later changes of a small source do not reach."""
-    out = np.ascontiguousarray(array)
-    if np.may_share_memory(out, np.asarray(source)) and out.nbytes <= COPY_LIMIT:
-        out = out.copy()
-    return read_only(out)
-
-
-def read_only(array: np.ndarray) -> np.ndarray:
-    """A read-only view. Kernels are compiled once, for this kind of input."""
-    out = array.view(np.ndarray)
-    out.flags.writeable = False
-    return out
-
-
-def _matrix(candidates: ArrayLike) -> np.ndarray:
-    source = candidates if isinstance(candidates, np.ndarray) else _as_array(candidates, "candidates")
-    _refuse_mask(source, "candidates")
-    if source.ndim != 2 or 0 in source.shape:
-        raise ValueError(
-            f"candidates must have shape (N, d), neither of them 0; got {source.shape}. "
-            "Put one candidate a row; a single feature is a column: x[:, None]."
-        )
-    if source.dtype.kind not in "buif":
-        raise ValueError(
-            f"candidates must be real numbers; got dtype {source.dtype}. Convert the columns first."
-        )
-    if isinstance(source, np.memmap) and source.dtype == np.float32:
-        return _frozen(source, source)
-    x = np.asarray(source, dtype=np.float64)
-    if source.dtype.itemsize >= 8 and source.dtype != np.float64:
-        _check_exact(source, x)
-    return _frozen(x, source)
-
-
-def _check_exact(source: np.ndarray, x: np.ndarray) -> None:
-    """Refuse integers and long doubles that double precision cannot hold."""
-    lost = ~np.all((x.astype(source.dtype) == source) | (source != source), axis=1)
-    if lost.any():
-        at = int(np.argmax(lost))
-        raise ValueError(
-            f"candidates must fit double precision, which candidates[{at}] = {source[at].tolist()} does not. "
-            "Subtract an offset, or round them yourself: candidates.astype(float)."
-        )
-
-
-def _is_single(candidates: ArrayLike) -> bool:
-    """Whether candidates come in single precision or less, with the rounding that this means."""
-    dtype = getattr(candidates, "dtype", None)
-    return dtype is not None and dtype.kind == "f" and dtype.itemsize < 8
-
-
-def _refuse_mask(array: np.ndarray, name: str) -> None:
-    if isinstance(array, np.ma.MaskedArray):
-        raise ValueError(
-            f"{name} must not be masked; NumPy would drop the mask. Drop the masked rows, or fill them in."
-        )
-
-
-def _as_array(values: ArrayLike, name: str) -> np.ndarray:
-    try:
-        return np.asarray(values)
-    except ValueError:
-        raise ValueError(
-            f"{name} must be a rectangular array; its rows differ in length. Pad or drop the short rows."
-        ) from None
-
-
-def _labels(labels: ArrayLike | None, n: int, name: str) -> tuple[np.ndarray, int]:
-    """Labels as integers, and how many there are: the largest and one."""
-    if labels is None:
-        return read_only(np.zeros(n, np.int64)), 1
-    array = _as_array(labels, name)
-    if array.shape != (n,):
-        raise ValueError(
-            f"{name} must have one label per candidate, shape ({n},); got {array.shape}. "
-            "Label every row of candidates."
-        )
-    if array.dtype.kind not in "buif":
-        raise ValueError(
-            f"{name} must be integers; got dtype {array.dtype}. "
-            "Number your labels: numpy.unique(labels, return_inverse=True)[1]."
-        )
-    if array.dtype.kind == "f":
-        array = _integral(array, name)
-    if array.min() < 0:
-        at = int(np.argmin(array))
-        raise ValueError(f"{name} must not be negative; {name}[{at}] = {array[at]}. Number them from 0.")
-    count = int(array.max()) + 1
-    if count > max(LABEL_SLACK, 10 * n):
-        at = int(np.argmax(array))
-        raise ValueError(
-            f"{name} must be numbered 0, 1, 2, ...; {name}[{at}] = {array[at]} with {n} candidates. "
-            "Renumber: numpy.unique(labels, return_inverse=True)[1]."
-        )
-    return _frozen(array.astype(np.int64, copy=False), labels), count
-
-
-def _integral(array: np.ndarray, name: str) -> np.ndarray:
-    bad = np.flatnonzero(~(np.isfinite(array) & (array == np.floor(array)) & (np.abs(array) < 2**53)))
-    if len(bad):
-        raise ValueError(
-            f"{name} must be integers; {name}[{bad[0]}] = {array[bad[0]]}. "
-            "Number your labels: numpy.unique(labels, return_inverse=True)[1]."
-        )
-    return array.astype(np.int64)
-
-
-def _budgets(budgets: ArrayLike | None, n_groups: int) -> np.ndarray:
-    if budgets is None:
-        return read_only(np.ones(n_groups))
-    array = _as_array(_by_label(budgets, n_groups), "budgets")
-    if array.dtype.kind not in "buif":
-        raise ValueError(f"budgets must be real numbers; got dtype {array.dtype}. Convert them first.")
-    if array.ndim == 0:
-        array = np.full(n_groups, array)
-    if array.ndim != 1 or len(array) < n_groups:
-        raise ValueError(
-            f"budgets must have one entry per group, shape ({n_groups},); got {array.shape}. "
-            f"The largest group label is {n_groups - 1}."
-        )
-    array = np.asarray(array, dtype=np.float64)
-    bad = np.flatnonzero(~((array > 0) & np.isfinite(array)))
-    if len(bad):
-        raise ValueError(
-            f"budgets must be positive and finite; budgets[{bad[0]}] = {array[bad[0]]:g}. "
-            "Drop the group or give it a budget."
-        )
-    _check_range("budgets", float(array.max()))
-    _check_range("budgets", float(array.min()))
-    return _frozen(array, budgets)
-
-
-def _by_label(budgets: Any, n_groups: int) -> Any:
-    """Budgets in the order of the groups, if they come with labels: a dict, or a pandas Series."""
-    items = budgets.items() if hasattr(budgets, "items") else None
-    if items is None:
-        return budgets
-    given = dict(items)
-    if set(given) != set(range(n_groups)):
-        some = ", ".join(map(repr, list(given)[:5])) + (", ..." if len(given) > 5 else "")
-        raise ValueError(
-            f"budgets with labels must have those of the groups, 0 to {n_groups - 1}; got {some}. Number the "
-            "groups as the labels, or pass an array in their order."
-        )
-    return [given[i] for i in range(n_groups)]
-
-
-def _check_range(name: str, size: float) -> None:
-    """Refuse magnitudes whose powers leave the range of floating point."""
-    if size > LARGEST or 0 < size < 1 / LARGEST:
-        raise ValueError(
-            f"{name} must be between {1 / LARGEST:g} and {LARGEST:g} in size; got {size:g}. "
-            "Change the units: the optimal design does not depend on them."
-        )
-
-
-def _check_columns(name: str, peaks: np.ndarray) -> None:
-    """Refuse columns so small that their coordinates would leave the range of floating point."""
-    if peaks.min() >= SMALLEST:
-        return
-    tiny = (peaks > 0) & (peaks < SMALLEST)
-    if tiny.any():
-        block, column = (int(i) for i in np.argwhere(tiny)[0])
-        raise ValueError(
-            f"{name} must have columns of at least {SMALLEST:g} in size; column {column} is at most "
-            f"{peaks[block, column]:g} in block {block}. Change its unit: the design does not depend on it."
-        )
-
-
 def check_problem(problem: object) -> None:
     """Refuse what is not a problem."""
     if not isinstance(problem, DesignProblem):
@@ -506,16 +368,7 @@ def check_number(value: object, name: str, remedy: str) -> None:
 
 def floats(values: ArrayLike, name: str) -> np.ndarray:
     """Values as float64, with an error that names them."""
-    array = _as_array(values, name)
+    array = as_array(values, name)
     if array.dtype.kind not in "buif":
         raise ValueError(f"{name} must be real numbers; got dtype {array.dtype}. Convert them first.")
     return np.asarray(array, dtype=np.float64)
-
-
-def _check_groups(groups: np.ndarray, budgets: np.ndarray) -> None:
-    empty = np.flatnonzero(np.bincount(groups, minlength=len(budgets)) == 0)
-    if len(empty):
-        raise ValueError(
-            f"every group must have a candidate; group {empty[0]} of {len(budgets)} has none. "
-            "Number the groups 0, 1, 2, ... without gaps, with one budget each."
-        )

@@ -9,7 +9,7 @@ from problems import METHODS, assert_certified, assert_feasible, plain, random_p
 from structures import STRUCTURES, instances
 
 import optdesign as od
-from optdesign import problem as problem_module
+from optdesign import validation
 from optdesign.reduced import reduce
 from optdesign.solvers import active, auto, bca, start, systems
 
@@ -324,7 +324,7 @@ def test_memory_maps_are_not_copied_and_give_the_same_answer(
     path = tmp_path / "x.bin"
     x.tofile(path)
     mapped = np.memmap(path, dtype=dtype, mode="r", shape=x.shape)
-    monkeypatch.setattr(problem_module, "COPY_LIMIT", mapped.nbytes - 1)
+    monkeypatch.setattr(validation, "COPY_LIMIT", mapped.nbytes - 1)
     problem, memory = od.DesignProblem(mapped, labels), od.DesignProblem(x.astype(np.float64), labels)
     assert np.shares_memory(problem.candidates, mapped)
     assert problem.candidates.dtype == dtype

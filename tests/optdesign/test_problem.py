@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from problems import KINDS, lattice, matrices, problems, random_problem
 
 import optdesign as od
-from optdesign import problem as module
+from optdesign import validation as module
 
 X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 
@@ -53,7 +53,7 @@ X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
         ({"groups": [0, np.nan, 1]}, r"groups must be integers; groups\[1\] = nan. Number"),
         ({"groups": [0, np.inf, 1]}, r"groups must be integers; groups\[1\] = inf. Number"),
         ({"groups": [0, 1e300, 1]}, r"groups must be integers; groups\[1\] = 1e\+300. Number"),
-        ({"groups": ["a", "b", "c"]}, "groups must be integers; got dtype <U1. Number your labels"),
+        ({"groups": ["a", None, "c"]}, r"groups must not be missing; groups\[1\] is. Fill it in"),
         ({"blocks": [0, 1, -1]}, r"blocks must not be negative; blocks\[2\] = -1. Number"),
         ({"blocks": [0, 0]}, r"blocks must have one label per candidate, shape \(3,\); got \(2,\)"),
         ({"blocks": [0, 0, 1001]}, r"blocks must be numbered 0, 1, 2, ...; blocks\[2\] = 1001"),

@@ -1,0 +1,282 @@
+"""Settings of the candidates: one column a factor, one row a candidate, in the factors' own units.
+
+A column is an array of booleans, whole numbers, floats, dates, or text (an object array). Columns of a
+categorical type, or from levels that were listed, remember the order of their levels. Missing entries stay
+what they are, None or NaN, until somebody needs the column.
+
+>>> s = Settings({"temp": [20, 40], "cat": ["b", "a"]}, levels={"cat": ("b", "a")})
+>>> list(s), s.n_rows, s["cat"].tolist(), s.levels
+(['temp', 'cat'], 2, ['b', 'a'], {'cat': ('b', 'a')})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from difflib import get_close_matches
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Settings(Mapping[str, np.ndarray]):
+    """Read-only columns of equal length, by name.
+
+    ``columns`` is a mapping of columns, or a data frame: of pandas, polars or pyarrow. ``levels`` gives the
+    order of the levels of some columns; categorical columns bring their own.
+    """
+
+    __slots__ = ("_columns", "_levels")
+
+    def __init__(self, columns: Any, levels: Mapping[str, tuple[Any, ...]] | None = None) -> None:
+        read: dict[str, np.ndarray] = {}
+        known: dict[str, tuple[Any, ...]] = {}
+        for name, values in _items(columns):
+            array, own = column(values, name)
+            if array.ndim != 1:
+                raise ValueError(
+                    f"settings must have one entry per candidate in each column; {name!r} has shape "
+                    f"{array.shape}. Give one column a factor."
+                )
+            if own is not None:
+                known[name] = own
+            read[name] = array
+        known.update(levels or {})
+        lengths = {name: len(array) for name, array in read.items()}
+        if len(set(lengths.values())) > 1:
+            first = next(iter(lengths))
+            other = next(name for name, n in lengths.items() if n != lengths[first])
+            raise ValueError(
+                f"settings must have columns of one length; {first!r} has {lengths[first]} entries and "
+                f"{other!r} {lengths[other]}. Pad or drop the short ones."
+            )
+        self._columns, self._levels = read, known
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(next(iter(self._columns.values()), ()))
+
+    @property
+    def levels(self) -> dict[str, tuple[Any, ...]]:
+        """The order of the levels, of the columns that have one of their own."""
+        return dict(self._levels)
+
+    def take(self, rows: np.ndarray) -> Settings:
+        """Some of the rows."""
+        return Settings({name: array[rows] for name, array in self.items()}, self._levels)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Settings, (self._columns, self._levels)
+
+    def __repr__(self) -> str:
+        return f"Settings({self.n_rows} rows: {', '.join(self)})"
+
+
+class Labels(NamedTuple):
+    """A column of labels: the distinct ones, in order, and the number of the one that every row has."""
+
+    names: np.ndarray
+    numbers: np.ndarray
+
+
+def number(array: np.ndarray, levels: tuple[Any, ...] | None = None) -> Labels:
+    """Number the labels of a column, in the order of the levels if there is one, and else sorted.
+
+    >>> number(np.array(["b", "a", "b"], dtype=object))
+    Labels(names=array(['a', 'b'], dtype=object), numbers=array([1, 0, 1]))
+    """
+    if array.dtype != object and levels is None:
+        return Labels(*np.unique(array, return_inverse=True))
+    values = array.tolist()
+    present = set(values)
+    ordered = sorted(present) if levels is None else [level for level in levels if level in present]
+    at = {label: k for k, label in enumerate(ordered)}
+    names = np.empty(len(ordered), dtype=object)
+    names[:] = ordered
+    return Labels(names, np.fromiter(map(at.__getitem__, values), np.int64, len(values)))
+
+
+def missing(array: np.ndarray) -> int | None:
+    """The first row without an entry, or None."""
+    if array.dtype == object:
+        return next((k for k, v in enumerate(array) if v is None), None)
+    gone = array != array
+    return int(np.argmax(gone)) if gone.any() else None
+
+
+def lookup(columns: Mapping[str, Any], name: str, argument: str, source: str = "the settings") -> Any:
+    """The column of a name, or an error that lists the names."""
+    if name not in columns:
+        raise ValueError(
+            f"{argument} must name a column of {source}; there is no {name!r}{meant(name, columns)}. "
+            f"The columns are {listed(columns)}."
+        )
+    return columns[name]
+
+
+def meant(name: str, known: Mapping[str, Any] | list[str]) -> str:
+    """A guess at what a misspelled name should have been, or nothing."""
+    close = get_close_matches(name, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def listed(names: Any) -> str:
+    """Up to ten names, quoted, and how many more there are."""
+    names = list(names)
+    shown = ", ".join(repr(str(name)) for name in names[:10])
+    return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+
+def is_frame(source: Any) -> bool:
+    """Whether something is a data frame: of pandas or polars, or a table of pyarrow."""
+    return hasattr(source, "column_names") or (hasattr(source, "columns") and hasattr(source, "dtypes"))
+
+
+def column(values: Any, name: str) -> tuple[np.ndarray, tuple[Any, ...] | None]:
+    """A column as a read-only array of its own, and the levels of a categorical one in their order."""
+    values, levels = _decoded(values)
+    if isinstance(values, np.ma.MaskedArray):
+        raise ValueError(f"{name} must not be masked. Drop the masked rows, or fill them in.")
+    try:
+        array = np.array(values)
+    except ValueError:
+        raise ValueError(f"{name} must have one plain value a row. Unpack nested values first.") from None
+    if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
+        array = np.array(values, dtype=object)  # lest numbers among text become text
+    if array.dtype.kind in "US":
+        array = array.astype(str).astype(object)
+    elif array.dtype.kind == "O":
+        array = _plain(array, name)
+    elif array.dtype.kind not in "biufmM":
+        raise ValueError(
+            f"{name} must hold numbers, text, booleans or dates; got dtype {array.dtype}. Convert it first."
+        )
+    if levels is not None and array.dtype == object:
+        levels = tuple(v if isinstance(v, bool) else str(v) for v in levels)
+    array.flags.writeable = False
+    return array, levels
+
+
+def check_exact(source: np.ndarray, x: np.ndarray, name: str = "candidates") -> None:
+    """Refuse integers and long doubles that double precision cannot hold."""
+    lost = ~np.all((x.astype(source.dtype) == source) | (source != source), axis=1)
+    if lost.any():
+        at = int(np.argmax(lost))
+        raise ValueError(
+            f"{name} must fit double precision, which {name}[{at}] = {source[at].tolist()} does not. "
+            "Subtract an offset, or round them yourself: astype(float)."
+        )
+
+
+def _items(columns: Any) -> Iterator[tuple[str, Any]]:
+    """The columns of a mapping or a frame, under names that are text and differ."""
+    if isinstance(columns, Mapping):
+        pairs = list(columns.items())
+    elif hasattr(columns, "column_names"):
+        pairs = list(zip(columns.column_names, columns.columns, strict=True))
+    elif is_frame(columns):
+        pick = columns.iloc if hasattr(columns, "iloc") else None
+        pairs = [(k, columns[k] if pick is None else pick[:, j]) for j, k in enumerate(columns.columns)]
+    else:
+        raise TypeError(
+            f"settings must be a mapping of columns or a data frame; got {type(columns).__name__}. "
+            "Pass a dict of name to column."
+        )
+    seen = set()
+    for key, values in pairs:
+        if isinstance(key, tuple):
+            raise ValueError(
+                f"columns must have one name each; got the levels {key}. Join them: "
+                "frame.columns = ['_'.join(map(str, k)) for k in frame.columns]."
+            )
+        name = str(key)
+        if name in seen:
+            raise ValueError(
+                f"columns must have names that differ; {name!r} occurs twice. Rename one of them."
+            )
+        seen.add(name)
+        yield name, values
+
+
+def _decoded(values: Any) -> tuple[Any, tuple[Any, ...] | None]:
+    """Values without their categorical type, and its levels. Other values as they are."""
+    categorical = getattr(values, "cat", values)
+    if hasattr(categorical, "categories") and hasattr(categorical, "codes"):  # pandas
+        levels = tuple(np.asarray(categorical.categories).tolist())
+        return _by_code(np.asarray(categorical.codes), levels), levels
+    if hasattr(values, "get_chunks"):  # polars, of whose categorical types only Enum has an order of its own
+        ordered = getattr(values.dtype, "categories", None) if str(values.dtype).startswith("Enum") else None
+        return values.to_numpy(), None if ordered is None else tuple(ordered.to_list())
+    if hasattr(values, "dictionary") or str(getattr(values, "type", "")).startswith("dictionary"):  # pyarrow
+        one = values.unify_dictionaries().combine_chunks() if hasattr(values, "chunks") else values
+        levels = tuple(one.dictionary.to_pylist())
+        return one.to_pylist(), levels
+    if hasattr(values, "to_pylist") and not str(values.type).startswith(("int", "uint", "float", "double")):
+        return values.to_pylist(), None
+    return values, None
+
+
+def _by_code(codes: np.ndarray, levels: tuple[Any, ...]) -> np.ndarray:
+    """The level of every code, None where the code is -1."""
+    table = np.empty(len(levels) + 1, dtype=object)
+    table[:-1] = levels
+    return table[codes]
+
+
+def _plain(array: np.ndarray, name: str) -> np.ndarray:
+    """An object array as booleans, numbers or text, with None or NaN where entries are missing."""
+    values = [None if _is_missing(v) else v for v in array.reshape(-1).tolist()]
+    kinds = {_kind(v, name, k) for k, v in enumerate(values) if v is not None}
+    if len(kinds) > 1:
+        first = next(v for v in values if v is not None)
+        at = next(
+            k for k, v in enumerate(values) if v is not None and _kind(v, name, k) != _kind(first, name, 0)
+        )
+        raise ValueError(
+            f"{name} must be all numbers, all text or all booleans; it holds {first!r}, and {values[at]!r} "
+            f"in row {at}. Convert the column first."
+        )
+    kind = kinds.pop() if kinds else "text"
+    if kind == "number":
+        whole = all(isinstance(v, int) for v in values)
+        numbers = np.array(
+            [np.nan if v is None else v for v in values], dtype=np.int64 if whole else np.float64
+        )
+        return numbers.reshape(array.shape)
+    if kind == "boolean" and None not in values:
+        return np.array(values, dtype=bool).reshape(array.shape)
+    out = np.empty(len(values), dtype=object)
+    out[:] = [None if v is None else v if kind == "boolean" else str(v) for v in values]
+    return out.reshape(array.shape)
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, NaT or NA."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, Real | Decimal) and value != value
+
+
+def _kind(value: Any, name: str, row: int) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "boolean"
+    if isinstance(value, Real | Decimal):
+        return "number"
+    if isinstance(value, str | date | datetime | time | timedelta | np.datetime64):
+        return "text"
+    raise ValueError(
+        f"{name} must hold numbers, text, booleans or dates; row {row} holds a {type(value).__name__}. "
+        "Convert the column first."
+    )

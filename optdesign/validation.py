@@ -1,0 +1,334 @@
+"""What a problem may be made of: the one place where its parts are checked.
+
+Candidates, groups, blocks and budgets come as arrays, as columns of a data frame, or with the settings of
+:mod:`optdesign.candidates`; labels may be numbers from 0 or text, and budgets come by position or by label.
+Everything leaves as read-only arrays of the types that kernels are compiled for, or with an error that names
+the argument, the rule, the value and the remedy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optdesign.candidates import Candidates
+from optdesign.settings import Settings, check_exact, column, is_frame, listed, lookup, missing, number
+
+COPY_LIMIT = 1 << 26
+"""Input arrays up to this many bytes are copied; larger ones are kept by reference if their type fits."""
+
+LARGEST = 1e60
+"""Entries and budgets may be as large as this, and their largest as small as its inverse."""
+
+SMALLEST = 1e-250
+"""And the largest entry of a column of a block as small as this, if it is not zero."""
+
+LABEL_SLACK = 1000
+"""Labels may leave gaps up to here, or up to ten times the number of candidates."""
+
+Names = tuple[Any, ...]
+
+
+class Parts(NamedTuple):
+    """Candidates apart from what else came with them."""
+
+    candidates: Any
+    names: Sequence[Any] | None
+    settings: Settings | None
+    columns: Mapping[str, Any]
+    """Columns that groups and blocks may name."""
+
+
+def unpack(candidates: Any, names: Any, settings: Any, labels: Sequence[Any]) -> Parts:
+    """Take candidates apart: an array, a data frame, or :class:`optdesign.candidates.Candidates`.
+
+    Of a frame all columns are features but those that ``labels`` (groups and blocks) name.
+    """
+    if isinstance(candidates, Candidates):
+        if names is not None or settings is not None:
+            raise TypeError("names and settings must not be given with Candidates, which have their own.")
+        return Parts(candidates.features, candidates.names, candidates.settings, candidates.settings)
+    own = None if settings is None else settings if isinstance(settings, Settings) else Settings(settings)
+    if not is_frame(candidates):
+        return Parts(candidates, names, own, own or {})
+    table = Settings(candidates)
+    taken = {label for label in labels if isinstance(label, str)}
+    features = [name for name in table if name not in taken]
+    if not features:
+        raise ValueError("candidates must have a feature; all columns of the frame are labels. Add columns.")
+    for name in features:
+        at = missing(table[name])
+        if table[name].dtype.kind not in "biuf" or name in table.levels:
+            raise ValueError(
+                f"candidates must be numbers; column {name!r} is not. Name it as groups or blocks, drop it, "
+                "or make the features from a model: candidates(frame, model=...)."
+            )
+        if at is not None:
+            raise ValueError(
+                f"candidates must be finite; column {name!r} is missing in row {at}. "
+                "Drop the row or fill it in."
+            )
+        check_exact(
+            table[name][:, None], np.asarray(table[name][:, None], dtype=np.float64), f"column {name!r}"
+        )
+    x = np.column_stack([table[name] for name in features])
+    return Parts(x, features if names is None else names, own, table)
+
+
+def _frozen(array: np.ndarray, source: object) -> np.ndarray:
+    """A read-only C-ordered array that later changes of a small source do not reach."""
+    out = np.ascontiguousarray(array)
+    if np.may_share_memory(out, np.asarray(source)) and out.nbytes <= COPY_LIMIT:
+        out = out.copy()
+    return read_only(out)
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A read-only view. Kernels are compiled once, for this kind of input."""
+    out = array.view(np.ndarray)
+    out.flags.writeable = False
+    return out
+
+
+def matrix(candidates: ArrayLike) -> np.ndarray:
+    """Candidates as float64, or as a memory map of float32, C-ordered and read-only."""
+    source = candidates if isinstance(candidates, np.ndarray) else as_array(candidates, "candidates")
+    refuse_mask(source, "candidates")
+    if source.ndim != 2 or 0 in source.shape:
+        raise ValueError(
+            f"candidates must have shape (N, d), neither of them 0; got {source.shape}. "
+            "Put one candidate a row; a single feature is a column: x[:, None]."
+        )
+    if source.dtype.kind not in "buif":
+        raise ValueError(
+            f"candidates must be real numbers; got dtype {source.dtype}. Convert the columns first."
+        )
+    if isinstance(source, np.memmap) and source.dtype == np.float32:
+        return _frozen(source, source)
+    x = np.asarray(source, dtype=np.float64)
+    if source.dtype.itemsize >= 8 and source.dtype != np.float64:
+        check_exact(source, x)
+    return _frozen(x, source)
+
+
+def is_single(candidates: ArrayLike) -> bool:
+    """Whether candidates come in single precision or less, with the rounding that this means."""
+    dtype = getattr(candidates, "dtype", None)
+    return dtype is not None and dtype.kind == "f" and dtype.itemsize < 8
+
+
+def refuse_mask(array: np.ndarray, name: str) -> None:
+    """Refuse masked arrays."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise ValueError(
+            f"{name} must not be masked; NumPy would drop the mask. Drop the masked rows, or fill them in."
+        )
+
+
+def as_array(values: ArrayLike, name: str) -> np.ndarray:
+    """Values as an array, if they are rectangular."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ValueError(
+            f"{name} must be a rectangular array; its rows differ in length. Pad or drop the short rows."
+        ) from None
+
+
+def label(
+    labels: Any, n: int, name: str, *, names: Any = None, columns: Mapping[str, Any] | None = None
+) -> tuple[np.ndarray, int, Names | None]:
+    """Labels as integers, how many there are, and what they are called, if not 0, 1, 2, ...
+
+    ``labels`` may be the name of one of the ``columns``; ``names`` are what numbers are to be called.
+    """
+    if labels is None:
+        return read_only(np.zeros(n, np.int64)), 1, _label_names(names, 1, name)
+    if isinstance(labels, str):
+        source = columns or {}
+        values = lookup(source, labels, name)
+        return _by_name(values, getattr(source, "levels", {}).get(labels), n, name, names)
+    array = labels if isinstance(labels, np.ndarray) else as_array(labels, name)
+    if array.shape != (n,):
+        raise ValueError(
+            f"{name} must have one label per candidate, shape ({n},); got {array.shape}. "
+            "Label every row of candidates."
+        )
+    if array.dtype.kind not in "buif" or hasattr(labels, "cat") or hasattr(labels, "codes"):
+        return _by_name(*column(labels, name), n, name, names)
+    if array.dtype.kind == "f":
+        array = _integral(array, name)
+    if array.min() < 0:
+        at = int(np.argmin(array))
+        raise ValueError(f"{name} must not be negative; {name}[{at}] = {array[at]}. Number them from 0.")
+    count = int(array.max()) + 1
+    if count > max(LABEL_SLACK, 10 * n):
+        at = int(np.argmax(array))
+        raise ValueError(
+            f"{name} must be numbered 0, 1, 2, ...; {name}[{at}] = {array[at]} with {n} candidates. "
+            "Renumber: numpy.unique(labels, return_inverse=True)[1]."
+        )
+    known = _label_names(names, count, name)
+    if known is not None:
+        count = len(known)
+    return _frozen(array.astype(np.int64, copy=False), labels), count, known
+
+
+def _by_name(
+    array: np.ndarray, levels: Names | None, n: int, name: str, names: Any
+) -> tuple[np.ndarray, int, Names]:
+    """Labels of any kind, numbered: in the order of their levels, or sorted."""
+    if names is not None:
+        raise TypeError(
+            f"{name[:-1]}_names must be left out where {name} are labels already. "
+            "Pass numbers, or leave it out."
+        )
+    if len(array) != n:
+        raise ValueError(
+            f"{name} must have one label per candidate; got {len(array)} for {n}. Label every row."
+        )
+    at = missing(array)
+    if at is not None:
+        raise ValueError(f"{name} must not be missing; {name}[{at}] is. Fill it in or drop the row.")
+    found = number(array.astype(str).astype(object) if array.dtype.kind in "mM" else array, levels)
+    return read_only(found.numbers.astype(np.int64)), len(found.names), tuple(found.names.tolist())
+
+
+def _label_names(names: Any, count: int, name: str) -> Names | None:
+    """The names of numbered groups or blocks: one each, all different."""
+    if names is None:
+        return None
+    argument, given = f"{name[:-1]}_names", tuple(v.item() if isinstance(v, np.generic) else v for v in names)
+    if len(given) < count or len(set(given)) < len(given):
+        raise ValueError(
+            f"{argument} must be {count} different labels, one for each number; got {listed(given)}. "
+            "Give them in the order of the numbers."
+        )
+    return given
+
+
+def column_names(names: Sequence[Any] | None, dim: int) -> tuple[str, ...] | None:
+    """The names of the columns of candidates: one each, all different."""
+    if names is None:
+        return None
+    given = tuple(map(str, names))
+    if isinstance(names, str) or len(given) != dim or len(set(given)) < dim:
+        raise ValueError(
+            f"names must be {dim} different names, one for each column of candidates; got {listed(given)}. "
+            "Leave them out, or name every column."
+        )
+    return given
+
+
+def check_settings(settings: Settings | None, n: int) -> None:
+    """Refuse settings that are not one row a candidate."""
+    if settings is not None and settings.n_rows != n:
+        raise ValueError(
+            f"settings must have one row per candidate; got {settings.n_rows} for {n} candidates. "
+            "Give every candidate its settings."
+        )
+
+
+def called(names: Names | None, at: int) -> str:
+    """A group or block as an error names it: by its label, or by its number."""
+    return str(at) if names is None else repr(names[at])
+
+
+def _integral(array: np.ndarray, name: str) -> np.ndarray:
+    bad = np.flatnonzero(~(np.isfinite(array) & (array == np.floor(array)) & (np.abs(array) < 2**53)))
+    if len(bad):
+        raise ValueError(
+            f"{name} must be integers; {name}[{bad[0]}] = {array[bad[0]]}. "
+            "Number your labels: numpy.unique(labels, return_inverse=True)[1]."
+        )
+    return array.astype(np.int64)
+
+
+def check_budgets(budgets: Any, n_groups: int, names: Names | None = None) -> np.ndarray:
+    """A budget for every group: given by position, by label, as one number for all, or 1."""
+    if budgets is None:
+        return read_only(np.ones(n_groups))
+    array = as_array(_by_label(budgets, n_groups, names), "budgets")
+    if array.dtype.kind not in "buif":
+        raise ValueError(f"budgets must be real numbers; got dtype {array.dtype}. Convert them first.")
+    if array.ndim == 0:
+        array = np.full(n_groups, array)
+    if array.ndim != 1 or len(array) < n_groups:
+        last = (
+            f"The largest group label is {n_groups - 1}"
+            if names is None
+            else f"The groups are {listed(names)}"
+        )
+        raise ValueError(
+            f"budgets must have one entry per group, shape ({n_groups},); got {array.shape}. {last}."
+        )
+    array = np.asarray(array, dtype=np.float64)
+    bad = np.flatnonzero(~((array > 0) & np.isfinite(array)))
+    if len(bad):
+        raise ValueError(
+            f"budgets must be positive and finite; budgets[{called(names, bad[0])}] = {array[bad[0]]:g}. "
+            "Drop the group or give it a budget."
+        )
+    check_range("budgets", float(array.max()))
+    check_range("budgets", float(array.min()))
+    return _frozen(array, budgets)
+
+
+def _by_label(budgets: Any, n_groups: int, names: Names | None) -> Any:
+    """Budgets in the order of the groups, if they come with labels: a dict, or a pandas Series."""
+    items = budgets.items() if hasattr(budgets, "items") else None
+    if items is None:
+        return budgets
+    given, known = dict(items), list(range(n_groups)) if names is None else list(names)
+    if set(given) != set(known):
+        of = f"0 to {n_groups - 1}" if names is None else listed(known)
+        lacking = [k for k in known if k not in given]
+        what = (
+            f"there is none for {listed(lacking)}"
+            if lacking and names is not None
+            else f"got {listed(given)}"
+        )
+        raise ValueError(
+            f"budgets with labels must have those of the groups, {of}; {what}. "
+            + ("Number the groups as the labels, or pass" if names is None else "Spell them alike, or pass")
+            + " an array in their order."
+        )
+    return [given[k] for k in known]
+
+
+def check_range(name: str, size: float) -> None:
+    """Refuse magnitudes whose powers leave the range of floating point."""
+    if size > LARGEST or 0 < size < 1 / LARGEST:
+        raise ValueError(
+            f"{name} must be between {1 / LARGEST:g} and {LARGEST:g} in size; got {size:g}. "
+            "Change the units: the optimal design does not depend on them."
+        )
+
+
+def check_columns(
+    name: str, peaks: np.ndarray, names: tuple[str, ...] | None = None, blocks: Names | None = None
+) -> None:
+    """Refuse columns so small that their coordinates would leave the range of floating point."""
+    if peaks.min() >= SMALLEST:
+        return
+    tiny = (peaks > 0) & (peaks < SMALLEST)
+    if tiny.any():
+        block, column = (int(i) for i in np.argwhere(tiny)[0])
+        raise ValueError(
+            f"{name} must have columns of at least {SMALLEST:g} in size; column "
+            f"{called(names, column)} is at most {peaks[block, column]:g} in block {called(blocks, block)}. "
+            "Change its unit: the design does not depend on it."
+        )
+
+
+def check_groups(groups: np.ndarray, n_groups: int, names: Names | None = None) -> None:
+    """Refuse groups without candidates."""
+    empty = np.flatnonzero(np.bincount(groups, minlength=n_groups) == 0)
+    if len(empty):
+        raise ValueError(
+            f"every group must have a candidate; group {called(names, empty[0])} of {n_groups} has none. "
+            "Number the groups 0, 1, 2, ... without gaps, with one budget each."
+        )

@@ -1,0 +1,361 @@
+"""Candidates from factors: the model matrix made by hand, frames of three kinds, and what is refused."""
+
+import pickle
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import optdesign as od
+
+ROWS = {"temp": [20, 40, 60, 40], "cat": ["a", "b", "a", "c"], "mg": [0.5, 0.25, 1.0, 2.0]}
+FRAMES = [pd.DataFrame(ROWS), pl.DataFrame(ROWS), pa.table(ROWS)]
+
+
+# ----------------------------------------------------------------------------------------------- models
+
+
+def test_a_factorial_with_a_model_is_the_matrix_made_by_hand() -> None:
+    c = od.candidates({"temp": [20, 40, 60], "cat": ["a", "b"]}, model="~ temp * cat + I(temp**2)")
+    t, b = np.repeat([20.0, 40.0, 60.0], 2), np.tile([0.0, 1.0], 3)
+    by_hand = {
+        "Intercept": np.ones(6),
+        "temp": t,
+        "cat[T.b]": b,
+        "I(temp ** 2)": t**2,
+        "temp:cat[T.b]": t * b,
+    }
+    assert set(c.names) == set(by_hand)
+    np.testing.assert_array_equal(c.features, np.column_stack([by_hand[name] for name in c.names]))
+    assert c.settings["temp"].tolist() == t.tolist()
+    assert c.settings["cat"].tolist() == ["a", "b"] * 3
+    assert len(c) == 6
+    assert c.notes == ()
+    assert repr(c) == "Candidates(6 x 5: Intercept, temp, cat[T.b], I(temp ** 2), temp:cat[T.b])"
+
+
+@pytest.mark.parametrize("frame", FRAMES, ids=["pandas", "polars", "pyarrow"])
+def test_frames_of_three_kinds_and_files_agree(frame, tmp_path) -> None:
+    c = od.candidates(frame, model="~ temp + cat + log(mg)")
+    b, d = np.array([0.0, 1.0, 0.0, 0.0]), np.array([0.0, 0.0, 0.0, 1.0])
+    by_hand = np.column_stack([np.ones(4), ROWS["temp"], b, d, np.log(ROWS["mg"])])
+    np.testing.assert_array_equal(c.features, by_hand)
+    pd.DataFrame(ROWS).to_csv(tmp_path / "rows.csv", index=False)
+    pq.write_table(pa.table(ROWS), tmp_path / "rows.parquet")
+    for name in ("rows.csv", "rows.parquet"):
+        again = od.candidates(tmp_path / name, model="~ temp + cat + log(mg)")
+        np.testing.assert_array_equal(again.features, by_hand)
+        assert again.settings["cat"].tolist() == ROWS["cat"]
+    assert od.candidates(str(tmp_path / "rows.csv"), model="~ temp").names == ("Intercept", "temp")
+
+
+def test_levels_keep_the_order_they_are_listed_in() -> None:
+    listed = od.candidates({"dose": ["low", "high", "mid"]}, model="~ dose")
+    assert listed.names == ("Intercept", "dose[T.high]", "dose[T.mid]")
+    frame = pd.DataFrame({"dose": ["low", "high"]})
+    assert od.candidates(frame, model="~ dose").names == ("Intercept", "dose[T.low]")
+    ordered = frame.astype(pd.CategoricalDtype(["low", "mid", "high"]))
+    c = od.candidates(ordered, model="~ dose")
+    assert c.names == ("Intercept", "dose[T.high]")
+    assert c.notes == ("levels of 'dose' without candidates, left out of the model: 'mid'",)
+    assert od.DesignProblem(c, groups="dose").group_names == ("low", "high")
+
+
+def test_contrasts_and_categorical_numbers() -> None:
+    c = od.candidates({"g": ["u", "v", "w"]}, model="~ C(g, contr.sum)")
+    np.testing.assert_array_equal(c.features[:, 1:], [[1, 0], [0, 1], [-1, -1]])
+    c = od.candidates({"t": [10, 20, 30]}, model="~ C(t)")
+    np.testing.assert_array_equal(c.features, [[1, 0, 0], [1, 1, 0], [1, 0, 1]])
+    c = od.candidates(pd.DataFrame({"t": pd.Categorical([3, 1, 2])}), model="~ 0 + t")
+    np.testing.assert_array_equal(c.features, [[0, 0, 1], [1, 0, 0], [0, 1, 0]])
+
+
+def test_factors_may_have_the_names_of_functions_and_any_other() -> None:
+    assert od.candidates({"A": 2, "B": 2, "C": 2}, model="~ A*B*C").features.shape == (8, 8)
+    assert od.candidates({"a b": 2, "é": 2, "log": 2}, model="~ `a b` + é + log").features.shape == (8, 4)
+
+
+def test_whole_numbers_do_not_overflow_in_a_model() -> None:
+    c = od.candidates({"t": [10, 1000]}, model="~ 0 + I(t**9)")
+    np.testing.assert_allclose(c.features[:, 0], [1e9, 1e27], rtol=1e-15)
+
+
+@given(
+    st.lists(st.integers(-50, 50), min_size=2, max_size=5, unique=True),
+    st.lists(st.floats(-3, 3).map(lambda v: round(v, 3)), min_size=2, max_size=5, unique=True),
+)
+@settings(max_examples=20, deadline=None)
+def test_coding_is_a_change_of_units(first: list[int], second: list[float]) -> None:
+    plain = od.candidates({"a": first, "b": second}, model="~ a * b + I(a**2)")
+    coded = od.candidates({"a": first, "b": second}, model="~ a * b + I(a**2)", coded=True)
+    np.testing.assert_array_equal(plain.settings["a"], coded.settings["a"])
+    by_name = dict(zip(coded.names, coded.features.T, strict=True))
+    for name in "ab":
+        assert (by_name[name].min(), by_name[name].max()) == (-1, 1)
+    some = od.candidates({"a": first, "b": second}, model="~ a + b", coded=["a"])
+    np.testing.assert_array_equal(some.features[:, 1], by_name["a"])
+    np.testing.assert_array_equal(some.features[:, 2], plain.settings["b"])
+    # The determinants differ by a constant factor, so each optimum is one of the other as well.
+    tol = 1e-6
+    problems = od.DesignProblem(plain), od.DesignProblem(coded)
+    best = od.solve(problems[1], tol=tol)
+    assert problems[0].rank == problems[1].rank
+    assert od.certify(problems[0], best.weights).relative_gap <= tol * 1.001
+
+
+def test_rows_of_other_settings_have_the_same_coding_contrasts_and_bases() -> None:
+    levels = {"t": [10, 20, 40], "g": ["u", "v"]}
+    c = od.candidates(
+        levels, model="~ center(t) * g + poly(t, 2) + C(g, contr.sum)", where="t < 40 or g == 'v'"
+    )
+    np.testing.assert_array_equal(c.rows(dict(c.settings)), c.features)
+    np.testing.assert_array_equal(c.rows(pd.DataFrame(dict(c.settings)).iloc[[3, 1]]), c.features[[3, 1]])
+    one = c.rows({"t": 40, "g": "u"})
+    assert one.shape == (1, len(c.names))
+    again = pickle.loads(pickle.dumps(c))
+    np.testing.assert_array_equal(again.rows({"t": 40, "g": "u"}), one)
+    assert not again.features.flags.writeable
+    coded = od.candidates({"t": [10, 30]}, model="~ t", coded=True, where="t > 10")
+    np.testing.assert_array_equal(coded.rows({"t": [10, 20, 30]})[:, 1], [-1, 0, 1])
+    with pytest.raises(ValueError, match=r"'g' has no level 'w'. Its levels are 'u', 'v'"):
+        c.rows({"t": 40, "g": "w"})
+    with pytest.raises(ValueError, match="there is no 'g'"):
+        c.rows({"t": 40})
+
+
+# ------------------------------------------------------------------------------------------------ where
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "a * 2 + b <= 5 and g != 'v'",
+        "(a * 2 + b <= 5) & ~(g == 'v')",
+        "not (a * 2 + b > 5 or g in ['v'])",
+        "-10 < a * 2 + b <= 5 and `g` not in ('v', 'w')",
+        lambda s: (s["a"] * 2 + s["b"] <= 5) & (s["g"] != "v"),
+        [a * 2 + b <= 5 and g != "v" for a in (1, 2, 3) for b in (1, 2) for g in "uv"],
+    ],
+)
+def test_conditions_say_the_same_in_three_ways(where) -> None:
+    c = od.candidates({"a": [1, 2, 3], "b": [1, 2], "g": ["u", "v"]}, model="~ a", where=where)
+    rows = list(zip(*(c.settings[k].tolist() for k in "abg"), strict=True))
+    assert rows == [(a, b, "u") for a in (1, 2, 3) for b in (1, 2) if a * 2 + b <= 5]
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("a > 7", "'a > 7' must leave some settings; it leaves none of 3"),
+        ("aa > 1", "there is no 'aa'"),
+        ("a.max() > 1", "has call, which is not evaluated"),
+        ("a.size", "has attribute, which"),
+        ("__import__('os').getcwd()", "which is not evaluated"),
+        ("[k for k in (1,)]", "has listcomp, which"),
+        ("(lambda: a)()", "which is not evaluated"),
+        ("@a > 1", "is none .invalid syntax"),
+        ("a >", "must be an expression such as"),
+        ("1 < 2", "must name a factor"),
+        ("a + 1", "True or False for each of 3 settings; got int64"),
+        ("a > 'x'", "'a > 'x'' fails|fails"),
+        ([True, False], r"got bool of shape \(2,\)"),
+        (lambda s: s["a"], "as a function of the settings, must give True or False"),
+    ],
+)
+def test_bad_conditions(where, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        od.candidates({"a": [1, 2, 3]}, model="~ a", where=where)
+
+
+# ------------------------------------------------------------------------------------- notes and refusals
+
+
+@pytest.mark.parametrize(
+    ("factors", "model", "note"),
+    [
+        ({"a": 2, "b": 2}, "~ a", "not in the model: 'b'; such factors may still be groups or blocks"),
+        ({"a": [5], "b": 2}, "~ a + b", "only one level, so no effect to estimate: 'a'"),
+        ({"a": ["x"], "b": 2}, "~ a + b", "only one level, so no effect to estimate: 'a'"),
+        (
+            {"a": [1, 2]},
+            "~ a + I(a**2)",
+            "cannot tell all parameters apart: I(a ** 2) is a combination of Int",
+        ),
+        (od.simplex_lattice(["u", "v"], 2), "~ u + v", "apart: v is a combination of Intercept, u"),
+        (pd.DataFrame({"a": [1, 2, 1]}), "~ a", "settings that occur before: 1, the first in rows 0 and 2"),
+    ],
+)
+def test_what_is_odd_is_noted(factors, model: str, note: str) -> None:
+    c = od.candidates(factors, model=model)
+    assert any(note in said for said in c.notes)
+    assert note in repr(c)
+
+
+@pytest.mark.parametrize(
+    ("factors", "model", "message"),
+    [
+        ({"temp": 3}, "~ tmp", r"there is no factor 'tmp' \(did you mean 'temp'\?\). The factors are 'temp'"),
+        ({"temp": 3}, "~ log(tmp)", "there is no factor 'tmp'"),
+        (
+            {"temp": 3},
+            "~ temp +",
+            "must be a formula that formulaic can evaluate; '~ temp .' is not: Operator",
+        ),
+        ({"temp": 3}, "y ~ temp", "right side of a formula alone"),
+        ({"temp": 3}, "~ temp | temp", "right side of a formula alone"),
+        ({"temp": 3}, "~ 0", "must have a term"),
+        (
+            {"temp": [0, 1]},
+            "~ log(temp)",
+            "'log.temp.' is -inf in row 0, where temp = 0. Leave such settings",
+        ),
+        ({"C": 2, "g": ["u", "v"]}, "~ C(g)", r"the factor 'C' hides the function C\(\)"),
+        (pd.DataFrame(np.eye(2)), "~ `0`", "must not name factors by numbers"),
+        (
+            pd.DataFrame({"a": [1, None]}),
+            "~ a",
+            "'a' is, in row 1. Fill it in or drop the row: none is dropped",
+        ),
+        (pd.DataFrame({"a": ["x", None]}), "~ a", "'a' is, in row 1"),
+        (pd.DataFrame({"a": pd.date_range("2020", periods=2)}), "~ a", "'a' holds dates"),
+        (pd.DataFrame({"a": [2**53 + 1, 1]}), "~ a", "a must fit double precision"),
+        (pd.DataFrame({"a": [1, "x"]}, dtype=object), "~ a", "a must be all numbers, all text or all"),
+        (
+            pd.DataFrame({"a": [[1], [2]]}),
+            "~ a",
+            "a must hold numbers, text, booleans or dates; row 0 holds a list",
+        ),
+        (pd.DataFrame({"a": [1j]}), "~ a", "got dtype complex128"),
+        (pd.DataFrame({"a": []}), "~ a", "must have a factor and a row"),
+        (pd.DataFrame(), "~ a", "must have a factor and a row"),
+        ({}, "~ a", "levels must have a factor"),
+        ({"a": []}, "~ a", "levels of 'a' must be a list of one or more"),
+        ({"a": [1, 1]}, "~ a", "levels of 'a' must differ; 1 occurs twice"),
+        ({"a": ["x", None]}, "~ a", "levels of 'a' must not be missing; entry 1"),
+        ({"a": 0}, "~ a", "levels of 'a' must be at least 1"),
+        ({f"f{k}": 10 for k in range(9)}, "~ f0", "at most 100,000,000 settings; these give 1,000,000,000"),
+        ("file.xlsx", "~ a", "factors must end in .csv or .parquet"),
+    ],
+)
+def test_bad_factors_and_models(factors, model: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        od.candidates(factors, model=model)
+
+
+@pytest.mark.parametrize(
+    ("factors", "model"),
+    [({"a": 2.5}, "~ a"), ({"a": "xy"}, "~ a"), ({"a": {1, 2}}, "~ a"), (np.eye(2), "~ a"), ({"a": 2}, None)],
+)
+def test_bad_types(factors, model) -> None:
+    with pytest.raises(TypeError, match="must"):
+        od.candidates(factors, model=model)
+
+
+def test_coded_must_name_numeric_factors() -> None:
+    with pytest.raises(ValueError, match=r"coded must name numeric factors; 'g' is none. These are 'a'"):
+        od.candidates({"a": 2, "g": ["u", "v"]}, model="~ a", coded=["g"])
+
+
+def test_ugly_columns_are_read() -> None:
+    frame = pd.DataFrame(
+        {
+            "obj": np.array([1, 2.5, 4], object),
+            "flag": [True, False, True],
+            "big": pd.array([1, 2, 3], dtype="Int64"),
+            "small": np.array([1, 2, 3], np.int8),
+            "note": ["kept", None, "as it is"],
+            "day": pd.date_range("2020", periods=3, tz="UTC"),
+        },
+        index=[9, 9, 9],
+    )
+    c = od.candidates(frame, model="~ 0 + obj + flag + big + small")
+    np.testing.assert_array_equal(c.features, [[1, 1, 1, 1], [2.5, 0, 2, 2], [4, 1, 3, 3]])
+    assert c.settings["note"].tolist() == ["kept", None, "as it is"]
+    assert od.solve(od.DesignProblem(c)).converged
+
+
+def test_one_candidate() -> None:
+    c = od.candidates(pd.DataFrame({"a": [2.0]}), model="~ a")
+    r = od.solve(od.DesignProblem(c))
+    assert r.converged
+    assert r.rank == 1
+
+
+def test_arrays_are_read_only() -> None:
+    c = od.candidates({"a": 2}, model="~ a")
+    for array in (c.features, c.settings["a"]):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 7
+
+
+def test_names_and_labels_travel_to_the_problem() -> None:
+    c = od.candidates({"t": 3, "machine": ["B", "A"]}, model="~ t + I(t**2)")
+    p = od.DesignProblem(c, groups="machine", budgets={"A": 12, "B": 8})
+    assert (p.names, p.group_names, p.budgets.tolist()) == (c.names, ("B", "A"), [8, 12])
+    assert p.settings is c.settings
+    with pytest.raises(TypeError, match="names and settings must not be given with Candidates"):
+        od.DesignProblem(c, names=["a", "b", "c"])
+    with pytest.raises(ValueError, match="groups must name a column of the settings; there is no 'machin'"):
+        od.DesignProblem(c, groups="machin")
+
+
+def test_missing_libraries_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "formulaic", None)
+    with pytest.raises(ImportError, match=r"optdesign\[formula\]"):
+        od.candidates({"a": 2}, model="~ a")
+
+
+# ---------------------------------------------------------------------------------------------- settings
+
+
+@pytest.mark.parametrize(("q", "m"), [(1, 3), (2, 4), (3, 2), (4, 3)])
+def test_simplex_lattice(q: int, m: int) -> None:
+    s = od.simplex_lattice(q, m)
+    points = np.column_stack(list(s.values()))
+    np.testing.assert_allclose(points.sum(axis=1), 1, atol=1e-15)
+    whole = np.rint(points * m)
+    np.testing.assert_allclose(points * m, whole, atol=1e-12)
+    every = [p for p in np.ndindex(*(m + 1,) * q) if sum(p) == m]
+    assert sorted(map(tuple, whole.astype(int))) == sorted(every)
+
+
+@pytest.mark.parametrize("q", [1, 2, 3, 5])
+def test_simplex_centroid(q: int) -> None:
+    s = od.simplex_centroid([f"c{k}" for k in range(q)])
+    points = np.column_stack(list(s.values()))
+    assert len({tuple(p > 0) for p in points}) == len(points) == 2**q - 1
+    for p in points:
+        np.testing.assert_array_equal(p[p > 0], 1 / np.count_nonzero(p))
+
+
+def test_factorial() -> None:
+    s = od.factorial([3, ["u", "v"], range(2)])
+    assert list(s) == ["x1", "x2", "x3"]
+    assert s.n_rows == 12
+    assert s["x1"].tolist() == [-1.0] * 4 + [0.0] * 4 + [1.0] * 4
+    assert repr(s) == "Settings(12 rows: x1, x2, x3)"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: od.factorial(3),
+        lambda: od.factorial("ab"),
+        lambda: od.simplex_lattice("abc", 2),
+        lambda: od.simplex_lattice(["a", "a"], 2),
+        lambda: od.simplex_lattice(0, 2),
+        lambda: od.simplex_lattice(3, 0),
+        lambda: od.simplex_lattice(3, 1.5),
+        lambda: od.simplex_centroid(40),
+        lambda: od.simplex_lattice(30, 30),
+    ],
+)
+def test_bad_settings(call) -> None:
+    with pytest.raises((TypeError, ValueError), match="must"):
+        call()

@@ -1,0 +1,137 @@
+"""Names travel with a problem: of columns, settings, groups and blocks, from arrays and from frames."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import optdesign as od
+
+X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 1.0]])
+SITES = ["Turin", "Lyon", "Lyon", "Turin"]
+FRAME = {"one": [1.0, 0.0, 1.0, 2.0], "heat": [0, 1, 1, 1], "site": SITES}
+
+
+@pytest.mark.parametrize(
+    "sites",
+    [
+        SITES,
+        tuple(SITES),
+        np.array(SITES),
+        np.array(SITES, dtype=object),
+        pd.Series(SITES, index=[7, 5, 3, 1]),
+        pd.Categorical(SITES),
+        pd.Series(SITES, dtype="category"),
+        pl.Series(SITES),
+        pl.Series(SITES, dtype=pl.Categorical),
+        pa.array(SITES),
+        pa.chunked_array([SITES[:1], SITES[1:]]).dictionary_encode(),
+    ],
+    ids=lambda v: type(v).__module__ + "." + type(v).__name__,
+)
+def test_labels_of_any_kind(sites) -> None:
+    p = od.DesignProblem(X, groups=sites, blocks=sites, budgets={"Turin": 8, "Lyon": 12})
+    number = {name: i for i, name in enumerate(p.group_names)}
+    assert p.groups.tolist() == p.blocks.tolist() == [number[s] for s in SITES]
+    assert p.block_names == p.group_names
+    assert dict(zip(p.group_names, p.budgets, strict=True)) == {"Turin": 8, "Lyon": 12}
+
+
+def test_labels_are_sorted_unless_their_type_has_an_order() -> None:
+    assert od.DesignProblem(X, groups=SITES).group_names == ("Lyon", "Turin")
+    ordered = pd.Categorical(SITES, categories=["Turin", "Rome", "Lyon"])
+    assert od.DesignProblem(X, groups=ordered).group_names == ("Turin", "Lyon")
+    numbers = pd.Categorical([10, 2, 2, 10])
+    assert od.DesignProblem(X, blocks=numbers).block_names == (2, 10)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame(FRAME), pl.DataFrame(FRAME), pa.table(FRAME)])
+def test_columns_of_a_frame_by_name(frame) -> None:
+    p = od.DesignProblem(frame, groups="site", budgets=pd.Series({"Turin": 8.0, "Lyon": 12.0}))
+    np.testing.assert_array_equal(p.candidates, np.column_stack([FRAME["one"], FRAME["heat"]]))
+    assert p.names == ("one", "heat")
+    assert p.group_names == ("Lyon", "Turin")
+    assert p.budgets.tolist() == [12.0, 8.0]
+    assert p.groups.tolist() == [1, 0, 0, 1]
+
+
+def test_numbers_may_have_names_and_rows_settings() -> None:
+    p = od.DesignProblem(
+        X, [1, 0, 0, 1], names=["a", "b"], settings={"t": [20, 30, 40, 50]}, group_names=["L", "T"]
+    )
+    assert (p.names, p.group_names, p.block_names) == (("a", "b"), ("L", "T"), None)
+    assert p.settings["t"].tolist() == [20, 30, 40, 50]
+    q = od.DesignProblem(X, "t", settings={"t": [20, 20, 40, 50]})
+    assert q.group_names == (20, 40, 50)
+    plain = od.DesignProblem(X, [1, 0, 0, 1])
+    assert (plain.names, plain.settings, plain.group_names, plain.block_names) == (None,) * 4
+
+
+def test_names_survive_pickling_and_stay_read_only() -> None:
+    p = od.DesignProblem(X, SITES, names=["a", "b"], settings={"t": [1, 2, 3, 4], "s": SITES})
+    q = pickle.loads(pickle.dumps(p))
+    assert (q.names, q.group_names) == (p.names, p.group_names)
+    for problem in (p, q):
+        assert problem.settings["s"].tolist() == SITES
+        with pytest.raises(ValueError, match="read-only"):
+            problem.settings["t"][0] = 7
+        with pytest.raises(TypeError):
+            problem.settings["t"] = 7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"groups": SITES, "budgets": {"Lyon": 1}}, ValueError, "'Lyon', 'Turin'; there is none for 'Turin'"),
+        (
+            {"groups": SITES, "budgets": {"Lyon": 1, "Turin": 2, "Rome": 3}},
+            ValueError,
+            "got 'Lyon', 'Turin', 'Rome'. Spell them alike",
+        ),
+        ({"groups": SITES, "budgets": [1, 0]}, ValueError, r"budgets\['Turin'\] = 0. Drop the group"),
+        ({"groups": SITES, "budgets": [1]}, ValueError, "got .1,.. The groups are 'Lyon', 'Turin'"),
+        ({"groups": "site"}, ValueError, "groups must name a column of the settings; there is no 'site'"),
+        ({"groups": "sit", "settings": {"site": SITES}}, ValueError, "did you mean 'site'"),
+        ({"groups": ["a", 1.5, "b", "b"]}, ValueError, "groups must be all numbers, all text"),
+        ({"groups": np.array(["a", 1, "b", "c"], object)}, ValueError, "holds 'a', and 1 in row 1"),
+        (
+            {"groups": np.array([["a"]] * 4)},
+            ValueError,
+            r"one label per candidate, shape \(4,\); got \(4, 1\)",
+        ),
+        ({"groups": SITES, "group_names": ["a", "b"]}, TypeError, "group_names must be left out"),
+        ({"groups": [0, 1, 1, 0], "group_names": ["a", "a"]}, ValueError, "2 different labels"),
+        ({"groups": [0, 1, 1, 0], "group_names": ["a"]}, ValueError, "2 different labels"),
+        ({"groups": [0, 1, 1, 0], "group_names": ["a", "b", "c"]}, ValueError, "group 'c' of 3 has none"),
+        ({"names": ["a"]}, ValueError, "names must be 2 different names"),
+        ({"names": "ab"}, ValueError, "names must be 2 different names"),
+        ({"names": ["a", "a"]}, ValueError, "names must be 2 different names"),
+        ({"settings": {"t": [1, 2]}}, ValueError, "one row per candidate; got 2 for 4"),
+        ({"settings": {"t": [1, 2], "s": [1]}}, ValueError, "columns of one length; 't' has 2"),
+        ({"settings": [1, 2, 3, 4]}, TypeError, "mapping of columns or a data frame; got list"),
+        ({"settings": {"t": [[1], [2], [3], [4]]}}, ValueError, r"'t' has shape \(4, 1\)"),
+    ],
+)
+def test_bad_names_are_named(arguments: dict, error: type, message: str) -> None:
+    with pytest.raises(error, match=message):
+        od.DesignProblem(X, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (pd.DataFrame(FRAME), "column 'site' is not. Name it as groups or blocks, drop it, or make"),
+        (pd.DataFrame({"x": [1.0, None]}), "column 'x' is missing in row 1"),
+        (pd.DataFrame({"x": [2**53 + 1, 1]}), r"column 'x'\[0\] = .* does not"),
+        (pd.DataFrame(np.eye(2), columns=["x", "x"]), "'x' occurs twice"),
+        (pd.DataFrame(np.eye(2), columns=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)])), "Join them"),
+    ],
+)
+def test_bad_frames_are_named(frame, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        od.DesignProblem(frame)
+    with pytest.raises(ValueError, match="all columns of the frame are labels"):
+        od.DesignProblem(pd.DataFrame({"site": SITES}), groups="site")

@@ -1,0 +1,79 @@
+"""Candidates of generalised linear models: the weights by another route, and large predictors."""
+
+import pickle
+
+import flint
+import numpy as np
+import pytest
+
+import optdesign as od
+from optdesign.local import FAMILIES
+
+PRECISION = 8000
+"""Bits: the mean of a response is one less exp(-1000) at the ends of the test."""
+
+
+def exact_root(family: str, eta: float) -> flint.arb:
+    """The root of mu'(eta)^2 / variance, from the definition."""
+    e = flint.arb(eta)
+    if family == "poisson":
+        return (e / 2).exp()
+    if family == "logistic":
+        mean = 1 / (1 + (-e).exp())
+        slope = mean * mean * (-e).exp()
+    elif family == "probit":
+        mean = (-e / flint.arb(2).sqrt()).erfc() / 2
+        slope = (-e * e / 2).exp() / (2 * flint.arb.pi()).sqrt()
+    else:
+        mean = 1 - (-e.exp()).exp()
+        slope = (e - e.exp()).exp()
+    return slope / (mean * (1 - mean)).sqrt()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("eta", [0.0, 0.3, -2.0, 5.0, -30.0, 36.0, -45.0, 1000.0, -1000.0])
+def test_weights_are_those_of_the_definition(family: str, eta: float) -> None:
+    if (family, abs(eta)) == ("probit", 1000.0) or (family == "cloglog" and eta > 7):
+        with pytest.raises(ValueError, match=rf"features\[0\] is {eta:g}, and its {family} weight vanishes"):
+            od.local([[eta]], [1.0], family=family)
+        return
+    root = od.local([[1.0, eta]], [0.0, 1.0], family=family)[0, 0]
+    before, flint.ctx.prec = flint.ctx.prec, PRECISION
+    try:
+        error = float(abs(flint.arb(root) / exact_root(family, eta) - 1))
+    finally:
+        flint.ctx.prec = before
+    # The logarithm of the weight is a sum of terms of up to eta^2, or exp(eta) for cloglog, each rounded.
+    assert error <= 4e-16 * (4 + eta**2 + (np.exp(eta) if family == "cloglog" else 0))
+
+
+def test_candidates_keep_their_settings_and_their_model() -> None:
+    c = od.candidates({"dose": [0, 1, 2, 3]}, model="~ dose")
+    at = od.local(c, [-3.0, 2.0])
+    assert at.names == c.names
+    assert at.settings is c.settings
+    np.testing.assert_array_equal(at.features, od.local(c.features, [-3.0, 2.0]))
+    again = pickle.loads(pickle.dumps(at))
+    np.testing.assert_array_equal(again.rows({"dose": [3, 0]}), at.features[[3, 0]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ([[1.0]], [1.0], "normal"),
+            "family must be one of logistic, probit, cloglog, poisson; got 'normal'",
+        ),
+        (([[1.0]], [1.0, 2.0]), "parameters must be 1 finite numbers"),
+        (([[1.0]], [np.nan]), "parameters must be 1 finite numbers"),
+        (([[1.0]], ["a"]), "parameters must be real numbers"),
+        (([1.0], [1.0]), "candidates must have shape"),
+        (
+            ([[1.0], [2000.0]], [1.0], "poisson"),
+            r"features\[1\] is 2000, and its poisson weight is too large",
+        ),
+    ],
+)
+def test_bad_input(arguments: tuple, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        od.local(*arguments)
