@@ -25,9 +25,7 @@ from optdesign.certificate import whitened
 from optdesign.information import accumulate, factorise, invert, variances
 from optdesign.passes import variances_of
 from optdesign.problem import DesignProblem
-
-GAIN = 1e-9
-"""An exchange must raise the determinant by this fraction, so that rounding does not make a circle."""
+from optdesign.tries import GAIN
 
 REFRESH = 50
 """After so many exchanges inverses and variances are computed anew."""
