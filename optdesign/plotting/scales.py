@@ -100,7 +100,7 @@ def _scale(settings: Settings, name: str) -> Scale:
     gone = missing(column)
     if gone is not None:
         raise ValueError(
-            f"factors must have no missing entries; {name!r} has none in row {gone + 1}. Fill it in."
+            f"factors must have no missing entries; {name!r} lacks that of row {gone + 1}. Fill it in."
         )
     if column.dtype.kind in "iuf":
         return Scale(name, column.astype(np.float64), None)
