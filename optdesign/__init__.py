@@ -20,7 +20,9 @@ from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult, History, Status
 from optdesign.rounding import round
 from optdesign.runs import Runs, RunStatus, RunTable
+from optdesign.saving import load, save
 from optdesign.solve import METHODS, solve, solve_many
+from optdesign.sparsify import sparsify
 from optdesign.verification import Verification, verify
 
 __all__ = [
@@ -44,16 +46,24 @@ __all__ = [
     "factorial",
     "g_optimal",
     "linalg",
+    "load",
     "local",
     "min_volume_ellipsoid",
     "plot",
     "reference",
     "round",
+    "save",
     "simplex_centroid",
     "simplex_lattice",
     "solve",
     "solve_many",
+    "sparsify",
     "verify",
 ]
 
 __version__ = "0.1.0"
+
+
+def __dir__() -> list[str]:
+    """The public names alone: modules that work behind them stay out of tab completion."""
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

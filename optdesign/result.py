@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import Enum
 from typing import Any, NamedTuple
@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optdesign.certificate import Certificate
-from optdesign.dependence import in_words, of_what
+from optdesign.dependence import of_what
+from optdesign.listing import html, notes, to_frame
 from optdesign.problem import DesignProblem, read_only
 
 
@@ -58,18 +59,18 @@ def rounded_up(gap: float) -> str:
     return f"{float(Decimal(gap).normalize(Context(prec=3, rounding=ROUND_CEILING))):.3g}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DesignResult:
     """A design with its certificate. All numbers are recomputed from the final weights."""
 
-    problem: DesignProblem = field(repr=False)
-    weights: np.ndarray = field(repr=False)
-    certificate: Certificate = field(repr=False)
+    problem: DesignProblem
+    weights: np.ndarray
+    certificate: Certificate
     status: Status
     method: str
     iterations: int
     seconds: float
-    history: History = field(repr=False)
+    history: History
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a pickled result: frozen as before, which arrays by themselves do not remember."""
@@ -125,16 +126,47 @@ class DesignResult:
         """Weights as (clients, arms), zero where inactive; for problems made by disjoint or shared."""
         return self.problem.to_grid(self.weights)
 
+    def to_frame(self) -> Any:
+        """A pandas frame with a row for every candidate.
+
+        It has the settings of the factors (or the features, if only these have names), ``group`` and
+        ``block`` by their labels, ``weight`` and ``variance``. A setting that has one of these names is
+        called ``weight_setting``, and so on. Needs the extra ``frames``.
+        """
+        return to_frame(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"DesignResult({self.status.name}, gap {rounded_up(self.gap)}, "
+            f"efficiency {self._efficiency()}, rank {self.rank} of {self.problem.n_parameters}, "
+            f"support {len(self.support)} of {len(self.weights)}, method {self.method!r})"
+        )
+
     def __str__(self) -> str:
         p = self.problem
         text = (
             f"{self.status.value}\n"
-            f"  efficiency  at least {rounded_down(self.efficiency)}{of_what(p)}  "
+            f"  efficiency  {self._efficiency()}  "
             f"(gap {rounded_up(self.gap)}, relative {rounded_up(self.relative_gap)})\n"
             f"  log det     {self.log_det:.9g}    rank {self.rank} of {p.n_parameters}    "
             f"support {len(self.support)} of {len(self.weights)}\n"
             f"  method      {self.method}, {self.iterations} iterations, {self.seconds:.3g} s"
         )
-        for note in filter(None, (in_words(p), p.rank_note)):
+        for note in notes(p):
             text += f"\n  note        {note}"
         return text
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the certificate and the largest weights."""
+        facts = [
+            ("status", self.status.value),
+            ("efficiency", self._efficiency()),
+            ("gap", f"{rounded_up(self.gap)}, relative to the rank {rounded_up(self.relative_gap)}"),
+            ("log det", f"{self.log_det:.9g}"),
+            ("rank", f"{self.rank} of {self.problem.n_parameters} parameters"),
+            ("method", f"{self.method}, {self.iterations} iterations, {self.seconds:.3g} s"),
+        ]
+        return html(self, facts + [("note", note) for note in notes(self.problem)])
+
+    def _efficiency(self) -> str:
+        return f"at least {rounded_down(self.efficiency)}{of_what(self.problem)}"

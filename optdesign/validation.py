@@ -201,7 +201,7 @@ def _label_names(names: Any, count: int, name: str) -> Names | None:
     """The names of numbered groups or blocks: one each, all different."""
     if names is None:
         return None
-    argument, given = f"{name[:-1]}_names", tuple(np.asarray(names, dtype=object).tolist())
+    argument, given = f"{name[:-1]}_names", tuple(v.item() if isinstance(v, np.generic) else v for v in names)
     if len(given) < count or len(set(given)) < len(given):
         raise ValueError(
             f"{argument} must be {count} different labels, one for each number; got {listed(given)}. "

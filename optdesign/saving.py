@@ -1,0 +1,226 @@
+"""Problems and designs in JSON, restored to the last bit.
+
+A file has a format, a version, a checksum, and the content: the problem as it was given (candidates, labels,
+budgets, names and settings) and, of a design, its weights, certificate, status and history. Floats are
+written with as many digits as tell them apart, and infinities, which JSON does not have, as text. What is
+read is checked three times: the checksum shows damage, building the problem anew applies all its rules, and
+the certificate is computed again from the weights and compared with the one in the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optdesign.certificate import Certificate, certify
+from optdesign.problem import SINGLE_RTOL, DesignProblem
+from optdesign.result import DesignResult, History, Status
+from optdesign.settings import Settings
+from optdesign.tables import atomic, check_suffix
+from optdesign.validation import read_only
+
+FORMAT = "optdesign"
+VERSION = 1
+
+AGREEMENT = 1e-9
+"""How much a certificate that is computed again, perhaps on another machine, may differ: of the rank, or of
+the largest variance."""
+
+SCALARS = ("gap", "relative_gap", "efficiency", "g_value", "log_det", "rank", "rounding")
+
+
+def save(design: DesignResult | DesignProblem, path: str | PathLike[str]) -> None:
+    """Save a design with its problem, or a problem alone, as JSON; :func:`load` restores it to the last bit.
+
+    The file appears whole or not at all; one that exists is replaced.
+    """
+    if isinstance(design, DesignResult):
+        content: dict[str, Any] = {"problem": _problem(design.problem), "result": _result(design)}
+    elif isinstance(design, DesignProblem):
+        content = {"problem": _problem(design), "result": None}
+    else:
+        raise TypeError(
+            f"design must be a DesignResult or a DesignProblem; got {type(design).__name__}. "
+            "Save what solve returns."
+        )
+    path = Path(path)
+    check_suffix(path, "path", (".json",))
+    text = json.dumps(content, allow_nan=False, ensure_ascii=False)
+    head = {"format": FORMAT, "version": VERSION, "sha256": _checksum(text)}
+    with atomic(path) as temporary:
+        temporary.write_text(f'{json.dumps(head)[:-1]},\n"content": {text}}}\n', encoding="utf-8")
+
+
+def load(path: str | PathLike[str]) -> Any:
+    """What :func:`save` wrote: a design, or a problem."""
+    path = Path(path)
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"{path} must be a file that save wrote; it is no JSON ({error}). It may be cut "
+            "short: save it again."
+        ) from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ValueError(
+            f"{path} must be a file that save wrote; its format is another. Tables go to candidates."
+        )
+    if document.get("version") != VERSION:
+        raise ValueError(
+            f"{path} must be of version {VERSION}; it is of {document.get('version')!r}. Load it with the "
+            "release of optdesign that saved it."
+        )
+    content: dict[str, Any] = document.get("content", {})
+    if document.get("sha256") != _checksum(json.dumps(content, allow_nan=False, ensure_ascii=False)):
+        raise ValueError(
+            f"{path} must be as it was saved; its checksum is another. Restore it, or save it again."
+        )
+    problem = _restored_problem(content["problem"])
+    return problem if content["result"] is None else _restored_result(content["result"], problem, path)
+
+
+def _checksum(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def _problem(problem: DesignProblem) -> dict[str, Any]:
+    grid = problem._grid
+    return {
+        "candidates": _array(problem.candidates),
+        "single": bool(problem.span.rtol >= SINGLE_RTOL),
+        "groups": _array(problem.groups),
+        "blocks": _array(problem.blocks),
+        "budgets": _array(problem.budgets),
+        "n_blocks": problem.n_blocks,
+        "names": problem.names,
+        "settings": None if problem.settings is None else _settings(problem.settings),
+        "group_names": _labels(problem.group_names, "group_names"),
+        "block_names": _labels(problem.block_names, "block_names"),
+        "grid": None if grid is None else [grid[0], grid[1], None if grid[2] is None else _array(grid[2])],
+    }
+
+
+def _restored_problem(saved: dict[str, Any]) -> DesignProblem:
+    candidates = _values(saved["candidates"])
+    options: dict[str, Any] = {}
+    if saved["grid"] is not None:
+        clients, arms, flat = saved["grid"]
+        options["_grid"] = (clients, arms, None if flat is None else _values(flat))
+        options["_n_blocks"] = saved["n_blocks"]
+    return DesignProblem(
+        # Numbers of single precision are known by their type.
+        candidates.astype(np.float32) if saved["single"] else candidates,
+        _values(saved["groups"]),
+        _values(saved["blocks"]),
+        _values(saved["budgets"]),
+        names=saved["names"],
+        settings=None if saved["settings"] is None else _restored_settings(saved["settings"]),
+        group_names=saved["group_names"],
+        block_names=saved["block_names"],
+        **options,
+    )
+
+
+def _result(result: DesignResult) -> dict[str, Any]:
+    return {
+        "weights": _array(result.weights),
+        "certificate": {name: _number(getattr(result.certificate, name)) for name in SCALARS},
+        "variances": _array(result.variances),
+        "status": result.status.name,
+        "method": result.method,
+        "iterations": result.iterations,
+        "seconds": result.seconds,
+        "history": [_array(part) for part in result.history],
+    }
+
+
+def _restored_result(saved: dict[str, Any], problem: DesignProblem, path: Path) -> DesignResult:
+    weights = read_only(_values(saved["weights"]))
+    scalars: dict[str, Any] = {
+        name: value if name == "rank" else float(value) for name, value in saved["certificate"].items()
+    }
+    stored = Certificate(variances=read_only(_values(saved["variances"])), **scalars)
+    again = certify(problem, weights)
+    if not _agree(stored, again):
+        raise ValueError(
+            f"the certificate in {path} must be that of its weights; it says gap {stored.gap:g} and log det "
+            f"{stored.log_det:.12g}, and they have {again.gap:g} and {again.log_det:.12g}. Solve again."
+        )
+    return DesignResult(
+        problem=problem,
+        weights=weights,
+        certificate=stored,
+        status=Status[saved["status"]],
+        method=saved["method"],
+        iterations=saved["iterations"],
+        seconds=saved["seconds"],
+        history=History(*map(_values, saved["history"])),
+    )
+
+
+def _agree(one: Certificate, other: Certificate) -> bool:
+    """Whether two certificates are the same up to the rounding of different machines."""
+    if one.rank != other.rank or math.isfinite(one.gap) != math.isfinite(other.gap):
+        return False
+    if not math.isfinite(one.gap):
+        return True
+    allowed = AGREEMENT * one.rank
+    close = abs(one.gap - other.gap) <= allowed and abs(one.log_det - other.log_det) <= allowed
+    return close and bool(np.all(np.abs(one.variances - other.variances) <= AGREEMENT * one.variances.max()))
+
+
+def _settings(settings: Settings) -> dict[str, Any]:
+    levels = settings.levels
+    return {
+        name: {**_array(values), "levels": _labels(levels.get(name), f"levels of {name!r}")}
+        for name, values in settings.items()
+    }
+
+
+def _restored_settings(saved: dict[str, Any]) -> Settings:
+    levels = {name: tuple(column["levels"]) for name, column in saved.items() if column["levels"] is not None}
+    return Settings({name: _values(column) for name, column in saved.items()}, levels)
+
+
+def _labels(labels: tuple[Any, ...] | None, what: str) -> list[Any] | None:
+    """Labels as JSON has them: text, numbers and booleans."""
+    if labels is None:
+        return None
+    for label in labels:
+        if not isinstance(label, str | int | float):
+            raise ValueError(
+                f"{what} must be text or numbers to be saved; got {label!r}. Turn them into text."
+            )
+    return list(labels)
+
+
+def _array(array: np.ndarray) -> dict[str, Any]:
+    """An array as JSON: its type, its shape, and its entries in order."""
+    flat = array.reshape(-1)
+    if array.dtype.kind in "mM":
+        entries: list[Any] = flat.astype(np.int64).tolist()
+    elif array.dtype.kind == "f":
+        entries = flat.tolist() if np.isfinite(flat).all() else [_number(v) for v in flat.tolist()]
+    else:
+        entries = flat.tolist()
+    return {"dtype": array.dtype.str, "shape": list(array.shape), "entries": entries}
+
+
+def _values(saved: dict[str, Any]) -> np.ndarray:
+    dtype, entries = np.dtype(saved["dtype"]), saved["entries"]
+    if dtype.kind in "mM":
+        return np.array(entries, dtype=np.int64).view(dtype).reshape(saved["shape"])
+    out = np.empty(len(entries), dtype=dtype)
+    out[:] = [float(v) for v in entries] if dtype.kind == "f" else entries
+    return out.reshape(saved["shape"])
+
+
+def _number(value: float) -> float | int | str:
+    """A number as JSON has it, or as text if JSON does not have it."""
+    return value if math.isfinite(value) else repr(float(value))

@@ -1,0 +1,68 @@
+"""What people see of a design: frames, and its representations in a terminal and a notebook."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import optdesign as od
+
+
+@pytest.fixture(scope="module")
+def result() -> od.DesignResult:
+    c = od.candidates({"t": [20, 30, 40], "<b>": ["u&v", "w"]}, model="~ t + `<b>`")
+    return od.solve(od.DesignProblem(c, groups="<b>", budgets=[12, 8]))
+
+
+def test_a_frame_has_settings_labels_and_numbers(result: od.DesignResult) -> None:
+    frame = result.to_frame()
+    assert list(frame.columns) == ["t", "<b>", "group", "block", "weight", "variance"]
+    assert frame["t"].tolist() == [20, 20, 30, 30, 40, 40]
+    assert frame["group"].tolist() == frame["<b>"].tolist() == ["u&v", "w"] * 3
+    np.testing.assert_array_equal(frame["weight"], result.weights)
+    np.testing.assert_array_equal(frame["variance"], result.variances)
+    frame.loc[0, "weight"] = 7.0  # a copy, which may be changed
+    assert result.weights[0] != 7.0
+
+
+def test_frames_of_named_features_and_of_plain_arrays() -> None:
+    x = np.array([[1.0, 0.0], [0.0, 2.0]])
+    assert list(od.solve(od.DesignProblem(x)).to_frame().columns) == ["group", "block", "weight", "variance"]
+    named = od.solve(od.DesignProblem(x, names=["weight", "b"])).to_frame()
+    assert list(named.columns) == ["weight_setting", "b", "group", "block", "weight", "variance"]
+    assert named["weight_setting"].tolist() == [1.0, 0.0]
+
+
+def test_repr_says_gap_and_efficiency(result: od.DesignResult) -> None:
+    assert repr(result).startswith("DesignResult(CONVERGED, gap ")
+    assert "efficiency at least 0.99999" in repr(result)
+    assert "rank 3 of 3, support 4 of 6" in repr(result)
+    aliased = od.candidates(od.simplex_lattice(["a", "b"], 2), model="~ a + b")
+    r = od.solve(od.DesignProblem(aliased))
+    assert "for the 2 of 3 parameters that can be told apart" in repr(r)
+    assert "b is a combination of Intercept, a" in str(r)
+    assert "b is a combination of Intercept, a" in r._repr_html_()
+
+
+def test_html_shows_settings_and_escapes_them(result: od.DesignResult) -> None:
+    html = result._repr_html_()
+    assert "<b>" not in html
+    assert "<th>&lt;b&gt;</th>" in html
+    assert "<td>20</td><td>u&amp;v</td><td>6.000000</td>" in html
+    assert "<th>group</th>" not in html  # the factor says it already
+    assert "not shown" not in html
+    many = od.solve(od.DesignProblem(np.eye(30), groups=np.repeat(["x", "y"], 15)))._repr_html_()
+    assert "10 smaller weights are not shown" in many
+    assert "<th>group</th>" in many
+
+
+def test_tab_completion_shows_the_public_names_only() -> None:
+    assert {name for name in dir(od) if not name.startswith("__")} == set(od.__all__)
+    for name in od.__all__:
+        assert hasattr(od, name)
+
+
+def test_missing_pandas_names_the_extra(result: od.DesignResult, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"optdesign\[frames\]"):
+        result.to_frame()

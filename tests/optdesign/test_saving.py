@@ -1,0 +1,165 @@
+"""Problems and designs come back from a file to the last bit, or not at all."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import KINDS, problems, random_problem, weighted
+
+import optdesign as od
+from optdesign import saving
+
+FAST = settings(max_examples=30, deadline=None)
+
+
+def assert_same_array(a: np.ndarray, b: np.ndarray) -> None:
+    assert a.dtype == b.dtype
+    assert a.shape == b.shape
+    assert a.tolist() == b.tolist() if a.dtype == object else a.tobytes() == b.tobytes()
+
+
+def assert_same_problem(a: od.DesignProblem, b: od.DesignProblem) -> None:
+    for name in ("candidates", "groups", "blocks", "budgets", "peaks", "ranks"):
+        assert_same_array(getattr(a, name), getattr(b, name))
+    for name in ("n_blocks", "names", "group_names", "block_names"):
+        assert getattr(a, name) == getattr(b, name)
+    for one, other in zip(a.span[:4], b.span[:4], strict=True):
+        assert_same_array(one, other)
+    assert a.span.rtol == b.span.rtol
+    assert (a.settings is None) == (b.settings is None)
+    if a.settings is not None:
+        assert list(a.settings) == list(b.settings)
+        assert a.settings.levels == b.settings.levels
+        for name, column in a.settings.items():
+            assert_same_array(column, b.settings[name])
+
+
+def assert_same_result(a: od.DesignResult, b: od.DesignResult) -> None:
+    assert_same_problem(a.problem, b.problem)
+    assert_same_array(a.weights, b.weights)
+    assert_same_array(a.variances, b.variances)
+    for name in saving.SCALARS:
+        assert getattr(a.certificate, name) == getattr(b.certificate, name)
+    for name in ("status", "method", "iterations", "seconds"):
+        assert getattr(a, name) == getattr(b, name)
+    for one, other in zip(a.history, b.history, strict=True):
+        assert_same_array(one, other)
+    assert not b.weights.flags.writeable
+
+
+@given(problems())
+@FAST
+def test_problems_come_back(tmp_path_factory: pytest.TempPathFactory, p: od.DesignProblem) -> None:
+    path = tmp_path_factory.mktemp("saved") / "p.json"
+    od.save(p, path)
+    assert_same_problem(p, od.load(path))
+
+
+@given(weighted(), st.sampled_from(["bca", "newton", "auto"]))
+@FAST
+def test_designs_come_back_and_their_certificate_is_the_one_computed_again(
+    tmp_path_factory: pytest.TempPathFactory, case: tuple, method: str
+) -> None:
+    p, start = case
+    r = od.solve(p, start=start, method=method, max_iter=3)
+    path = tmp_path_factory.mktemp("saved") / "r.json"
+    od.save(r, path)
+    back = od.load(path)
+    assert_same_result(r, back)
+    again = od.certify(back.problem, back.weights)
+    for name in saving.SCALARS:
+        assert getattr(again, name) == getattr(back.certificate, name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_grids_and_single_precision_come_back(kind: str, tmp_path) -> None:
+    p = random_problem(3, kind)
+    r = od.solve(p)
+    od.save(r, tmp_path / "r.json")
+    back = od.load(tmp_path / "r.json")
+    assert_same_result(r, back)
+    if kind in ("disjoint", "shared"):
+        assert_same_array(r.weights_matrix(), back.weights_matrix())
+    single = od.DesignProblem(p.candidates.astype(np.float32), p.groups, p.blocks, p.budgets)
+    od.save(single, tmp_path / "single.json")
+    assert_same_problem(single, od.load(tmp_path / "single.json"))
+
+
+def test_names_settings_and_odd_numbers_come_back(tmp_path) -> None:
+    frame = pd.DataFrame(
+        {
+            "x": [0.1, 1e-300, -0.0, np.inf],
+            "n": np.array([1, 2, 3, 4], np.uint8),
+            "f": np.array([0.1, 0.2, 0.3, 0.4], np.float32),
+            "é ü`<": ["a", None, "ß", '"\n'],
+            "flag": [True, False, True, True],
+            "day": pd.date_range("2020", periods=4),
+            "g": pd.Categorical(["v", "u", "v", "u"], categories=["v", "u", "t"]),
+        }
+    )
+    p = od.DesignProblem(
+        [[0.1, 0], [1 / 3, 1], [5e-60, 2.0], [-0.0, 1.0]],
+        groups=frame["g"],
+        blocks=[0, 1, 1, 0],
+        block_names=[1.5, np.int64(7)],
+        names=["a", "b"],
+        settings=frame,
+    )
+    r = od.solve(p)
+    od.save(r, tmp_path / "r.json")
+    assert_same_result(r, od.load(tmp_path / "r.json"))
+    q = od.DesignProblem([[1.0], [2.0]], blocks=[0, 1], block_names=[(1, 2), "b"])
+    with pytest.raises(ValueError, match=r"block_names must be text or numbers to be saved; got \(1, 2\)"):
+        od.save(q, tmp_path / "q.json")
+
+
+def test_a_design_that_loses_rank_comes_back(tmp_path) -> None:
+    p = od.DesignProblem([[1.0, 0.0], [0.0, 1.0]])
+    nothing = np.empty(0)
+    r = od.DesignResult(
+        problem=p,
+        weights=np.array([1.0, 0.0]),
+        certificate=od.certify(p, [1.0, 0.0]),
+        status=od.Status.GIVEN,
+        method="by hand",
+        iterations=0,
+        seconds=0.0,
+        history=od.History(nothing, nothing, nothing),
+    )
+    assert r.gap == np.inf
+    od.save(r, tmp_path / "r.json")
+    assert_same_result(r, od.load(tmp_path / "r.json"))
+
+
+def test_files_that_are_not_ours_or_not_whole_are_refused(tmp_path) -> None:
+    path = tmp_path / "r.json"
+    r = od.solve(od.DesignProblem(np.eye(3)))
+    od.save(r, path)
+    text = path.read_text()
+    document = json.loads(text)
+
+    def refused(content: str, message: str) -> None:
+        path.write_text(content)
+        with pytest.raises(ValueError, match=message):
+            od.load(path)
+
+    refused(text[:-20], "is no JSON .* cut short")
+    refused("\0", "is no JSON")
+    refused("[1, 2]", "its format is another")
+    refused('{"format": "other"}', "its format is another")
+    refused(json.dumps(document | {"version": 2}), "must be of version 1; it is of 2")
+    refused(text.replace("CONVERGED", "STALLED"), "its checksum is another")
+    document["content"]["result"]["weights"]["entries"] = [0.5, 0.25, 0.25]
+    content = json.dumps(document["content"], ensure_ascii=False)
+    refused(
+        json.dumps(document | {"sha256": saving._checksum(content)}),
+        "must be that of its weights; it says gap",
+    )
+    with pytest.raises(ValueError, match=r"path must end in \.json"):
+        od.save(r, tmp_path / "r.txt")
+    with pytest.raises(TypeError, match="design must be a DesignResult or a DesignProblem; got list"):
+        od.save([1], path)
+    assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
