@@ -37,7 +37,7 @@ def mixture() -> od.DesignResult:
 
 
 def machines() -> od.DesignProblem:
-    levels = {"temperature": [20, 40, 60], "catalyst": ["gold", "nickel"], "machine": ["A", "B"]}
+    levels = {"temperature": [20, 30, 40, 50, 60], "catalyst": ["gold", "nickel"], "machine": ["A", "B"]}
     runs = od.candidates(levels, model="~ temperature * catalyst + I(temperature**2)")
     return od.DesignProblem(runs, groups="machine", budgets={"A": 12, "B": 8})
 
