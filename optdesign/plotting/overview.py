@@ -37,7 +37,7 @@ def overview(
     or just that); ``path`` is a file to save to, .png, .pdf or .svg.
     """
     names = names_of(result.problem, words)
-    shown = view(result.problem)
+    shown = view(names)
     ratios = (1.1, 1.2, 1.0)[: 3 if convergence else 2]
     size = (14.0 if convergence else 10.5, 4.8)
     with picture(path=path, size=size, shape=(1, len(ratios)), width_ratios=ratios) as axes:

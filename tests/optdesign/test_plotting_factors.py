@@ -9,7 +9,7 @@ from drawn import assert_legible, texts
 
 import optdesign as od
 from optdesign.plotting import scales, style
-from optdesign.plotting.naming import Role, roles
+from optdesign.plotting.naming import Role, names_of, roles
 from optdesign.plotting.panels import panels
 from optdesign.plotting.scales import HEIGHT, edges, profile, view
 
@@ -276,15 +276,13 @@ def test_roles_of_columns():
         "plant": Role.GROUP,
         "kind": Role.BLOCK,
     }
-    assert [scale.name for scale in view(p).scales] == ["temp", "cat"]
+    assert [scale.name for scale in view(names_of(p)).scales] == ["temp", "cat"]
     one = od.DesignProblem(np.eye(2), settings={"same": ["x", "x"], "a": [1, 2]})
     assert roles(one)["same"] is Role.CONSTANT
-    assert [scale.name for scale in view(one).scales] == ["a"]
+    assert [scale.name for scale in view(names_of(one)).scales] == ["a"]
 
 
 def test_panels_cover_all_candidates_once():
-    from optdesign.plotting.naming import names_of
-
     for most, count in ((6, 4), (3, 2), (1, 1)):
         cells = panels(names_of(plants()), most)
         assert len(cells) == count
@@ -351,4 +349,17 @@ def test_runs_over_one_factor_in_a_triangle_and_without_settings():
     (axes,) = figure.axes
     assert [t.get_text() for t in axes.get_yticklabels()] == [f"row {n + 1}" for n in runs.support]
     assert [bar.get_width() for bar in axes.patches] == runs.counts[runs.support].tolist()
+    assert_legible(figure)
+
+
+def test_crowded_runs_have_no_numbers():
+    z = np.random.default_rng(0).uniform(-1, 1, size=(400, 2))
+    p = od.DesignProblem(quadratic(*z.T), settings={"a": z[:, 0], "b": z[:, 1]}, budgets=60)
+    runs = runs_of(p)
+    figure = od.plot.runs(runs)
+    points = figure.axes[0].collections[-1]
+    drawn = {tuple(np.round(place, 9)) for place in points.get_offsets()}
+    assert drawn == {tuple(np.round(z[n], 9)) for n in runs.support}
+    assert not figure.axes[0].texts
+    assert "runs (area: how many)" in shown_texts(figure)
     assert_legible(figure)

@@ -1,5 +1,8 @@
 """Efficiencies against the number of runs, and ellipsoids."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from drawn import assert_legible
@@ -8,6 +11,7 @@ from matplotlib.figure import Figure
 import optdesign as od
 from optdesign.plotting.efficiencies import shares
 
+ROOT = Path(__file__).parents[2]
 LINE = np.column_stack([np.ones(5), np.linspace(-1, 1, 5)])
 
 
@@ -133,3 +137,17 @@ def test_every_picture_takes_axes_and_leaves_the_style_alone():
         assert ax.get_title(loc="left")
         assert_legible(figure)
     assert dict(rcParams) == before
+
+
+def test_docs_show_what_is_made(tmp_path, monkeypatch):
+    """The example of the page runs, and the script that makes the page's pictures makes all of them."""
+    page = (ROOT / "docs" / "pictures.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(r"^```python\n(.*?)^```$", page, flags=re.M | re.S)
+    exec(compile(code, "pictures.md", "exec"), {})
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["efficiencies.pdf", "overview.png", "runs.svg"]
+    script = (ROOT / "benchmarks" / "pictures.py").read_text()
+    shown = set(re.findall(r"figures/plot-([a-z-]+)\.png", page))
+    assert shown == set(re.findall(r'"([a-z-]+)": od\.plot', script))
+    for name in shown:
+        assert 5_000 < (ROOT / "docs" / "figures" / f"plot-{name}.png").stat().st_size < 100_000
