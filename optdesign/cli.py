@@ -161,14 +161,7 @@ def solve_command(
                 files.write(out, source, problem.budgets, result.weights, result.variances)
         if plot is not None:
             with _drawing(plot):
-                pictures.overview(
-                    result,
-                    groups=source.groups.names,
-                    blocks=source.blocks.names,
-                    words=_words(source),
-                    columns=source.features,
-                    path=plot,
-                )
+                pictures.overview(result, words=_words(source), path=plot)
     written = {"design": out, "plot": plot}
     if as_json:
         described = report.described(source, problem)

@@ -1,4 +1,4 @@
-"""Everything the README and the page on factors tell their reader to type works, and prints what they show."""
+"""Everything that the README and the page on factors say to type works, and prints what they show."""
 
 import io
 import os
@@ -13,6 +13,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = {"README.md": 3, "docs/factors.md": 7}
 """Pages, and how many printouts each shows."""
+FILES = {"README.md": ["design.csv", "design.png", "list.csv"], "docs/factors.md": ["runs.csv", "runs.png"]}
+"""What the commands of a page write."""
 SETUP = re.compile(r"^(make|python -m pip) ", flags=re.M)
 VARIES = re.compile(r"^ *(gap|efficiency|method|optimal|verification)|^ ")
 """Lines whose numbers depend on the solver: only their first word is compared."""
@@ -85,8 +87,7 @@ def test_blocks_run_and_print_what_they_show(page, shell, tmp_path, monkeypatch)
                 assert same(left, right), f"{page}: {left}\nprinted: {right}"
             compared += 1
     assert compared == PAGES[page]
-    written = {"README.md": ["design.csv", "design.png", "list.csv"], "docs/factors.md": ["runs.csv", "runs.png"]}
-    for name in written[page]:
+    for name in FILES[page]:
         assert (folders["sh"] / name).stat().st_size > 0
 
 

@@ -15,8 +15,6 @@ from optdesign.problem import DesignProblem
 from optdesign.settings import missing
 from optdesign.settings import number as numbered
 
-Labels = Sequence[Any] | np.ndarray | None
-
 MOST_TICKS = 15
 """Labels along an axis that are written out; of more, every so-manieth is."""
 
@@ -56,23 +54,20 @@ def _role(problem: DesignProblem, column: np.ndarray) -> Role:
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """Labels of a problem's groups, blocks and columns, and what groups and blocks are called."""
+    """What the groups, blocks and candidates of a problem are called."""
 
     problem: DesignProblem
-    groups: Labels = None
-    blocks: Labels = None
     words: tuple[str, str] = ("group", "block")
-    columns: Labels = None
     factors: tuple[str, ...] = ()
     """Columns of the settings that tell candidates of a group and block apart."""
 
     def group(self, i: int) -> str:
         """The label of a group, its number by default."""
-        return str(i if self.groups is None else self.groups[i])
+        return str(i if self.problem.group_names is None else self.problem.group_names[i])
 
     def block(self, b: int) -> str:
         """The label of a block, its number by default."""
-        return str(b if self.blocks is None else self.blocks[b])
+        return str(b if self.problem.block_names is None else self.problem.block_names[b])
 
     def place(self, i: int | None, b: int | None) -> str:
         """A group, a block or both in words."""
@@ -95,28 +90,17 @@ class Names:
         if len(deficient):
             where = "" if p.n_blocks == 1 else f" in {self.place(None, int(deficient[0]))}"
             where += f" (and in {len(deficient) - 1} more)" if len(deficient) > 1 else ""
-            columns = None if self.columns is None else [str(name) for name in self.columns]
-            out.append(f"Rank {p.rank} of {p.n_parameters}{where}: {in_words(p, columns)}.")
+            out.append(f"Rank {p.rank} of {p.n_parameters}{where}: {in_words(p, p.names)}.")
         return out + ([p.rank_note] if p.rank_note else [])
 
 
-def names_of(
-    problem: DesignProblem,
-    *,
-    groups: Labels = None,
-    blocks: Labels = None,
-    words: tuple[str, str] | None = None,
-    columns: Labels = None,
-) -> Names:
-    """The names that a problem has, unless others are given; a column that tells groups names them, too."""
+def names_of(problem: DesignProblem, words: tuple[str, str] | None = None) -> Names:
+    """The names that a problem has; unless words are given, a column that tells groups apart names them."""
     found = roles(problem)
     told = {role: name for name, role in found.items()}
     return Names(
         problem,
-        problem.group_names if groups is None else groups,
-        problem.block_names if blocks is None else blocks,
         (told.get(Role.GROUP, "group"), told.get(Role.BLOCK, "block")) if words is None else words,
-        problem.names if columns is None else columns,
         tuple(name for name, role in found.items() if role is Role.FACTOR),
     )
 
@@ -130,7 +114,7 @@ def number(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
 
 
-def label_axis(axis: Any, labels: Labels, n: int, word: str) -> None:
+def label_axis(axis: Any, labels: Sequence[Any] | None, n: int, word: str) -> None:
     """Name an axis of n things 0, 1, ... and write their labels, or numbers; slanted if they are too wide."""
     axis.set_label_text(readable(word, 80))
     if n > MOST_TICKS and labels is None:

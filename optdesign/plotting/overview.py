@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from optdesign.plotting.convergence import draw_convergence
-from optdesign.plotting.naming import Labels, names_of
+from optdesign.plotting.naming import names_of
 from optdesign.plotting.panels import panels
 from optdesign.plotting.scales import view
 from optdesign.plotting.sensitivity import draw_panels, draw_rows, headline
@@ -22,10 +22,7 @@ def overview(
     *,
     convergence: bool = False,
     tol: float | None = None,
-    groups: Labels = None,
-    blocks: Labels = None,
     words: tuple[str, str] | None = None,
-    columns: Labels = None,
     title: str | None = None,
     path: str | Path | None = None,
 ) -> Any:
@@ -36,12 +33,11 @@ def overview(
     combinations of others, if any, and whether the rank was a close decision. With ``convergence`` a third
     panel has the running gap, and the one that ``tol`` asked for.
 
-    ``groups``, ``blocks`` and ``columns`` are the labels of groups, blocks and features (default: those of
-    the problem, or numbers); ``words`` is what groups and blocks are called; ``path`` is a file to save to,
-    .png, .pdf or .svg.
+    ``words`` is what groups and blocks are called (default: the columns of the settings that tell them apart,
+    or just that); ``path`` is a file to save to, .png, .pdf or .svg.
     """
-    names = names_of(result.problem, groups=groups, blocks=blocks, words=words, columns=columns)
-    shown = view(result.problem)
+    names = names_of(result.problem, words)
+    shown = view(names)
     ratios = (1.1, 1.2, 1.0)[: 3 if convergence else 2]
     size = (14.0 if convergence else 10.5, 4.8)
     with picture(path=path, size=size, shape=(1, len(ratios)), width_ratios=ratios) as axes:

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optdesign.plotting.naming import Role, label_axis, roles
+from optdesign.plotting.naming import Names, label_axis
 from optdesign.plotting.style import GREY
 from optdesign.plotting.text import readable
-from optdesign.problem import DesignProblem
 from optdesign.settings import Settings, lookup, missing, number
 
 MOST_LEVELS = 250
@@ -67,12 +66,12 @@ class View(NamedTuple):
         return np.column_stack([b + c / 2, HEIGHT * c]) / total[:, None]
 
 
-def view(problem: DesignProblem, factors: str | Sequence[str] | None = None) -> View | None:
+def view(names: Names, factors: str | Sequence[str] | None = None) -> View | None:
     """The factors to show: those asked for; else all, if two or three proportions, and else the first two.
 
     None if the candidates have no settings. Columns that only repeat groups or blocks are not chosen.
     """
-    settings = problem.settings
+    settings = names.problem.settings
     if settings is None or not len(settings):
         if factors is not None:
             raise ValueError(
@@ -80,7 +79,7 @@ def view(problem: DesignProblem, factors: str | Sequence[str] | None = None) -> 
                 "Build the problem with them: DesignProblem(candidates, settings={name: column})."
             )
         return None
-    free = [name for name, role in roles(problem).items() if role is Role.FACTOR]
+    free = list(names.factors)
     if factors is None:
         chosen = free if len(free) <= 2 or _are_proportions(settings, free) else free[:2]
         chosen = chosen or list(settings)[:1]
@@ -100,7 +99,7 @@ def _scale(settings: Settings, name: str) -> Scale:
     gone = missing(column)
     if gone is not None:
         raise ValueError(
-            f"factors must have no missing entries; {name!r} has none in row {gone + 1}. Fill it in."
+            f"factors must have no missing entries; {name!r} lacks that of row {gone + 1}. Fill it in."
         )
     if column.dtype.kind in "iuf":
         return Scale(name, column.astype(np.float64), None)

@@ -66,7 +66,8 @@ def sensitivity(
     first two); without settings the candidates stand in the order of groups and rows. ``ax`` are matplotlib
     Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
     """
-    names, shown = names_of(result.problem), view(result.problem, factors)
+    names = names_of(result.problem)
+    shown = view(names, factors)
     if shown is None:
         with picture(ax, path) as (axes,):
             draw_rows(axes, result, names)

@@ -72,7 +72,7 @@ def _bars(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
         i = int(p.groups[n]) if p.n_groups > 1 else None
         b = int(p.blocks[n]) if p.n_blocks > 1 else None
         labels.append(", ".join(filter(None, (names.place(i, b), names.candidate(n)))))
-    axes.set_yticks(place, all_readable(labels, 46), fontsize=8)
+    axes.set_yticks(place, all_readable(labels, 52), fontsize=8)
     axes.tick_params(axis="y", length=0)
     axes.xaxis.get_major_locator().set_params(nbins=5, integer=values.dtype.kind in "iu")
     axes.set(
@@ -112,8 +112,8 @@ def _totals(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
             text = f"{total:.3g}" if total > 0 else "0"
             axes.text(column, row, text, ha="center", va="center", color="black" if light else "white")
     axes.set(title=f"Total {word} by {readable(names.words[0])} and {readable(names.words[1])}")
-    label_axis(axes.xaxis, names.blocks, p.n_blocks, names.words[1])
-    label_axis(axes.yaxis, names.groups, p.n_groups, names.words[0])
+    label_axis(axes.xaxis, p.block_names, p.n_blocks, names.words[1])
+    label_axis(axes.yaxis, p.group_names, p.n_groups, names.words[0])
 
 
 def positions(p: DesignProblem) -> np.ndarray:
@@ -138,7 +138,7 @@ def label_candidates(axes: Any, names: Names) -> None:
     """Name the axis of :func:`positions`."""
     p = names.problem
     if p.n_groups > 1:
-        label_axis(axes.xaxis, names.groups, p.n_groups, f"{names.words[0]} {BESIDE}")
+        label_axis(axes.xaxis, p.group_names, p.n_groups, f"{names.words[0]} {BESIDE}")
     else:
         axes.set_xlabel("row")
         whole_ticks(axes.xaxis)

@@ -32,7 +32,8 @@ def grid():
 def strata():
     """Three groups of twelve candidates, whose bounds are in another order than the groups."""
     x = np.random.default_rng(0).normal(size=(36, 2))
-    return od.solve(od.DesignProblem(x, np.arange(36) % 3, budgets=[1, 9, 4]), tol=1e-9)
+    p = od.DesignProblem(x, np.arange(36) % 3, budgets=[1, 9, 4], group_names=["c", "a", "b"])
+    return od.solve(p, tol=1e-9)
 
 
 @pytest.mark.parametrize("suffix", plotting.SUFFIXES)
@@ -89,7 +90,7 @@ def test_bounds_sum_to_the_rank_and_excess_to_the_gap(strata):
 def test_groups_come_in_the_same_order_everywhere(strata):
     """Of every panel, what stands above the label of a group belongs to it."""
     p, names = strata.problem, ["c", "a", "b"]
-    bars, variances = panels(od.plot.overview(strata, groups=names))
+    bars, variances = panels(od.plot.overview(strata))
     assert labels(variances.xaxis) == names
     rows = sorted(strata.support, key=lambda n: (p.groups[n], n))
     assert labels(bars.yaxis) == [f"group {names[p.groups[n]]}, row {n + 1}" for n in rows]
@@ -141,7 +142,7 @@ def test_zero_gap_alone_is_drawn():
 def test_rank_is_explained_in_the_words_of_the_columns():
     t = np.linspace(-1, 1, 9)
     x = np.column_stack([np.ones(9), t, t**2, 1 + t])
-    figure = od.plot.overview(od.solve(od.DesignProblem(x)), columns=["one", "c", "square", "cc"])
+    figure = od.plot.overview(od.solve(od.DesignProblem(x, names=["one", "c", "square", "cc"])))
     shown = [t.get_text() for t, _ in texts(figure)]
     assert "Rank 3 of 4: cc is a combination of one, c." in shown
     assert any("rank 3 of 4, gap" in text for text in shown)
@@ -150,9 +151,12 @@ def test_rank_is_explained_in_the_words_of_the_columns():
 
 def test_rank_notes_name_the_block():
     x = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0], [2.0, 4.0]])
-    r = od.solve(od.DesignProblem(x, blocks=[0, 0, 1, 1]))
-    figure = od.plot.overview(r, blocks=["resin", "film"], words=("plant", "product"), columns=["a", "b"])
-    assert "Rank 3 of 4 in product film: b is a combination of a." in [t.get_text() for t, _ in texts(figure)]
+    blocks = ["film", "film", "resin", "resin"]
+    r = od.solve(od.DesignProblem(x, blocks=blocks, names=["a", "b"]))
+    figure = od.plot.overview(r, words=("plant", "product"))
+    assert "Rank 3 of 4 in product resin: b is a combination of a." in [
+        t.get_text() for t, _ in texts(figure)
+    ]
 
 
 def test_close_ranks_are_told():
@@ -166,15 +170,15 @@ def test_close_ranks_are_told():
 
 def test_long_labels_and_many_groups_are_legible():
     x = np.random.default_rng(0).normal(size=(300, 3))
-    r = od.solve(od.DesignProblem(x, np.arange(300) % 30))
     names = [f"hospital number {i} of the region in the north" for i in range(30)]
-    figure = od.plot.overview(r, groups=names)
+    r = od.solve(od.DesignProblem(x, np.arange(300) % 30, group_names=names))
+    figure = od.plot.overview(r)
     assert_legible(figure)
     for axes in panels(figure):
         assert labels(axes.xaxis) == [f"…{i}…" for i in range(0, 30, 2)]
-    long = od.solve(od.DesignProblem(x, np.arange(300) % 3))
-    figure = od.plot.overview(long, groups=[f"{w} and a long name of a group" for w in ("one", "two", "six")])
-    assert_legible(figure)
+    long = [f"{word} and a long name of a group" for word in ("one", "two", "six")]
+    r = od.solve(od.DesignProblem(x, np.arange(300) % 3, group_names=long))
+    assert_legible(od.plot.overview(r))
 
 
 def test_large_problems_are_thinned_out(monkeypatch):

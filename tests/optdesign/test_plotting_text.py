@@ -32,8 +32,7 @@ def few_fonts(monkeypatch):
 
 def overview(names):
     x = np.random.default_rng(0).normal(size=(12, 2))
-    r = od.solve(od.DesignProblem(x, np.arange(12) % len(names)))
-    return od.plot.overview(r, groups=names)
+    return od.plot.overview(od.solve(od.DesignProblem(x, np.arange(12) % 2, group_names=names)))
 
 
 @pytest.mark.parametrize("label", ["Größe", "Ωμέγα", "Температура", "درجة الحرارة", "טמפרטורה", "😀", "ﬁ"])
