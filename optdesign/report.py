@@ -102,11 +102,11 @@ def design(result: DesignResult, source: CandidateFile) -> dict[str, Any]:
 
 
 def _told(source: CandidateFile, row: int) -> dict[str, Any]:
-    """A candidate in words: its row, counted from 1, its labels and its settings."""
+    """A candidate in words: its row in the file, from 1, its labels and its settings."""
     names = dict.fromkeys([n for n in (source.group, source.block) if n is not None] + list(source.factors))
     cells = {name: source.columns[name][row] for name in names}
     return {
-        "row": row + 1,
+        "row": source.row(row),
         "settings": {k: v.item() if isinstance(v, np.generic) else v for k, v in cells.items()},
     }
 
@@ -315,7 +315,8 @@ def _problem_facts(problem: DesignProblem, source: CandidateFile) -> Iterator[tu
     features = ", ".join(source.features)
     if source.model is not None:
         yield "candidates", f"{problem.n_candidates}, factors {', '.join(source.factors)}"
-        yield "model", f"{source.model.strip()}, with the terms {features}"
+        yield "model", source.model.strip()
+        yield "terms", features
         if source.ignored:
             yield "ignored", f"{', '.join(source.ignored)}: not in the model"
     else:
@@ -370,7 +371,7 @@ def _table(source: CandidateFile, rows: np.ndarray, numbers: dict[str, list[str]
     for k, n in enumerate(rows.tolist()):
         told = [str(values.names[values.numbers[n]]) for _, values in labels]
         told += [text(source.columns[name][n]) for name in factors]
-        table.add_row(str(n + 1), *map(escape, told), *(column[k] for column in numbers.values()))
+        table.add_row(str(source.row(n)), *map(escape, told), *(column[k] for column in numbers.values()))
     return table
 
 
