@@ -221,8 +221,9 @@ def test_variances_in_tiles(seed: int, n: int) -> None:
     white = rng.normal(size=(5, 4, 3))
     expected = np.array([np.sum((x[i] @ white[b])[: ranks[b]] ** 2) for i, b in enumerate(blocks)])
     got, largest = np.full(n, np.nan), np.zeros(3)
-    passes._variances(x, blocks, groups, white, ranks, got, largest)
+    passes._variances(x, blocks, white, ranks, got)
     np.testing.assert_allclose(got, expected, rtol=RTOL, atol=RTOL)
+    passes.raise_to_largest(groups, got, largest)
     np.testing.assert_array_equal(largest, [max([0.0, *got[groups == i]]) for i in range(3)])
 
 
@@ -268,18 +269,6 @@ def test_exceeding(seed: int) -> None:
     assert len(start.exceeding(groups[:-1], values[:-1], np.full(3, 99.0))) == 0
 
 
-@seeds
-def test_write_rows(seed: int) -> None:
-    c = Case(seed)
-    maps, root = c.rng.normal(size=(3, 3, 2)), c.rng.exponential(size=3)
-    groups = c.rng.integers(0, 3, size=len(c.z))
-    rows = c.rng.permutation(len(c.z))[:7]
-    z = np.full((7, 2), np.nan)
-    reduced._write_rows(c.z, c.blocks, groups, root, maps, rows, z)
-    expected = np.einsum("nj,njk->nk", c.z[rows], maps[c.blocks[rows]]) * root[groups[rows]][:, None]
-    np.testing.assert_allclose(z, expected, rtol=0, atol=RTOL)
-
-
 def test_is_sorted() -> None:
     for values in ([], [3], [1, 1, 2], [0, 5, 9]):
         assert reduced._is_sorted(np.array(values, dtype=np.int64))
@@ -306,7 +295,7 @@ def test_add_information(seed: int) -> None:
 def test_composed(seed: int) -> None:
     rng = np.random.default_rng(seed)
     maps, factor, ranks = rng.normal(size=(2, 4, 3)), rng.normal(size=(2, 3, 3)), np.array([3, 2])
-    got = passes.composed(maps, ranks, factor)
+    got = passes._composed(maps, ranks, factor)
     for b, r in enumerate(ranks):
         expected = maps[b, :, :r] @ np.tril(factor[b, :r, :r]).T
         np.testing.assert_allclose(got[b, :, :r], expected, rtol=0, atol=RTOL)
