@@ -37,7 +37,7 @@ from numpy.typing import ArrayLike
 from optdesign._kernel import kernel
 from optdesign.compensated import UNIT, gamma, sum_groups, two_sum
 from optdesign.information import SINGULAR_RTOL, factorise
-from optdesign.passes import TILE, add_information, composed, variances_of
+from optdesign.passes import TILE, add_information, compose, variances_of
 from optdesign.problem import DesignProblem, check_problem, floats, read_only
 from optdesign.rows import Rows
 
@@ -144,10 +144,22 @@ def _prove(problem: DesignProblem, rows: Rows, w: np.ndarray, missed: float) -> 
 def whitened(
     problem: DesignProblem, rows: Rows, support: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Matrices that make the supported rows white, as columns; |E_b| as computed; log det U by block."""
-    white = rows.maps.copy()
+    """Matrices that make the supported rows white, as columns; |E_b| as computed; log det U by block.
+
+    Each attempt takes the factor of what the last one left. A block that loses rank ends it: log_det -inf.
+    """
+    ranks, white = problem.ranks, rows.maps.copy()
     off, log_det = np.zeros(problem.n_blocks), np.zeros(problem.n_blocks)
-    _whiten(rows.x, problem.blocks, problem.ranks, support, weights, white, off, log_det)
+    factor = np.zeros((problem.n_blocks, white.shape[2], white.shape[2]))
+    for attempt in range(WHITENINGS):
+        information = np.zeros_like(factor)
+        add_information(rows.x, problem.blocks, white, ranks, support, weights, information)
+        if attempt > 0 and (_is_white(information, ranks, off) or attempt == WHITENINGS - 1):
+            break
+        log_det += factorise(information, ranks, factor)
+        if log_det.min() == -np.inf:
+            break
+        compose(white, ranks, factor)
     return white, off, log_det
 
 
@@ -203,7 +215,7 @@ def _farthest(groups, budgets, w, total):
 
     Overwrites total with the sums.
     """
-    error = np.empty_like(total)
+    error = np.empty(len(total))
     sum_groups(groups, w, total, error)
     farthest, most = 0, 0.0
     for i in range(len(total)):
@@ -219,7 +231,7 @@ def _farthest(groups, budgets, w, total):
 @kernel
 def scale(groups, budgets, w):
     """Scale the weights of every group to its budget; returns the fraction by which one misses it still."""
-    total = np.empty_like(budgets)
+    total = np.empty(len(budgets))
     _farthest(groups, budgets, w, total)
     for n in range(len(w)):
         w[n] *= budgets[groups[n]] / total[groups[n]]
@@ -257,50 +269,34 @@ def _bound(budgets, largest, ranks, off, eta, terms, missed):
         error += e
     total += error
     worst = 0.0
+    rank = 0
     for b in range(len(ranks)):
+        rank = max(rank, ranks[b])
         worst = max(worst, off[b] + sum_error(m, eta, ranks[b] * (1.0 + off[b]), terms))
     worst += missed
     if not (worst < 0.5 and eta < np.inf):
         return np.inf, np.inf
     bound = total + 2.0 * eta * np.sqrt(m * total) + m * eta**2
-    bound *= (1.0 + gamma(ranks.max() + 16)) / (1.0 - worst)
+    bound *= (1.0 + gamma(rank + 16)) / (1.0 - worst)
     return bound, 1.0 - total / bound
 
 
 @kernel
-def _whiten(x, blocks, ranks, support, weights, white, off, log_det):
-    """Overwrite white, given as maps, so that the supported rows become white; off and log_det follow.
+def _is_white(information, ranks, off):
+    """Tell whether every block is near enough to the identity. Reads lower triangles.
 
-    Each attempt takes the factor of what the last one left. A block that loses rank ends it: log_det -inf.
+    Overwrites off with the Frobenius norms of the differences.
     """
-    width = white.shape[2]
-    information, factor = np.empty((len(ranks), width, width)), np.zeros((len(ranks), width, width))
-    log_det[:] = 0.0
-    for attempt in range(WHITENINGS):
-        information[:] = 0.0
-        add_information(x, blocks, white, ranks, support, weights, information)
-        if attempt > 0:
-            enough = True
-            for b in range(len(ranks)):
-                off[b] = _distance_to_identity(information[b], ranks[b])
-                enough &= off[b] <= WHITE * ranks[b]
-            if enough or attempt == WHITENINGS - 1:
-                return
-        log_det += factorise(information, ranks, factor)
-        if log_det.min() == -np.inf:
-            return
-        white[:] = composed(white, ranks, factor)
-
-
-@kernel
-def _distance_to_identity(matrix, rank):
-    """Frobenius norm of S - I, from the lower triangle of S."""
-    square = 0.0
-    for i in range(rank):
-        square += (matrix[i, i] - 1.0) ** 2
-        for j in range(i):
-            square += 2.0 * matrix[i, j] ** 2
-    return np.sqrt(square)
+    enough = True
+    for b in range(len(ranks)):
+        square = 0.0
+        for i in range(ranks[b]):
+            square += (information[b, i, i] - 1.0) ** 2
+            for j in range(i):
+                square += 2.0 * information[b, i, j] ** 2
+        off[b] = np.sqrt(square)
+        enough &= off[b] <= WHITE * ranks[b]
+    return enough
 
 
 @kernel

@@ -73,7 +73,9 @@ def invert(factor, ranks, inverse):
     for b in range(len(ranks)):
         r = ranks[b]
         v = inverse[b]
-        v[:r, :r] = 0.0
+        for i in range(r):
+            for j in range(i + 1):
+                v[i, j] = 0.0
         for k in range(r):
             for i in range(k + 1):
                 c = factor[b, k, i]

@@ -94,9 +94,12 @@ def ascend(
 @kernel
 def _separable(blocks, starts, n_blocks):
     """Tell for every group whether its candidates lie in different blocks."""
-    seen = np.full(n_blocks, -1)
-    out = np.ones(len(starts) - 1, np.bool_)
+    seen = np.empty(n_blocks, np.int64)
+    for b in range(n_blocks):
+        seen[b] = -1
+    out = np.empty(len(starts) - 1, np.bool_)
     for i in range(len(starts) - 1):
+        out[i] = True
         for n in range(starts[i], starts[i + 1]):
             if seen[blocks[n]] == i:
                 out[i] = False
@@ -120,7 +123,9 @@ def _sweeps(z, blocks, starts, separable, ranks, target, u, inverse, gaps):
     s = np.empty(largest)
     y = np.empty((2, width))
     play = np.empty(largest, np.int64)
-    rank = ranks.sum()
+    rank = 0
+    for b in range(len(ranks)):
+        rank += ranks[b]
     information = np.empty((len(ranks), width, width))
     factor = np.zeros((len(ranks), width, width))
     step, fresh = 0.0, False
@@ -153,7 +158,10 @@ def _sweeps(z, blocks, starts, separable, ranks, target, u, inverse, gaps):
 @kernel
 def _refresh(z, blocks, ranks, u, information, factor):
     """Factorise the information of the shares u. Overwrites information and factor."""
-    information[:] = 0.0
+    for b in range(len(ranks)):
+        for i in range(information.shape[1]):
+            for j in range(i + 1):
+                information[b, i, j] = 0.0
     accumulate(z, blocks, ranks, u, information)
     factorise(information, ranks, factor)
 
@@ -161,13 +169,18 @@ def _refresh(z, blocks, ranks, u, information, factor):
 @kernel
 def _gap(z, blocks, starts, ranks, factor):
     """G - D from factors of the information."""
+    g = np.empty(len(z))
+    variances(z, blocks, ranks, factor, g)
     total = 0.0
     for i in range(len(starts) - 1):
-        lo, hi = starts[i], starts[i + 1]
-        g = np.empty(hi - lo)
-        variances(z[lo:hi], blocks[lo:hi], ranks, factor, g)
-        total += g.max()
-    return total - ranks.sum()
+        top = 0.0
+        for n in range(starts[i], starts[i + 1]):
+            if g[n] > top or np.isnan(g[n]):  # what is not a number stays one
+                top = g[n]
+        total += top
+    for b in range(len(ranks)):
+        total -= ranks[b]
+    return total
 
 
 @kernel
@@ -283,14 +296,13 @@ def _exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play):
         first = max(first, excess)
         if not excess > max(EXCHANGE_STOP * first, EXCHANGE_FLOOR * top):
             break
-        step = max(step, _exchange_pair(z, blocks, ranks, play[:count], k, m, u, inverse, g, y))
+        step = max(step, _exchange_pair(z, blocks, ranks, play[:count], play[k], play[m], u, inverse, g, y))
     return top, step
 
 
 @kernel
-def _exchange_pair(z, blocks, ranks, play, k, m, u, inverse, g, y):
-    """Move the best share from play[m] to play[k]. Overwrites u, inverse, g, y[:2]; returns its size."""
-    gain, lose = play[k], play[m]
+def _exchange_pair(z, blocks, ranks, play, gain, lose, u, inverse, g, y):
+    """Move the best share from lose to gain. Overwrites u, inverse, g, y[:2]; returns its size."""
     bk, bm = blocks[gain], blocks[lose]
     _apply(inverse, bk, z, gain, ranks[bk], y[0])
     _apply(inverse, bm, z, lose, ranks[bm], y[1])

@@ -11,7 +11,7 @@ import numpy as np
 
 from optdesign._kernel import kernel
 from optdesign.information import factorise
-from optdesign.passes import composed, information_matrices, variances_of
+from optdesign.passes import compose, information_matrices, variances_of
 from optdesign.problem import DesignProblem
 
 MANY = 64
@@ -106,7 +106,9 @@ def priced(problem: DesignProblem, rows: np.ndarray, weights: np.ndarray) -> tup
     information = information_matrices(problem, weights, rows)
     factor = np.zeros_like(information)
     if np.all(factorise(information, problem.ranks, factor) > -np.inf):
-        return variances_of(problem, problem.rows, composed(problem.rows.maps, problem.ranks, factor))
+        white = problem.rows.maps.copy()
+        compose(white, problem.ranks, factor)
+        return variances_of(problem, problem.rows, white)
     return np.full(problem.n_candidates, np.inf), np.full(problem.n_groups, np.inf)
 
 

@@ -303,10 +303,11 @@ def test_add_information(seed: int) -> None:
 
 
 @seeds
-def test_composed(seed: int) -> None:
+def test_compose(seed: int) -> None:
     rng = np.random.default_rng(seed)
     maps, factor, ranks = rng.normal(size=(2, 4, 3)), rng.normal(size=(2, 3, 3)), np.array([3, 2])
-    got = passes.composed(maps, ranks, factor)
+    got = maps.copy()
+    passes.compose(got, ranks, factor)
     for b, r in enumerate(ranks):
         expected = maps[b, :, :r] @ np.tril(factor[b, :r, :r]).T
         np.testing.assert_allclose(got[b, :, :r], expected, rtol=0, atol=RTOL)
