@@ -47,9 +47,16 @@ def now() -> float:
 
 def _say() -> None:
     """Say once, to somebody who waits, that this is the compiler."""
-    if not _said.is_set() and (sys.stderr.isatty() or hasattr(sys, "ps1")):
-        print("optdesign: compiling, on first use only", file=sys.stderr)
+    if not _said.is_set() and _somebody_waits():
+        print("optdesign: compiling, on first use only", file=sys.stderr, flush=True)
     _said.set()
+
+
+def _somebody_waits() -> bool:
+    """Whether a person sees what is printed: at a terminal, at a prompt, or in a notebook."""
+    # A notebook has no terminal and no prompt of Python's, but IPython makes itself known.
+    notebook = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    return sys.stderr.isatty() or hasattr(sys, "ps1") or (notebook is not None and notebook() is not None)
 
 
 def be_silent() -> None:

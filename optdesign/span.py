@@ -253,7 +253,7 @@ def _eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivo
     at = np.empty(d, np.int64)
     for b in range(n_blocks):
         lo, hi = start[b], start[b + 1]
-        _equilibrate(y[lo:hi], size[lo:hi], column)
+        _equilibrate(y, lo, hi, size, column)
         largest = -np.inf
         for i in range(lo, hi):
             norm[i], doubt[i] = 0.0, 0.0
@@ -314,14 +314,16 @@ def _eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivo
 
 
 @kernel
-def _equilibrate(y, size, column):
-    """Divide rows and columns by powers of two: 2^column_j, then 2^size_n for a row peak in [1/2, 1).
+def _equilibrate(y, lo, hi, size, column):
+    """Divide rows lo .. hi - 1 and columns by powers of two.
+
+    They are 2^column_j, then 2^size_n for a row peak in [1/2, 1).
 
     Overwrites y, size and column. The columns' exponents are those of the least-squares fit
     log2 |y_nj| = r_n + c_j over the entries that are not zero, logarithms rounded up to whole numbers, by
     alternating between r and c.
     """
-    n, d = y.shape
+    d = y.shape[1]
     for j in range(d):
         column[j] = 0.0
     if d > 1:
@@ -329,7 +331,7 @@ def _equilibrate(y, size, column):
         for _ in range(FIT_ROUNDS):
             for j in range(d):
                 sums[j], counts[j] = 0.0, 0.0
-            for i in range(n):
+            for i in range(lo, hi):
                 mean, count = 0.0, 0
                 for j in range(d):
                     if y[i, j] != 0.0:
@@ -348,7 +350,7 @@ def _equilibrate(y, size, column):
                 break
     for j in range(d):
         column[j] = np.rint(column[j])
-    for i in range(n):
+    for i in range(lo, hi):
         peak = -10_000
         for j in range(d):
             if y[i, j] != 0.0:

@@ -289,18 +289,21 @@ def test_sweeps(seed: int, kind: str) -> None:
     r = reduced.reduce(problem)
     u = r.restrict(problem.uniform(), problem)
     separable = bca._separable(r.blocks, r.starts, len(r.ranks))
+    buffers = bca._buffers(r.starts, separable)
     width = r.z.shape[1]
     inverse = np.zeros((len(r.ranks), width, width))
     f = [od.certify(problem, weights_of(r, u, problem)).log_det]
     for _ in range(3):
-        n, step = bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, 0.0, u, inverse, np.empty(1))
+        n, step = bca._sweeps(
+            r.z, r.blocks, r.starts, separable, r.ranks, 0.0, u, inverse, np.empty(1), *buffers
+        )
         assert n == 1
         assert 0 <= step <= 1
         f.append(od.certify(problem, weights_of(r, u, problem)).log_det)
         assert f[-1] >= f[-2] - RTOL
     gaps = np.full(300, np.nan)
     target = 1e-2 * r.rank
-    n, _ = bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, target, u, inverse, gaps)
+    n, _ = bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, target, u, inverse, gaps, *buffers)
     assert np.isnan(gaps[n:]).all()
     assert np.all(gaps[: n - 1] > target)
     assert gaps[n - 1] <= target
@@ -315,13 +318,14 @@ def test_sweeps_go_on_where_the_running_gap_is_below_the_target_and_the_true_one
         r = reduced.reduce(problem)
         u = r.restrict(problem.uniform(), problem)
         separable = bca._separable(r.blocks, r.starts, len(r.ranks))
+        buffers = bca._buffers(r.starts, separable)
         width = r.z.shape[1]
         inverse = np.zeros((len(r.ranks), width, width))
         one = np.empty(1)
-        bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, -np.inf, u.copy(), inverse, one)
+        bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, -np.inf, u.copy(), inverse, one, *buffers)
         target = float(one[0])
         gaps = np.empty(1)
-        n, _ = bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, target, u, inverse, gaps)
+        n, _ = bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, target, u, inverse, gaps, *buffers)
         true = od.certify(problem, weights_of(r, u, problem)).gap
         assert n == 1
         assert gaps[0] == pytest.approx(true, abs=RTOL)
