@@ -1,5 +1,6 @@
 """A clock that stands still while kernels are compiled."""
 
+import gc
 import os
 import pty
 import subprocess
@@ -110,3 +111,15 @@ def test_it_is_said_to_a_script_at_a_terminal(terminal: bool) -> None:
         assert terminal
     os.close(reader)
     assert said.count(b"optdesign: compiling, on first use only") == terminal
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_garbage_is_collected_afterwards_as_before(collects: bool) -> None:
+    assert gc.isenabled()
+    try:
+        if not collects:
+            gc.disable()
+        compile_something()
+        assert gc.isenabled() == collects
+    finally:
+        gc.enable()
