@@ -2,9 +2,9 @@
 
 Kernels are compiled when they are first used, and kept on disk. That takes seconds, once, and says nothing
 about a problem: neither ``result.seconds`` nor ``time_limit`` counts it. Numba announces the beginning and
-the end of every compilation; the outermost ones of a thread are summed up and taken off its clock. Meanwhile no
-garbage is collected, for a tenth of the time: a compiler makes many objects and keeps most. One thread at a
-time compiles.
+the end of every compilation; the outermost ones of a thread are summed up and taken off its clock. Meanwhile
+no garbage is collected, which saves a tenth of the time: compilers make many objects and keep most. One
+thread at a time compiles.
 """
 
 from __future__ import annotations
