@@ -154,10 +154,8 @@ def whitened(
     white, off, log_det = rows.maps, np.zeros(problem.n_blocks), np.zeros(problem.n_blocks)
     for attempt in range(WHITENINGS):
         information = information_matrices(problem, weights, support, rows._replace(maps=white))
-        if attempt > 0:
-            _distances_to_identity(information, problem.ranks, off)
-            if attempt == WHITENINGS - 1 or np.all(off <= WHITE * problem.ranks):
-                break
+        if attempt > 0 and (_is_white(information, problem.ranks, off) or attempt == WHITENINGS - 1):
+            break
         factor, new = inverse_factors(information, problem.ranks)
         log_det += new
         if log_det.min() == -np.inf:
@@ -218,7 +216,7 @@ def _farthest(groups, budgets, w, total):
 
     Overwrites total with the sums.
     """
-    error = np.empty_like(total)
+    error = np.empty(len(total))
     sum_groups(groups, w, total, error)
     farthest, most = 0, 0.0
     for i in range(len(total)):
@@ -234,7 +232,7 @@ def _farthest(groups, budgets, w, total):
 @kernel
 def scale(groups, budgets, w):
     """Scale the weights of every group to its budget; returns the fraction by which one misses it still."""
-    total = np.empty_like(budgets)
+    total = np.empty(len(budgets))
     _farthest(groups, budgets, w, total)
     for n in range(len(w)):
         w[n] *= budgets[groups[n]] / total[groups[n]]
@@ -275,26 +273,34 @@ def _bound(budgets, largest, ranks, off, eta, terms, missed):
         error += e
     total += error
     worst = 0.0
+    rank = 0
     for b in range(len(ranks)):
+        rank = max(rank, ranks[b])
         worst = max(worst, off[b] + sum_error(m, eta, ranks[b] * (1.0 + off[b]), terms))
     worst += missed
     if not (worst < 0.5 and eta < np.inf):
         return np.inf, np.inf
     bound = total + 2.0 * eta * np.sqrt(m * total) + m * eta**2
-    bound *= (1.0 + gamma(ranks.max() + 16)) / (1.0 - worst)
+    bound *= (1.0 + gamma(rank + 16)) / (1.0 - worst)
     return bound, 1.0 - total / bound
 
 
 @kernel
-def _distances_to_identity(matrices, ranks, out):
-    """Overwrite out with the Frobenius norms of S - I, from the lower triangles of S."""
+def _is_white(information, ranks, off):
+    """Tell whether every block is near enough to the identity. Reads lower triangles.
+
+    Overwrites off with the Frobenius norms of the differences.
+    """
+    enough = True
     for b in range(len(ranks)):
         square = 0.0
         for i in range(ranks[b]):
-            square += (matrices[b, i, i] - 1.0) ** 2
+            square += (information[b, i, i] - 1.0) ** 2
             for j in range(i):
-                square += 2.0 * matrices[b, i, j] ** 2
-        out[b] = np.sqrt(square)
+                square += 2.0 * information[b, i, j] ** 2
+        off[b] = np.sqrt(square)
+        enough &= off[b] <= WHITE * ranks[b]
+    return enough
 
 
 @kernel

@@ -92,7 +92,9 @@ def invert(factor, ranks, inverse):
     for b in range(len(ranks)):
         r = ranks[b]
         v = inverse[b]
-        v[:r, :r] = 0.0
+        for i in range(r):
+            for j in range(i + 1):
+                v[i, j] = 0.0
         for k in range(r):
             for i in range(k + 1):
                 c = factor[b, k, i]
@@ -104,14 +106,12 @@ def invert(factor, ranks, inverse):
 
 
 @kernel
-def variances(t, blocks, ranks, factor, out):
-    """Overwrite out with g_n = |L^-1 t_n|^2."""
-    for n in range(len(t)):
-        b = blocks[n]
-        g = 0.0
-        for i in range(ranks[b]):
-            s = 0.0
-            for k in range(i + 1):
-                s += factor[b, i, k] * t[n, k]
-            g += s * s
-        out[n] = g
+def variance(factor, b, t, n, rank):
+    """g_n = |L^-1 t_n|^2, in block b."""
+    g = 0.0
+    for i in range(rank):
+        s = 0.0
+        for k in range(i + 1):
+            s += factor[b, i, k] * t[n, k]
+        g += s * s
+    return g

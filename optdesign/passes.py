@@ -94,7 +94,9 @@ def inverse_factors(information: np.ndarray, ranks: np.ndarray) -> tuple[np.ndar
 def composed(maps: np.ndarray, ranks: np.ndarray, factor: np.ndarray) -> np.ndarray:
     """T L^-T of every block."""
     if factor.shape[1] < WIDE:
-        return _composed(maps, ranks, factor)
+        out = maps.copy()
+        _compose(out, ranks, factor)
+        return out
     return maps @ factor.transpose(0, 2, 1)
 
 
@@ -150,9 +152,8 @@ def add_information(x, blocks, maps, ranks, rows, weights, information):
     Sums of a tile are added with their roundings, so the error does not grow with the number of rows.
     """
     t = np.empty((min(len(rows), TILE), maps.shape[2]))
-    part_sum = np.zeros_like(information)
-    rest = np.zeros_like(information)
-    last = np.full(len(ranks), -1)
+    part_sum, rest = np.zeros(information.shape), np.zeros(information.shape)
+    last = np.empty(len(ranks), np.int64)
     for start in range(0, len(rows), TILE):
         part = rows[start : start + TILE]
         write_coordinates(x, blocks, part, maps, t)
@@ -173,19 +174,23 @@ def add_information(x, blocks, maps, ranks, rows, weights, information):
                     information[b, i, j], e = two_sum(information[b, i, j], part_sum[b, i, j])
                     rest[b, i, j] += e
                     part_sum[b, i, j] = 0.0
-    information += rest
+    for b in range(len(ranks)):
+        for i in range(ranks[b]):
+            for j in range(i + 1):
+                information[b, i, j] += rest[b, i, j]
 
 
 @kernel
-def _composed(maps, ranks, factor):
-    """T L^-T of every block."""
-    out = np.zeros_like(maps)
+def _compose(maps, ranks, factor):
+    """Overwrite the maps T with T L^-T, block by block."""
     for b in range(len(ranks)):
         for i in range(maps.shape[1]):
-            for k in range(ranks[b]):
-                for j in range(k + 1):
-                    out[b, i, k] += maps[b, i, j] * factor[b, k, j]
-    return out
+            for k in range(maps.shape[2] - 1, -1, -1):
+                t = 0.0
+                if k < ranks[b]:
+                    for j in range(k + 1):
+                        t += maps[b, i, j] * factor[b, k, j]
+                maps[b, i, k] = t
 
 
 @kernel
@@ -196,7 +201,7 @@ def _variances(x, blocks, white, ranks, out):
     run over them.
     """
     n, d = x.shape
-    end = np.zeros(len(ranks) + 1, np.int64)
+    end = np.empty(len(ranks) + 1, np.int64)
     rows = np.empty(VARIANCE_CHUNK, np.int64)
     tile = np.empty((d, TILE))
     y, g = np.empty(TILE), np.empty(TILE)
@@ -209,9 +214,11 @@ def _variances(x, blocks, white, ranks, out):
                 for i in range(m):
                     for j in range(d):
                         tile[j, i] = x[rows[lo + i], j]
-                g[:m] = 0.0
+                for i in range(m):
+                    g[i] = 0.0
                 for k in range(ranks[b]):
-                    y[:m] = 0.0
+                    for i in range(m):
+                        y[i] = 0.0
                     for j in range(d):
                         c = white[b, j, k]
                         for i in range(m):
@@ -235,7 +242,8 @@ def _sort_by_block(blocks, start, stop, end, rows):
 
     Overwrites end and rows.
     """
-    end[:] = 0
+    for b in range(len(end)):
+        end[b] = 0
     for i in range(start, stop):
         if blocks[i] + 2 < len(end):
             end[blocks[i] + 2] += 1
