@@ -83,7 +83,8 @@ def quadratic_bars() -> None:
     ours = {}
     for limit in (0.5, 2.0, 10.0):
         seconds, runs = zip(
-            *(timed(lambda s=s: od.exact(problem, seed=s, time_limit=limit)) for s in range(3)), strict=True
+            *(timed(lambda s=s, limit=limit: od.exact(problem, seed=s, time_limit=limit)) for s in range(3)),
+            strict=True,
         )
         ours[limit] = [r.efficiency for r in runs]
         rows.append(

@@ -224,7 +224,7 @@ class Bounded:
 
 
 def _marginal(table: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
-    """The D-optimum of a factor alone: shares of the levels, white coordinates, their log scale, the slack."""
+    """The D-optimum of a factor alone: shares of its levels, white coordinates, log scale, slack."""
     x = np.column_stack([np.ones(len(table)), table])
     optimum = solve(DesignProblem(x), tol=OPTIMAL)
     share = optimum.weights / optimum.weights.sum()
