@@ -189,15 +189,15 @@ class Bounded:
         self.slack = 0.0
         """Bound on sum_j F_j* in these coordinates: zero but for the gaps."""
         self.marginals = []
+        known: dict[bytes, tuple[np.ndarray, np.ndarray, float, float]] = {}
         for j, table in enumerate(model.tables):
-            x = np.column_stack([np.ones(len(table)), table])
-            optimum = solve(DesignProblem(x), tol=OPTIMAL)
-            share = optimum.weights / optimum.weights.sum()
-            centred = table - share @ table
-            factor = np.linalg.cholesky((centred.T * share) @ centred)
-            self.values[j, : len(table), : widths[j]] = np.linalg.solve(factor, centred.T).T
-            self.log_scale -= 2 * float(np.log(np.diag(factor)).sum())
-            self.slack += x.shape[1] * math.log(optimum.g_value / x.shape[1])
+            key = table.tobytes() + bytes([table.shape[1] % 256])
+            if key not in known:  # factors are mostly alike
+                known[key] = _marginal(table)
+            share, values, log_scale, slack = known[key]
+            self.values[j, : len(table), : widths[j]] = values
+            self.log_scale += log_scale
+            self.slack += slack
             self.marginals.append(share)
 
     def coordinates(self, settings: np.ndarray) -> np.ndarray:
@@ -221,6 +221,18 @@ class Bounded:
         if values[0] <= 0:
             return 0.0
         return min(1.0, math.exp((float(np.log(values).sum()) - self.slack) / d) * (1 - gamma(8)))
+
+
+def _marginal(table: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
+    """The D-optimum of a factor alone: shares of its levels, white coordinates, log scale, slack."""
+    x = np.column_stack([np.ones(len(table)), table])
+    optimum = solve(DesignProblem(x), tol=OPTIMAL)
+    share = optimum.weights / optimum.weights.sum()
+    centred = table - share @ table
+    factor = np.linalg.cholesky((centred.T * share) @ centred)
+    log_scale = -2 * float(np.log(np.diag(factor)).sum())
+    slack = x.shape[1] * math.log(optimum.g_value / x.shape[1])
+    return share, np.linalg.solve(factor, centred.T).T, log_scale, slack
 
 
 def search_levels(
