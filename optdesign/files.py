@@ -36,6 +36,9 @@ from optdesign.tables import (
 
 SUFFIXES = (".csv", ".parquet", ".npz")
 
+RUN = "run"
+"""Column of a run list that numbers the runs."""
+
 SAMPLE = 1000
 """A column that is not all numbers is taken for a mistaken feature if one of so many fields is one."""
 
@@ -142,6 +145,14 @@ def write(
         else:
             rest = {k: v for k, v in source.columns.items() if k not in (WEIGHT, VARIANCE)}
             write_table(temporary, {**rest, WEIGHT: weights, VARIANCE: variances})
+
+
+def write_runs(path: Path, source: CandidateFile, rows: np.ndarray) -> None:
+    """Write a run list: the number of the run, and the row of the file that is run."""
+    check_suffix(path, "--out", SUFFIXES[:2])
+    taken = {k: v[rows] for k, v in source.columns.items() if k not in (RUN, WEIGHT, VARIANCE)}
+    with atomic(path) as temporary:
+        write_table(temporary, {RUN: np.arange(1, len(rows) + 1), **taken})
 
 
 def _from_columns(

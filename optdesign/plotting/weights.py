@@ -26,16 +26,23 @@ BESIDE = "(its candidates side by side)"
 """Why candidates of a group are spread along its part of an axis."""
 
 
-def weights(result: DesignResult, *, ax: Any = None, path: str | Path | None = None) -> Any:
+def weights(
+    result: DesignResult,
+    *,
+    words: tuple[str, str] | None = None,
+    ax: Any = None,
+    path: str | Path | None = None,
+) -> Any:
     """Draw the weights of a design; returns the matplotlib Figure.
 
     Up to 24 candidates with weight are bars, with the weight at their end, in the order of the table and
     labelled by its row numbers, group, block and settings. More are stems along the rows or the groups; with
     several blocks, totals by group and block, darker where there is more, written out if there are a few.
 
-    ``ax`` are matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
+    ``words`` is what groups and blocks are called (default: the columns of the settings that tell them apart,
+    or just that); ``ax`` are matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
     """
-    names = names_of(result.problem)
+    names = names_of(result.problem, words)
     with picture(ax, path, size=size_of(result.weights)) as (axes,):
         draw_weights(axes, result.weights, names)
         return axes.figure
