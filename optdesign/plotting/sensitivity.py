@@ -85,7 +85,8 @@ def sensitivity(
             axes[0].set_title(f"Variance and its bound\n{headline(result)}")
         else:
             figure.suptitle(f"Variance and its bound: {headline(result)}", fontsize=12, x=0.01, ha="left")
-        legend(axes[0], outside=ax is None)
+        if ax is None or len(shown.scales) == 1:
+            legend(axes[0], outside=ax is None)
         return figure
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from optdesign.plotting.naming import Names, label_axis, names_of, whole_ticks
 from optdesign.plotting.style import BLUE, GREY, picture, shades, thinned
-from optdesign.plotting.text import all_readable, readable
+from optdesign.plotting.text import all_readable, letters, readable
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult
 
@@ -79,9 +79,11 @@ def _bars(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
         i = int(p.groups[n]) if p.n_groups > 1 else None
         b = int(p.blocks[n]) if p.n_blocks > 1 else None
         labels.append(", ".join(filter(None, (names.place(i, b), names.candidate(n)))))
-    axes.set_yticks(place, all_readable(labels, 52), fontsize=8)
+    axes.set_yticks(place, all_readable(labels, min(52, max(16, 3 * letters(axes) // 2))), fontsize=8)
     axes.tick_params(axis="y", length=0)
-    axes.xaxis.get_major_locator().set_params(nbins=5, integer=values.dtype.kind in "iu")
+    axes.xaxis.get_major_locator().set_params(
+        nbins=max(2, letters(axes) // 8), integer=values.dtype.kind in "iu"
+    )
     axes.set(
         title=f"{word.capitalize()}s: {len(rows)} of {p.n_candidates:,} candidates",
         xlabel=word if values.dtype.kind == "f" else f"{word}s",
