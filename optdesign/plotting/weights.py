@@ -67,6 +67,7 @@ def _bars(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
     p, support = names.problem, np.flatnonzero(values)
     rows = support[np.lexsort((support, p.blocks[support], p.groups[support]))]
     place = np.arange(len(rows))
+    room, whole = letters(axes), values.dtype.kind in "iu"
     axes.barh(place, values[rows], height=0.62, color=BLUE)
     for at, value in zip(place, values[rows], strict=True):
         axes.annotate(
@@ -79,15 +80,13 @@ def _bars(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
         i = int(p.groups[n]) if p.n_groups > 1 else None
         b = int(p.blocks[n]) if p.n_blocks > 1 else None
         labels.append(", ".join(filter(None, (names.place(i, b), names.candidate(n)))))
-    axes.set_yticks(place, all_readable(labels, min(52, max(16, 3 * letters(axes) // 2))), fontsize=8)
+    axes.set_yticks(place, all_readable(labels, min(52, max(16, 3 * room // 2))), fontsize=8)
     axes.tick_params(axis="y", length=0)
-    axes.xaxis.get_major_locator().set_params(
-        nbins=max(2, letters(axes) // 8), integer=values.dtype.kind in "iu"
-    )
+    axes.xaxis.get_major_locator().set_params(nbins=max(2, room // 8), integer=whole)
     axes.set(
         title=f"{word.capitalize()}s: {len(rows)} of {p.n_candidates:,} candidates",
-        xlabel=word if values.dtype.kind == "f" else f"{word}s",
-        xlim=(0, 1.14 * values.max()), ylim=(max(len(rows), 4) - 0.4, -0.6),
+        xlabel=f"{word}s" if whole else word,
+        xlim=(0, (1 + 7 / max(room, 10)) * values.max()), ylim=(max(len(rows), 4) - 0.4, -0.6),
     )  # fmt: skip
 
 
