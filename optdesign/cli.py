@@ -194,7 +194,7 @@ def _report_runs(
             files.write_runs(out, source, order)
     if plot is not None:
         with _drawing(plot):
-            pictures.runs(found, path=plot)
+            pictures.runs(found, words=_words(source), path=plot)
     written = {"runs": out, "plot": plot}
     if as_json:
         described, listed = report.described(source, found.problem), report.searched(found, source, order)

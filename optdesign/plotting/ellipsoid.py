@@ -32,9 +32,10 @@ def ellipsoid(
 ) -> Any:
     """Draw an ellipse, its centre and its axes around the points; returns the matplotlib Figure.
 
-    The points that hold it, those with weight in the design behind it, are ringed. Of an ellipsoid in more
-    dimensions the shadow on two ``coordinates`` is drawn, and the axes of the shadow. ``ax`` are matplotlib
-    Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
+    The points that hold it, those with weight in the design behind it, are ringed; the title has the
+    semi-axes, and the fraction by which the volume may exceed the least. Of an ellipsoid in more dimensions
+    the shadow on two ``coordinates`` is drawn, and the axes of the shadow. ``ax`` are matplotlib Axes to draw
+    on; ``path`` is a file to save to, .png, .pdf or .svg.
 
     >>> import optdesign as od
     >>> square = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
@@ -74,12 +75,14 @@ def ellipsoid(
         extent = np.ptp(outline, axis=0)
         if extent.max() <= FLAT * extent.min():
             axes.set_aspect("equal", adjustable="datalim")
-        what = "Smallest ellipse" if d == 2 else f"Smallest ellipsoid in {d} dimensions, its shadow"
+        excess = rounded_up(ellipsoid.volume_ratio - 1)
+        what = "Smallest ellipse" if d == 2 else f"Shadow of the smallest ellipsoid in {d} dimensions"
         axes.set(
-            title=f"{what}\nvolume above the least by at most {rounded_up(ellipsoid.volume_ratio - 1)} of it",
+            title=f"{what}\nsemi-axes {lengths[0]:.3g}, {lengths[1]:.3g}; volume least to {excess}",
             xlabel=f"coordinate {chosen[0]}", ylabel=f"coordinate {chosen[1]}",
         )  # fmt: skip
-        legend(axes, outside=ax is None)
+        if ax is None:
+            legend(axes, outside=True)
         return axes.figure
 
 

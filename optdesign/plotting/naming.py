@@ -10,16 +10,13 @@ from typing import Any
 import numpy as np
 
 from optdesign.dependence import in_words
-from optdesign.plotting.text import all_readable, readable
+from optdesign.plotting.text import all_readable, letters, readable
 from optdesign.problem import DesignProblem
 from optdesign.settings import missing
 from optdesign.settings import number as numbered
 
 MOST_TICKS = 15
 """Labels along an axis that are written out; of more, every so-manieth is."""
-
-LETTERS = 9
-"""Letters to an inch of an axis, with some room for what beside it takes of its width."""
 
 
 class Role(Enum):
@@ -122,8 +119,7 @@ def label_axis(axis: Any, labels: Sequence[Any] | None, n: int, word: str) -> No
         return
     ticks = range(0, n, -(-n // MOST_TICKS))
     texts = all_readable([i if labels is None else labels[i] for i in ticks], 18)
-    room = LETTERS * axis.axes.get_window_extent().width / axis.axes.figure.dpi
-    if axis.axis_name == "x" and len(texts) * (max(map(len, texts)) + 2) > room:
+    if axis.axis_name == "x" and len(texts) * (max(map(len, texts)) + 2) > letters(axis.axes):
         axis.set_ticks(ticks, texts, rotation=35, ha="right", rotation_mode="anchor")
     else:
         axis.set_ticks(ticks, texts)

@@ -27,6 +27,7 @@ def runs(
     runs: Any,
     factors: str | Sequence[str] | None = None,
     *,
+    words: tuple[str, str] | None = None,
     ax: Any = None,
     path: str | Path | None = None,
 ) -> Any:
@@ -39,10 +40,11 @@ def runs(
     the axis says.
 
     ``factors`` are the names to show (default: all if they are one, two, or three proportions, otherwise the
-    first two); without settings there is a bar for every row of the table that is run. ``ax`` are matplotlib
-    Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
+    first two); without settings there is a bar for every row of the table that is run. ``words`` is what
+    groups and blocks are called (default: the columns of the settings that tell them apart, or just that);
+    ``ax`` are matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
     """
-    names = names_of(runs.problem)
+    names = names_of(runs.problem, words)
     shown = view(names, factors)
     title = f"{int(runs.counts.sum()):,} runs, efficiency at least {floor_percent(runs.efficiency)[:-6]} %"
     if shown is None:

@@ -51,6 +51,7 @@ def sensitivity(
     result: DesignResult,
     factors: str | Sequence[str] | None = None,
     *,
+    words: tuple[str, str] | None = None,
     ax: Any = None,
     path: str | Path | None = None,
 ) -> Any:
@@ -63,10 +64,11 @@ def sensitivity(
     the largest fraction of a bound is shown. The largest is shown over other factors, too, as the axis says.
 
     ``factors`` are the names to show (default: all if they are one, two, or three proportions, otherwise the
-    first two); without settings the candidates stand in the order of groups and rows. ``ax`` are matplotlib
-    Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
+    first two); without settings the candidates stand in the order of groups and rows. ``words`` is what
+    groups and blocks are called (default: the columns of the settings that tell them apart, or just that);
+    ``ax`` are matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
     """
-    names = names_of(result.problem)
+    names = names_of(result.problem, words)
     shown = view(names, factors)
     if shown is None:
         with picture(ax, path) as (axes,):
@@ -83,7 +85,8 @@ def sensitivity(
             axes[0].set_title(f"Variance and its bound\n{headline(result)}")
         else:
             figure.suptitle(f"Variance and its bound: {headline(result)}", fontsize=12, x=0.01, ha="left")
-        legend(axes[0], outside=ax is None)
+        if ax is None or len(shown.scales) == 1:
+            legend(axes[0], outside=ax is None)
         return figure
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from optdesign.plotting.text import dress
+from optdesign.plotting.text import dress, wrap_title
 from optdesign.tables import atomic, check_suffix, check_writable
 
 SUFFIXES = (".png", ".pdf", ".svg")
@@ -82,6 +82,8 @@ def picture(
         else:
             figure, axes = ax.figure, np.array([ax])
         yield axes
+        if ax is not None:
+            wrap_title(ax)
         dress(figure)
         if target is not None:
             suffix = target.suffix.lower()
@@ -95,7 +97,7 @@ def legend(axes: Any, *, outside: bool) -> None:
         handles, labels = axes.get_legend_handles_labels()
         axes.figure.legend(handles, labels, loc="outside lower left", ncols=3)
     else:
-        axes.legend(loc="best")
+        axes.legend(loc="best", fontsize=8)
 
 
 def shades() -> Any:

@@ -5,6 +5,7 @@ A label is one line, is shortened in its middle, and stands for itself: a dollar
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
 import warnings
 from collections.abc import Sequence
@@ -18,6 +19,9 @@ LAST_RESORT = "Last Resort"
 
 UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn")
 """Characters without a shape of their own: control, format, surrogate, private, unassigned."""
+
+LETTERS = 9
+"""Letters to an inch of an axis."""
 
 _said: set[str] = set()
 
@@ -78,6 +82,18 @@ def dress(figure: Any) -> None:
         extra = {family for c in text.get_text() if (family := _family(c))}
         if extra:
             text.set_fontfamily([*text.get_fontfamily(), *sorted(extra)])
+
+
+def letters(axes: Any) -> int:
+    """How many letters fit along axes, with some room for what beside them takes of their width."""
+    return int(LETTERS * axes.get_window_extent().width / axes.figure.dpi)
+
+
+def wrap_title(axes: Any) -> None:
+    """Break a title into lines that fit above its axes."""
+    lines = axes.get_title(loc="left").split("\n")
+    room = max(16, letters(axes))
+    axes.set_title("\n".join(part for line in lines for part in textwrap.wrap(line, room)))
 
 
 def _width(part: str) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from optdesign.plotting.naming import Names, label_axis, names_of, whole_ticks
 from optdesign.plotting.style import BLUE, GREY, picture, shades, thinned
-from optdesign.plotting.text import all_readable, readable
+from optdesign.plotting.text import all_readable, letters, readable
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult
 
@@ -26,16 +26,23 @@ BESIDE = "(its candidates side by side)"
 """Why candidates of a group are spread along its part of an axis."""
 
 
-def weights(result: DesignResult, *, ax: Any = None, path: str | Path | None = None) -> Any:
+def weights(
+    result: DesignResult,
+    *,
+    words: tuple[str, str] | None = None,
+    ax: Any = None,
+    path: str | Path | None = None,
+) -> Any:
     """Draw the weights of a design; returns the matplotlib Figure.
 
     Up to 24 candidates with weight are bars, with the weight at their end, in the order of the table and
     labelled by its row numbers, group, block and settings. More are stems along the rows or the groups; with
     several blocks, totals by group and block, darker where there is more, written out if there are a few.
 
-    ``ax`` are matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
+    ``words`` is what groups and blocks are called (default: the columns of the settings that tell them apart,
+    or just that); ``ax`` are matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
     """
-    names = names_of(result.problem)
+    names = names_of(result.problem, words)
     with picture(ax, path, size=size_of(result.weights)) as (axes,):
         draw_weights(axes, result.weights, names)
         return axes.figure
@@ -60,6 +67,7 @@ def _bars(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
     p, support = names.problem, np.flatnonzero(values)
     rows = support[np.lexsort((support, p.blocks[support], p.groups[support]))]
     place = np.arange(len(rows))
+    room, whole = letters(axes), values.dtype.kind in "iu"
     axes.barh(place, values[rows], height=0.62, color=BLUE)
     for at, value in zip(place, values[rows], strict=True):
         axes.annotate(
@@ -72,13 +80,13 @@ def _bars(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
         i = int(p.groups[n]) if p.n_groups > 1 else None
         b = int(p.blocks[n]) if p.n_blocks > 1 else None
         labels.append(", ".join(filter(None, (names.place(i, b), names.candidate(n)))))
-    axes.set_yticks(place, all_readable(labels, 52), fontsize=8)
+    axes.set_yticks(place, all_readable(labels, min(52, max(16, 3 * room // 2))), fontsize=8)
     axes.tick_params(axis="y", length=0)
-    axes.xaxis.get_major_locator().set_params(nbins=5, integer=values.dtype.kind in "iu")
+    axes.xaxis.get_major_locator().set_params(nbins=max(2, room // 8), integer=whole)
     axes.set(
         title=f"{word.capitalize()}s: {len(rows)} of {p.n_candidates:,} candidates",
-        xlabel=word if values.dtype.kind == "f" else f"{word}s",
-        xlim=(0, 1.14 * values.max()), ylim=(max(len(rows), 4) - 0.4, -0.6),
+        xlabel=f"{word}s" if whole else word,
+        xlim=(0, (1 + 7 / max(room, 10)) * values.max()), ylim=(max(len(rows), 4) - 0.4, -0.6),
     )  # fmt: skip
 
 

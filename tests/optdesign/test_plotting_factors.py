@@ -363,3 +363,14 @@ def test_crowded_runs_have_no_numbers():
     assert not figure.axes[0].texts
     assert "runs (area: how many)" in shown_texts(figure)
     assert_legible(figure)
+
+
+def test_words_name_groups_and_blocks():
+    r = od.solve(plants())
+    figures = [
+        od.plot.sensitivity(r, "temp", words=("site", "product")),
+        od.plot.runs(od.round(r), words=("site", "product")),
+    ]
+    for figure in figures:
+        assert drawn_panels(figure)[0].get_title(loc="left").startswith("site Lyon, product film")
+    assert od.plot.weights(r, words=("site", "product")).axes[0].get_ylabel() == "site"

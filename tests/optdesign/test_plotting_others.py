@@ -151,3 +151,19 @@ def test_docs_show_what_is_made(tmp_path, monkeypatch):
     assert shown == set(re.findall(r'"([a-z-]+)": od\.plot', script))
     for name in shown:
         assert 5_000 < (ROOT / "docs" / "figures" / f"plot-{name}.png").stat().st_size < 100_000
+
+
+def test_small_axes_beside_each_other_are_legible():
+    a, b = (v.ravel() for v in np.meshgrid(np.linspace(-1, 1, 5), np.linspace(-1, 1, 5)))
+    x = np.column_stack([np.ones(25), a, b, a * b, a * a, b * b])
+    p = od.DesignProblem(x, settings={"temperature": 50 + 30 * a, "pressure": 3 + b}, budgets=14)
+    r, points = od.solve(p), np.random.default_rng(0).normal(size=(30, 2))
+    figure = Figure(figsize=(9, 6), layout="constrained")
+    axes = figure.subplots(2, 3).ravel()
+    od.plot.weights(r, ax=axes[0])
+    od.plot.sensitivity(r, ax=axes[1])
+    od.plot.sensitivity(r, "pressure", ax=axes[2])
+    od.plot.runs(od.round(r), ax=axes[3])
+    od.plot.convergence(r, tol=1e-6, ax=axes[4])
+    od.plot.ellipsoid(od.min_volume_ellipsoid(points), points, ax=axes[5])
+    assert_legible(figure)
