@@ -3,8 +3,8 @@
 python benchmarks/rounding.py [--out docs/figures/rounding.png]
 
 Three instances of 100 clients or fewer, ten arms or more, three dimensions; ten trials with the same seed for
-all four ways. Regret per client and the scalars that are sent, by the paper's cost model. Nothing here depends
-on the machine: a seed decides everything.
+all four ways. Regret per client and the scalars that are sent, by the paper's cost model. Nothing here
+depends on the machine: a seed decides everything.
 """
 
 from __future__ import annotations
