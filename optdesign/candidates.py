@@ -111,7 +111,7 @@ def candidates(
 
     Parameters
     ----------
-    factors : dict of levels, settings, data frame, or path
+    factors : dict, Settings, data frame, or path
         A dict maps factors to their levels, and all combinations are candidates (see
         :func:`optdesign.factorial`). Otherwise one row is one candidate: what :func:`optdesign.factorial` or
         :func:`optdesign.simplex_lattice` return, a data frame of pandas, polars or pyarrow, or the path of a
@@ -122,8 +122,8 @@ def candidates(
     where : boolean array, function of the settings, or expression, optional
         Which settings are possible; the others are left out before the model is evaluated. An expression
         may have factors, numbers, text, comparisons and arithmetic: ``"temp <= 40 or cat == 'a'"``.
-    coded : bool or names of numeric factors
-        Whether the model sees numeric factors on the scale from -1 to 1, over the range of all settings
+    coded : bool or list of str
+        Whether, or for which factors, the model sees numeric factors on the scale from -1 to 1, over the range of all settings
         (before ``where``). Settings stay in their own units. D-optimal designs are the same either way
         under models that such a change of units maps to themselves.
 

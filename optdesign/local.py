@@ -7,7 +7,7 @@ A response whose mean is mu(eta), eta = x' theta, informs about theta as a linea
 so the design that is D-optimal for these rows is locally D-optimal at theta (Chernoff 1953). The roots are
 computed from the logarithm of v, so that large predictors neither overflow nor become zero too early:
 
-    logistic   log v = -|eta| - 2 log(1 + exp(-|eta|))
+    logistic   log v = -a - 2 log(1 + exp(-a)),  a = abs(eta)
     probit     log v = 2 log phi(eta) - log Phi(eta) - log Phi(-eta)
     cloglog    log v = 2 eta - exp(eta) - log(1 - exp(-exp(eta)))
     poisson    log v = eta
