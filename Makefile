@@ -37,6 +37,7 @@ bench: $(STAMP)
 	@for name in first_use design suite classical large exact rounding fedpe baselines movielens; do \
 		echo "== $$name"; $(BIN)/python benchmarks/$$name.py | tee docs/measured/$$name.txt || exit 1; done
 	@$(BIN)/python benchmarks/figures.py
+	@$(BIN)/python benchmarks/pictures.py
 
 docs: $(STAMP)
 	@echo "== documentation: docs/_build/index.html"

@@ -7,7 +7,7 @@
 (True, True)
 """
 
-from optdesign import linalg, reference
+from optdesign import linalg, plot, reference
 from optdesign.candidates import Candidates, candidates
 from optdesign.certificate import Certificate, certify
 from optdesign.classical import d_optimal, g_optimal
@@ -51,6 +51,7 @@ __all__ = [
     "load",
     "local",
     "min_volume_ellipsoid",
+    "plot",
     "reference",
     "round",
     "save",

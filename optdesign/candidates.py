@@ -13,6 +13,7 @@ DesignProblem(6 candidates x 4, 2 groups, 1 block, rank 4)
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +26,7 @@ from optdesign.factors import factorial
 from optdesign.model import Model, fit
 from optdesign.restriction import kept
 from optdesign.settings import Settings, is_frame, listed
-from optdesign.tables import check_suffix, read_table
+from optdesign.tables import Table, check_suffix, number, place, read_table
 
 TABLES = (".csv", ".parquet")
 
@@ -135,6 +136,10 @@ def candidates(
     >>> c.settings["temp"].tolist()
     [20, 20, 40, 40, 60]
     """
+    if isinstance(factors, str | Path):
+        path = Path(factors)
+        check_suffix(path, "factors", TABLES)
+        return from_table(read_table(path, text=set()), path, model, where=where, coded=coded)[0]
     settings = _settings(factors)
     if not settings.n_rows or not len(settings):
         raise ValueError("factors must have a factor and a row; there is none. Give one candidate a row.")
@@ -144,16 +149,52 @@ def candidates(
     return Candidates(features, fitted.names, settings, fitted)
 
 
+def from_table(
+    columns: Table, path: Path, model: str, *, where: Any = None, coded: bool | Iterable[str] = False
+) -> tuple[Candidates, np.ndarray]:
+    """Candidates from the columns of a file, and which of its rows they are.
+
+    Errors say where in the file, and numbers among the text of a factor are refused: a misspelled number
+    would turn a factor into a categorical one.
+    """
+    filled = {
+        name: [v if v != "" else None for v in column] if column.dtype == object else column
+        for name, column in columns.items()
+    }
+    settings = Settings(filled)
+    n = settings.n_rows
+    rows = np.arange(n) if where is None or not n else kept(settings, where)
+    try:
+        made = candidates(settings, model, where=np.isin(np.arange(n), rows) if n else None, coded=coded)
+    except ValueError as error:
+        told = re.sub(r"\brow (\d+)", lambda m: f"{place(path, int(rows[int(m[1])]))} of {path}", str(error))
+        raise ValueError(told) from None
+    for name in made.model.factors:
+        if columns[name].dtype == object:
+            _check_text(columns[name][rows], name, rows, path)
+    return made, rows
+
+
+def _check_text(values: np.ndarray, name: str, rows: np.ndarray, path: Path) -> None:
+    """Refuse text with numbers in it: either is a mistake, or whole numbers that are too large."""
+    numeric = [number(str(v)) is not None for v in values]
+    if not any(numeric):
+        return
+    at, why = (
+        (0, "too large for double precision") if all(numeric) else (numeric.index(False), "among numbers")
+    )
+    raise ValueError(
+        f"factors must be all numbers or all text; {place(path, int(rows[at]))}, column {name!r} of {path} "
+        f"holds {values[at]!r}, {why}. Correct it, or spell all levels as text."
+    )
+
+
 def _settings(factors: Any) -> Settings:
     """One row a candidate, whatever the factors are given as."""
     if isinstance(factors, Settings):
         return factors
     if isinstance(factors, Mapping):
         return factorial(factors)
-    if isinstance(factors, str | Path):
-        path = Path(factors)
-        check_suffix(path, "factors", TABLES)
-        return Settings(read_table(path, text=set()))
     if is_frame(factors):
         return Settings(factors)
     raise TypeError(

@@ -1,6 +1,7 @@
 """The command ``optdesign``: designs of candidates in a file, from the shell.
 
     optdesign solve candidates.csv --group site --block model --budget budgets.csv --out design.csv
+    optdesign solve factors.csv --model "~ temp * cat + I(temp**2)" --runs 20 --out runs.csv
     optdesign certify design.csv --group site --block model
     optdesign verify design.csv --group site --block model
     optdesign demo
@@ -11,22 +12,25 @@ Exit codes: 0 solved (certified, verified), 1 not converged (not so; whatever wa
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import numpy as np
 import typer
 
-from optdesign import __version__, clock, files, plotting, report, tables
-from optdesign.certificate import FEASIBILITY_RTOL, certify
-from optdesign.examples import authors_features
-from optdesign.files import CandidateFile, Labels
+from optdesign import __version__, clock, files, outputs, report, saved, tables
+from optdesign import plot as pictures
+from optdesign.exact import exact
+from optdesign.examples import authors_features, grid_file
+from optdesign.files import CandidateFile
+from optdesign.options import Block, Budget, Features, Group, Json, Model, Passing, Saved, TimeLimit
 from optdesign.problem import DesignProblem
 from optdesign.progress import waiting
-from optdesign.result import DesignResult, History, Status
+from optdesign.result import DesignResult
+from optdesign.runs import Runs
 from optdesign.solve import METHODS, solve
 from optdesign.verification import verify
 
@@ -48,30 +52,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Optimal experimental designs under several budgets, each with a certificate.",
 )
-
-Group = Annotated[
-    str | None,
-    typer.Option(metavar="COL", help="Column of group labels [default: 'group', if there is one]."),
-]
-Block = Annotated[
-    str | None,
-    typer.Option(metavar="COL", help="Column of block labels [default: 'block', if there is one]."),
-]
-Features = Annotated[
-    str | None, typer.Option(metavar="A,B,C", help="Feature columns [default: all other numeric columns].")
-]
-Budget = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE|NUMBER",
-        help="Two columns, group label and budget; or one number, the budget of every group "
-        "[default: 1; of a saved design, what its weights sum to].",
-    ),
-]
-Saved = Annotated[Path, typer.Argument(metavar="DESIGN", help="A saved design, with weights.")]
-Passing = Annotated[float, typer.Option("--tol", help="Largest gap / rank of a design that passes.")]
-TimeLimit = Annotated[float | None, typer.Option(help="Most seconds.")]
-Json = Annotated[bool, typer.Option("--json", help="Print a report in JSON instead of a table.")]
 
 
 def main() -> None:
@@ -95,21 +75,42 @@ def _options(
 
 
 @app.command(
-    "solve", short_help="Find the best weights for the candidates of a file, with their certificate."
+    "solve",
+    short_help="Find the best weights, or whole runs, for the candidates of a file, with a certificate.",
 )
 def solve_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Candidates: .csv, .parquet or .npz.")],
+    model: Model = None,
+    where: Annotated[
+        str | None,
+        typer.Option(metavar="CONDITION", help="Rows that are candidates: 'temp <= 60 or cat == \"a\"'."),
+    ] = None,
     group: Group = None,
     block: Block = None,
     features: Features = None,
     budget: Budget = None,
+    runs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER|A=12,B=8|FILE",
+            help="Whole runs instead of weights: how many, for every group or by its label.",
+        ),
+    ] = None,
     tol: Annotated[float, typer.Option(help="Stop when gap <= tol * rank.")] = 1e-6,
     method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.")] = "auto",
     max_iter: Annotated[int | None, typer.Option(help="Most iterations.")] = None,
     time_limit: TimeLimit = None,
+    tries: Annotated[int | None, typer.Option(help="Starts of the search for runs [default: 10].")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the search for runs.", min=0)] = 0,
+    randomise: Annotated[
+        int | None, typer.Option(metavar="SEED", help="List the runs in random order.", min=0)
+    ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Save the rows with weight and variance: .csv, .parquet or .npz."),
+        typer.Option(
+            metavar="FILE",
+            help="Save the rows with weight and variance: .csv, .parquet or .npz; or one run a row.",
+        ),
     ] = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Save a picture: .png, .pdf or .svg.")
@@ -121,16 +122,37 @@ def solve_command(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Find the best weights for the candidates of a file, with their certificate."""
+    """Find the best weights for the candidates of a file, with their certificate.
+
+    With --runs, find whole runs, and how good they are at least against all designs.
+    """
     with _bad_input():
-        _check_outputs(out, plot, [file] if budget is None else [file, Path(budget)], force=force)
+        if runs is not None and budget is not None:
+            raise ValueError("--runs and --budget must not both be given: runs are the budgets. Drop one.")
+        given = runs or budget
+        outputs.check(out, plot, [file] if given is None else [file, Path(given)], force=force)
+        if runs is not None and out is not None:
+            tables.check_suffix(out, "--out of a run list", files.SUFFIXES[:2])
         with waiting(f"reading {file}"):
-            source = files.read(file, group=group, block=block, features=_names(features), fresh=not again)
-            if budget is not None:
-                source = source.with_budgets(budget)
+            source = files.read(
+                file,
+                group=group,
+                block=block,
+                features=_names(features),
+                model=model,
+                where=where,
+                fresh=not again,
+            )
+            if given is not None:
+                source = source.with_budgets(given, "--budget" if runs is None else "--runs")
         _warm_up()
         with waiting("finding the rank of every block"):
             problem = source.problem()
+        if runs is not None:
+            _check_whole(problem)
+            with waiting("searching for runs"):
+                found = exact(problem, seed=seed, tries=tries, time_limit=time_limit)
+            _report_runs(found, source, randomise, out, plot, as_json)
         result = solve(
             problem, tol=tol, method=method, max_iter=max_iter, time_limit=time_limit, progress=True
         )
@@ -138,22 +160,55 @@ def solve_command(
             with waiting(f"writing {out}"):
                 files.write(out, source, problem.budgets, result.weights, result.variances)
         if plot is not None:
-            with waiting(f"drawing {plot}"):
-                names, words = (source.groups.names, source.blocks.names), _words(source)
-                plotting.save(result, plot, tol=tol, groups=names[0], blocks=names[1], words=words)
-    outputs = {"design": out, "plot": plot}
+            with _drawing(plot):
+                pictures.overview(result, words=_words(source), path=plot)
+    written = {"design": out, "plot": plot}
     if as_json:
         described = report.described(source, problem)
-        report.print_json({**report.solved(result), **described, "outputs": report.paths(outputs)})
+        design = report.design(result, source)
+        report.print_json({**report.solved(result), **described, **design, "outputs": report.paths(written)})
     else:
         report.print_result(result, source, out)
-        report.print_outputs(outputs)
+        report.print_outputs(written)
     raise typer.Exit(SOLVED if result.converged else NOT_CONVERGED)
+
+
+def _check_whole(problem: DesignProblem) -> None:
+    part = np.flatnonzero(problem.budgets != np.floor(problem.budgets))
+    if len(part):
+        raise ValueError(f"--runs must be whole numbers; got {problem.budgets[part[0]]:g}. Round it.")
+
+
+def _report_runs(
+    found: Runs,
+    source: CandidateFile,
+    randomise: int | None,
+    out: Path | None,
+    plot: Path | None,
+    as_json: bool,
+) -> NoReturn:
+    """Write, draw and report whole runs: the end of the command."""
+    order = found.table(randomise=randomise)["row"]
+    if out is not None:
+        with waiting(f"writing {out}"):
+            files.write_runs(out, source, order)
+    if plot is not None:
+        with _drawing(plot):
+            pictures.runs(found, words=_words(source), path=plot)
+    written = {"runs": out, "plot": plot}
+    if as_json:
+        described, listed = report.described(source, found.problem), report.searched(found, source, order)
+        report.print_json({**listed, **described, "outputs": report.paths(written)})
+    else:
+        report.print_runs(found, source, out)
+        report.print_outputs(written)
+    raise typer.Exit(SOLVED)
 
 
 @app.command("certify", short_help="Certify the weights of a saved design.")
 def certify_command(
     design: Saved,
+    model: Model = None,
     group: Group = None,
     block: Block = None,
     features: Features = None,
@@ -167,7 +222,7 @@ def certify_command(
     that differ from these budgets are refused.
     """
     with _bad_input():
-        source, result = _read_design(design, group, block, features, budget, tol)
+        source, result = _read_design(design, model, group, block, features, budget, tol)
     if as_json:
         described = report.described(source, result.problem)
         report.print_json({**report.certified(result), **described, **report.judged(result, tol)})
@@ -183,6 +238,7 @@ def certify_command(
 )
 def verify_command(
     design: Saved,
+    model: Model = None,
     group: Group = None,
     block: Block = None,
     features: Features = None,
@@ -202,7 +258,7 @@ def verify_command(
             raise ValueError(
                 f"--time-limit must be positive seconds; got {time_limit}. Leave it out for none."
             )
-        source, result = _read_design(design, group, block, features, budget, tol)
+        source, result = _read_design(design, model, group, block, features, budget, tol)
         with waiting("loading cvxpy"):
             solver = _known_solver(solver)
         outcome = verify(result, solver, time_limit=time_limit, progress=True)
@@ -226,18 +282,19 @@ def demo_command(
     """Solve, certify, verify and draw the paper's synthetic instance: 100 clients, 10 arms, dimension 3."""
     features = authors_features(clients=100, arms=10, dim=3, seed=seed)
     clients, arms, dim = features.shape
-    source = _grid(features)
+    source = grid_file(features)
     design, picture = out / "design.csv", out / "demo.png"
     with _bad_input():
         out.mkdir(parents=True, exist_ok=True)
-        _check_outputs(design, picture, [], force=True)
+        outputs.check(design, picture, [], force=True)
         _warm_up()
         result = solve(DesignProblem.disjoint(features), tol=DEMO_TOL, method="bca", progress=True)
         outcome = verify(result, progress=True)
-        with waiting(f"drawing {picture}"):
+        with _drawing(picture):
             files.write(design, source, result.problem.budgets, result.weights, result.variances)
             title = f"The authors' synthetic instance: {clients} clients, {arms} arms, dimension {dim}"
-            plotting.save(result, picture, tol=DEMO_TOL, words=("client", "arm"), title=title)
+            words = ("client", "arm")
+            pictures.overview(result, convergence=True, tol=DEMO_TOL, words=words, title=title, path=picture)
     typer.echo(f"{clients} clients (groups), {arms} arms (blocks), dimension {dim}, seed {seed}\n")
     report.print_result(result, source, design)
     report.print_verification(result, outcome, DEMO_TOL)
@@ -258,28 +315,19 @@ def _bad_input() -> Iterator[None]:
         _refuse(f"{error.strerror or error}{where}. Check the path.")
 
 
+@contextmanager
+def _drawing(path: Path) -> Iterator[None]:
+    """Say that a picture is drawn and, if labels have characters without a font, what it shows instead."""
+    with warnings.catch_warnings(record=True) as notes, waiting(f"drawing {path}"):
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for note in notes:
+        typer.echo(f"optdesign: {note.message}", err=True)
+
+
 def _refuse(message: str) -> NoReturn:
     typer.echo(f"optdesign: {message}", err=True)
     raise typer.Exit(BAD_INPUT)
-
-
-def _check_outputs(out: Path | None, plot: Path | None, inputs: list[Path], *, force: bool) -> None:
-    """Refuse, before the work is done, outputs that could not be written or would overwrite an input."""
-    for option, path in (("--out", out), ("--plot", plot)):
-        if path is not None and any(_same_file(path, file) for file in inputs):
-            raise ValueError(f"{option} must not be a file that is read; got {path}. Choose another path.")
-    if out is not None:
-        if tables.check_suffix(out, "--out", files.SUFFIXES) == ".parquet":
-            tables.pyarrow()
-        tables.check_writable(out, "--out", force=force)
-    if plot is not None:
-        tables.check_suffix(plot, "--plot", plotting.SUFFIXES)
-        plotting.matplotlib()
-        tables.check_writable(plot, "--plot", force=force)
-
-
-def _same_file(one: Path, other: Path) -> bool:
-    return one.resolve() == other.resolve() or (one.exists() and other.exists() and one.samefile(other))
 
 
 def _warm_up() -> None:
@@ -305,56 +353,22 @@ def _names(text: str | None) -> list[str] | None:
 
 
 def _read_design(
-    path: Path, group: str | None, block: str | None, features: str | None, budget: str | None, tol: float
+    path: Path,
+    model: str | None,
+    group: str | None,
+    block: str | None,
+    features: str | None,
+    budget: str | None,
+    tol: float,
 ) -> tuple[CandidateFile, DesignResult]:
     """A saved design as its file holds it, and certified."""
     if not tol > 0:
         raise ValueError(f"--tol must be positive; got {tol}. The default is {VERIFY_TOL:g}.")
     with waiting(f"reading {path}"):
-        source = files.read(path, group=group, block=block, features=_names(features))
+        source = files.read(path, group=group, block=block, features=_names(features), model=model)
         if budget is not None:
             source = source.with_budgets(budget)
-        return source, _saved_design(source, path)
-
-
-def _saved_design(source: CandidateFile, path: Path) -> DesignResult:
-    """The weights of a file with a fresh certificate; unless given, budgets are the sums of the weights."""
-    weights = source.weights
-    if weights is None:
-        raise ValueError(
-            f"a saved design must have a column 'weight'; {path} has "
-            f"{', '.join(map(repr, source.columns))}. Save one with optdesign solve --out."
-        )
-    names, numbers = source.groups
-    sums = np.bincount(numbers, weights=weights, minlength=len(names))
-    if source.budgets is None:
-        empty = np.flatnonzero(~(sums > 0))
-        if len(empty):
-            raise ValueError(
-                f"the weights of a group must sum to something positive, its budget; those of group "
-                f"{str(names[empty[0]])!r} in {path} sum to {sums[empty[0]]:g}. Drop its rows."
-            )
-        source = replace(source, budgets=sums)
-    else:
-        wrong = np.flatnonzero(~(np.abs(sums - source.budgets) <= FEASIBILITY_RTOL * source.budgets))
-        if len(wrong):
-            i = wrong[0]
-            raise ValueError(
-                f"the weights of a group must sum to the budget; those of group {str(names[i])!r} in {path} "
-                f"sum to {sums[i]:g}, and its budget is {source.budgets[i]:g}. Solve again with this budget."
-            )
-    problem = source.problem()
-    nothing = np.empty(0)
-    return DesignResult(
-        problem=problem,
-        weights=weights,
-        certificate=certify(problem, weights),
-        status=Status.GIVEN,
-        method="saved",
-        iterations=0,
-        seconds=0.0,
-        history=History(nothing, nothing, nothing),
-    )
+        return source, saved.design(source, path)
 
 
 def _known_solver(name: str) -> str:
@@ -366,27 +380,6 @@ def _known_solver(name: str) -> str:
             f"--solver must be one of {', '.join(known)}; got {name!r}. Leave it out for CLARABEL."
         )
     return name.upper()
-
-
-def _grid(features: np.ndarray) -> CandidateFile:
-    """Features (clients, arms, dim) as a file of candidates would hold them."""
-    clients, arms, dim = features.shape
-    names = [f"x{j}" for j in range(dim)]
-    flat = features.reshape(-1, dim)
-    client, arm = np.divmod(np.arange(len(flat)), arms)
-    columns = {"client": client, "arm": arm, **dict(zip(names, flat.T, strict=True))}
-    return CandidateFile(
-        candidates=flat,
-        features=tuple(names),
-        group="client",
-        block="arm",
-        ignored=(),
-        groups=Labels(np.arange(clients), client),
-        blocks=Labels(np.arange(arms), arm),
-        budgets=None,
-        weights=None,
-        columns=columns,
-    )
 
 
 if __name__ == "__main__":

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from optdesign.files import CandidateFile
+from optdesign.settings import Labels
+
 
 def authors_features(
     clients: int = 100, arms: int = 10, dim: int = 3, seed: int | np.random.Generator = 0
@@ -25,3 +28,24 @@ def authors_features(
     first = rng.uniform(0.0, 0.1, (clients, arms)) + np.where(best, 0.7, 0.5)
     rest = rng.uniform(0.0, 1.0 / max(dim - 1, 1), (clients, arms, dim - 1))
     return np.concatenate([first[..., None], rest * np.where(best, 0.6, 0.8)[..., None]], axis=2)
+
+
+def grid_file(features: np.ndarray) -> CandidateFile:
+    """Features (clients, arms, dim) as a file of candidates would hold them."""
+    clients, arms, dim = features.shape
+    names = [f"x{j}" for j in range(dim)]
+    flat = features.reshape(-1, dim)
+    client, arm = np.divmod(np.arange(len(flat)), arms)
+    columns = {"client": client, "arm": arm, **dict(zip(names, flat.T, strict=True))}
+    return CandidateFile(
+        candidates=flat,
+        features=tuple(names),
+        group="client",
+        block="arm",
+        ignored=(),
+        groups=Labels(np.arange(clients), client),
+        blocks=Labels(np.arange(arms), arm),
+        budgets=None,
+        weights=None,
+        columns=columns,
+    )

@@ -9,44 +9,38 @@ the names of the columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
-from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
+from optdesign.budgets import parse
+from optdesign.candidates import from_table
+from optdesign.listing import BLOCK, GROUP, VARIANCE, WEIGHT
 from optdesign.problem import DesignProblem
+from optdesign.settings import Labels, check_exact, listed, lookup
+from optdesign.settings import number as number_labels
 from optdesign.tables import (
     Table,
     atomic,
     check_suffix,
-    csv_rows,
+    is_exact,
+    number,
     place,
     read_archive,
     read_table,
     write_table,
+    written,
 )
 
 SUFFIXES = (".csv", ".parquet", ".npz")
 
-WEIGHT, VARIANCE = "weight", "variance"
-"""Columns of a saved design; never features."""
-
-GROUP, BLOCK = "group", "block"
-"""Columns that hold the labels unless others are named."""
+RUN = "run"
+"""Column of a run list that numbers the runs."""
 
 SAMPLE = 1000
 """A column that is not all numbers is taken for a mistaken feature if one of so many fields is one."""
-
-
-class Labels(NamedTuple):
-    """A column of labels: the distinct ones, sorted, and the number of the one that every row has."""
-
-    names: np.ndarray
-    numbers: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -65,26 +59,35 @@ class CandidateFile:
     budgets: np.ndarray | None
     weights: np.ndarray | None
     columns: Table
+    model: str | None = None
+    """The formula that made the features, if there is one."""
+    factors: tuple[str, ...] = ()
+    """Columns that tell candidates apart besides their labels: the factors of the model, or the features."""
+    notes: tuple[str, ...] = ()
+    """What was noticed while reading, in sentences."""
+    rows: np.ndarray | None = None
+    """Which rows of the file the candidates are, from 0, if not all of them."""
+
+    def row(self, candidate: int) -> int:
+        """The row of the file that a candidate is, from 1."""
+        return 1 + (candidate if self.rows is None else int(self.rows[candidate]))
 
     def problem(self) -> DesignProblem:
         """The problem of these candidates; budgets that are not given are 1."""
-        return DesignProblem(self.candidates, self.groups.numbers, self.blocks.numbers, self.budgets)
+        return DesignProblem(
+            self.candidates,
+            self.groups.numbers,
+            self.blocks.numbers,
+            self.budgets,
+            names=self.features,
+            settings={name: self.columns[name] for name in self.factors} if self.model else None,
+            group_names=None if self.group is None else self.groups.names.tolist(),
+            block_names=None if self.block is None else self.blocks.names.tolist(),
+        )
 
-    def with_budgets(self, given: str) -> CandidateFile:
-        """The same candidates with budgets: the path of a file of them, or one number for every group."""
-        number = _number(given)
-        if number is not None:
-            if not (number > 0 and isfinite(number)):
-                raise ValueError(
-                    f"--budget must be positive and finite, or a file; got {given}. Leave it out for 1."
-                )
-            return replace(self, budgets=np.full(len(self.groups.names), number))
-        if self.group is None:
-            raise ValueError(
-                f"--budget {given} needs groups: name their column with --group; the columns are "
-                f"{_listed(list(self.columns))}. Without groups, give one number, as in --budget 100."
-            )
-        return replace(self, budgets=read_budgets(Path(given), self.groups.names))
+    def with_budgets(self, given: str, option: str = "--budget") -> CandidateFile:
+        """The same candidates with budgets: see :func:`optdesign.budgets.parse`."""
+        return replace(self, budgets=parse(given, option, self.group, self.groups.names, self.columns))
 
 
 def read(
@@ -93,6 +96,8 @@ def read(
     group: str | None = None,
     block: str | None = None,
     features: Sequence[str] | None = None,
+    model: str | None = None,
+    where: str | None = None,
     fresh: bool = False,
 ) -> CandidateFile:
     """Read candidates from a CSV, Parquet or NPZ file.
@@ -101,66 +106,25 @@ def read(
     taken if there are any, and otherwise everything is one group, or one block. ``features`` names the
     feature columns; left out, they are all numeric columns that are neither labels nor weight nor variance.
     With ``fresh``, a file that has a weight or a variance is refused: a design saved from it would lose them.
+
+    With a ``model``, a formula, columns are factors instead, and the features are what the model makes of
+    them; ``where``, a condition, says which rows are candidates.
     """
+    if model is None and where is not None:
+        raise ValueError(
+            "--where must come with --model. Delete the rows that are not possible, or add --model."
+        )
+    if model is not None and features is not None:
+        raise ValueError("--features must be left out with --model, which names the columns it uses.")
     if check_suffix(path, "the file of candidates", SUFFIXES) == ".npz":
+        if model is not None:
+            raise ValueError(f"--model needs a table of factors, .csv or .parquet; got {path}. Leave it out.")
         return _from_arrays(read_archive(path), path, group, block, features, fresh)
     numbers = None if features is None else {*features, WEIGHT}
     columns = read_table(path, text={group or GROUP, block or BLOCK}, numbers=numbers)
-    return _from_columns(columns, path, group, block, features, fresh)
-
-
-def read_budgets(path: Path, groups: np.ndarray) -> np.ndarray:
-    """The budget of every group, from a file of two columns: group label and budget.
-
-    A CSV file may start with a header or not.
-    """
-    header = False
-    if path.suffix.lower() not in SUFFIXES[:2]:
-        raise ValueError(
-            f"--budget must be a number, or a file with two columns, group label and budget, that ends in "
-            f"{' or '.join(SUFFIXES[:2])}; got {str(path)!r}."
-        )
-    if path.suffix.lower() == ".csv":
-        rows = list(csv_rows(path))
-        header = bool(rows) and len(rows[0]) == 2 and _number(rows[0][1]) is None
-        rows = rows[header:]
-    else:
-        columns = read_table(path, text=set())
-        rows = [list(map(_text, row)) for row in zip(*columns.values(), strict=True)]
-    found: dict[str, float] = {}
-    for at, row in enumerate(rows):
-        if len(row) != 2:
-            raise ValueError(
-                f"--budget must have two columns, group and budget; {place(path, at, header)} of {path} has "
-                f"{len(row)}. Drop the other columns."
-            )
-        label, value = row[0], _number(row[1])
-        if value is None or not (value > 0 and isfinite(value)):
-            raise ValueError(
-                f"--budget must be positive numbers; {place(path, at, header)} of {path} gives group "
-                f"{label!r} {row[1]!r}. "
-                "Drop the group's candidates or give it a budget."
-            )
-        if label in found:
-            raise ValueError(
-                f"--budget must name each group once; {path} names {label!r} twice. Drop one of the rows."
-            )
-        found[label] = value
-    known = list(map(_text, groups))
-    missing = [label for label in known if label not in found]
-    unknown = sorted(set(found).difference(known))
-    if missing:
-        also = f", but one for {_listed(unknown)}, which no candidate has" if unknown else ""
-        raise ValueError(
-            f"--budget must cover every group; {path} has no budget for {_listed(missing)}{also}. "
-            f"{'Spell the labels alike' if unknown else 'Add a row'}."
-        )
-    if unknown:
-        raise ValueError(
-            f"--budget must name groups that have candidates; {path} names {_listed(unknown)}. "
-            f"The groups are {_listed(known)}."
-        )
-    return np.array([found[label] for label in known])
+    if model is None:
+        return _from_columns(columns, path, group, block, features, fresh)
+    return _from_factors(columns, path, group, block, model, where, fresh)
 
 
 def write(
@@ -189,6 +153,14 @@ def write(
             write_table(temporary, {**rest, WEIGHT: weights, VARIANCE: variances})
 
 
+def write_runs(path: Path, source: CandidateFile, rows: np.ndarray) -> None:
+    """Write a run list: the number of the run, and the row of the file that is run."""
+    check_suffix(path, "--out", SUFFIXES[:2])
+    taken = {k: v[rows] for k, v in source.columns.items() if k not in (RUN, WEIGHT, VARIANCE)}
+    with atomic(path) as temporary:
+        write_table(temporary, {RUN: np.arange(1, len(rows) + 1), **taken})
+
+
 def _from_columns(
     columns: Table,
     path: Path,
@@ -197,34 +169,17 @@ def _from_columns(
     features: Sequence[str] | None,
     fresh: bool,
 ) -> CandidateFile:
-    n = len(next(iter(columns.values()), ()))
-    if n == 0:
-        raise ValueError(f"{path} must have one candidate a row; it has no rows.")
-    taken = [name for name in (WEIGHT, VARIANCE) if name in columns]
-    if fresh and taken:
-        raise ValueError(
-            f"{path} must not have a column {taken[0]!r}: that is what a saved design adds. If it is your "
-            f"data, rename it, say to 'body_{taken[0]}'; if {path} is a saved design, add --again."
-        )
-    group = GROUP if group is None and GROUP in columns else group
-    block = BLOCK if block is None and BLOCK in columns else block
-    for argument, wanted in (("--group", [group]), ("--block", [block]), ("--features", features or [])):
-        for name in wanted:
-            _require(columns, name, argument, path)
-    for argument, wanted in (("--group", [group]), ("--block", [block]), ("--features", features or [])):
-        for name in {WEIGHT, VARIANCE}.intersection(wanted):
-            raise ValueError(
-                f"{argument} must not be {name!r}, which is an output column. Rename yours in {path}, say to "
-                f"'body_{name}'."
-            )
+    group, block = _label_columns(columns, path, group, block, features or [], fresh)
     labels = (group, block, WEIGHT, VARIANCE)
     names = _infer(columns, path, labels) if features is None else features
     ignored = [] if features is not None else [k for k in columns if k not in (*labels, *names)]
     if not names:
         raise ValueError(
             f"there must be a feature, that is a column of numbers that is neither group, block, weight nor "
-            f"variance; the columns of {path} are {_listed(list(columns))}. Choose with --features."
+            f"variance; the columns of {path} are {listed(columns)}. Choose with --features, or say with "
+            "--model how columns of text enter."
         )
+    n = len(columns[names[0]])
     candidates = np.empty((n, len(names)))
     for j, name in enumerate(names):
         candidates[:, j] = _finite(columns, name, path)
@@ -239,7 +194,82 @@ def _from_columns(
         budgets=None,
         weights=_finite(columns, WEIGHT, path) if WEIGHT in columns else None,
         columns=columns,
+        factors=tuple(names),
+        notes=() if features is not None else _counting(candidates, names),
     )
+
+
+def _from_factors(
+    columns: Table,
+    path: Path,
+    group: str | None,
+    block: str | None,
+    model: str,
+    where: str | None,
+    fresh: bool,
+) -> CandidateFile:
+    group, block = _label_columns(columns, path, group, block, [], fresh)
+    factors = {name: column for name, column in columns.items() if name not in (WEIGHT, VARIANCE)}
+    made, rows = from_table(factors, path, model, where=where)
+    kept = {name: column[rows] for name, column in columns.items()}
+    labels = {name for name in (group, block) if name is not None}
+    unused = [k for k in factors if k not in made.model.factors and k not in labels]
+    return CandidateFile(
+        candidates=made.features,
+        features=made.names,
+        ignored=tuple(unused),
+        group=group,
+        block=block,
+        groups=_numbered(kept, group, len(rows), path),
+        blocks=_numbered(kept, block, len(rows), path),
+        budgets=None,
+        weights=_finite(kept, WEIGHT, path) if WEIGHT in kept else None,
+        columns=kept,
+        model=model,
+        factors=made.model.factors,
+        rows=rows,
+        notes=tuple(note for note in made.notes if note.startswith("only one level")),
+    )
+
+
+def _label_columns(
+    columns: Table, path: Path, group: str | None, block: str | None, features: Sequence[str], fresh: bool
+) -> tuple[str | None, str | None]:
+    """The columns of labels, after a look at what a file of candidates may have."""
+    if not len(next(iter(columns.values()), ())):
+        raise ValueError(f"{path} must have one candidate a row; it has no rows.")
+    taken = [name for name in (WEIGHT, VARIANCE) if name in columns]
+    if fresh and taken:
+        raise ValueError(
+            f"{path} must not have a column {taken[0]!r}: that is what a saved design adds. If it is your "
+            f"data, rename it, say to 'body_{taken[0]}'; if {path} is a saved design, add --again."
+        )
+    group = GROUP if group is None and GROUP in columns else group
+    block = BLOCK if block is None and BLOCK in columns else block
+    for argument, wanted in (("--group", [group]), ("--block", [block]), ("--features", features)):
+        for name in wanted:
+            if name is not None:
+                lookup(columns, name, argument, str(path))
+    for argument, wanted in (("--group", [group]), ("--block", [block]), ("--features", features)):
+        for name in {WEIGHT, VARIANCE}.intersection(wanted):
+            raise ValueError(
+                f"{argument} must not be {name!r}, which is an output column. Rename yours in {path}, say to "
+                f"'body_{name}'."
+            )
+    return group, block
+
+
+def _counting(candidates: np.ndarray, names: Sequence[str]) -> tuple[str, ...]:
+    """A sentence about a feature that only counts the rows, as numbers of runs do."""
+    n, d = candidates.shape
+    count = np.arange(n)
+    for j in range(d if d > 1 and n > 2 else 0):
+        if np.array_equal(candidates[:, j] - candidates[0, j], count):
+            return (
+                f"column {names[j]!r} counts the rows and was taken as a feature; if it only numbers them, "
+                f"choose the others with --features.",
+            )
+    return ()
 
 
 def _from_arrays(
@@ -252,7 +282,7 @@ def _from_arrays(
 ) -> CandidateFile:
     if "candidates" not in arrays:
         raise ValueError(
-            f"{path} must hold an array 'candidates'; it holds {_listed(list(arrays))}. "
+            f"{path} must hold an array 'candidates'; it holds {listed(arrays)}. "
             "Save it as numpy.savez(path, candidates=...)."
         )
     x = arrays["candidates"]
@@ -264,7 +294,7 @@ def _from_arrays(
     names = list(map(str, arrays.get("features", [f"x{j}" for j in range(x.shape[1])])))
     if len(set(names)) != x.shape[1]:
         raise ValueError(
-            f"features in {path} must name the {x.shape[1]} columns of candidates; got {_listed(names)}. "
+            f"features in {path} must name the {x.shape[1]} columns of candidates; got {listed(names)}. "
             "Leave the array out for x0, x1, ..."
         )
     others = {}
@@ -302,25 +332,12 @@ def _infer(columns: Table, path: Path, others: Sequence[str | None]) -> list[str
             continue
         if column.dtype.kind in "biuf":
             names.append(name)
-        elif any(_number(_text(v)) is not None for v in column[:SAMPLE]):
+        elif any(number(written(v)) is not None for v in column[:SAMPLE]):
             raise ValueError(
                 f"features must be numbers; {_first_text(column, name, path)}. "
                 "Correct it, or choose the feature columns with --features."
             )
     return names
-
-
-def _require(columns: Iterable[str], name: str | None, argument: str, path: Path) -> None:
-    if name is not None and name not in columns:
-        raise ValueError(
-            f"{argument} must name a column of {path}; there is no {name!r}{_meant(name, columns)}. "
-            f"The columns are {_listed(list(columns))}."
-        )
-
-
-def _meant(name: str, known: Iterable[str]) -> str:
-    close = get_close_matches(name, known, n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def _finite(columns: Table, name: str, path: Path) -> np.ndarray:
@@ -331,6 +348,8 @@ def _finite(columns: Table, name: str, path: Path) -> np.ndarray:
             f"{name} must be numbers; {_first_text(column, name, path)}. Correct it or drop the row."
         )
     values = column.astype(np.float64)
+    if column.dtype.kind in "iu":
+        check_exact(column[:, None], values[:, None], f"column {name!r} of {path}")
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         raise ValueError(
@@ -341,9 +360,15 @@ def _finite(columns: Table, name: str, path: Path) -> np.ndarray:
 
 
 def _first_text(column: np.ndarray, name: str, path: Path) -> str:
-    at = next((k for k, v in enumerate(column) if _number(_text(v)) is None), 0)
-    held = _text(column[at])
-    return f"{place(path, at)}, column {name!r} of {path} {f'holds {held!r}' if held.strip() else 'is empty'}"
+    """Where a column of a file holds no number, or one that double precision cannot hold."""
+    at = next((k for k, v in enumerate(column) if number(written(v)) is None), None)
+    why = ""
+    if at is None:
+        at = next((k for k, v in enumerate(column) if not is_exact(str(v))), 0)
+        why = ", which double precision cannot hold: subtract an offset"
+    held = written(column[at])
+    what = f"holds {held!r}{why}" if held.strip() else "is empty"
+    return f"{place(path, at)}, column {name!r} of {path} {what}"
 
 
 def _numbered(columns: Table, name: str | None, n: int, path: Path) -> Labels:
@@ -357,34 +382,12 @@ def _numbered(columns: Table, name: str | None, n: int, path: Path) -> Labels:
             f"every row must have a label; {place(path, empty)}, column {name!r} of {path} is empty. "
             "Fill it in or drop the row."
         )
-    if column.dtype != object:
-        return Labels(*np.unique(column, return_inverse=True))
-    texts = list(map(str, column))
-    names = sorted(set(texts))
-    number = {label: k for k, label in enumerate(names)}
-    return Labels(np.array(names, dtype=object), np.fromiter(map(number.__getitem__, texts), np.int64, n))
+    if column.dtype.kind in "mM":
+        column = column.astype(str).astype(object)
+    return number_labels(column if column.dtype != object else np.array(list(map(str, column)), dtype=object))
 
 
 def _storable(labels: Labels) -> np.ndarray:
     """The label of every row, as an array that needs no pickling."""
     names = labels.names.astype(str) if labels.names.dtype == object else labels.names
     return names[labels.numbers]
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def _text(value: Any) -> str:
-    """A value as a CSV file would show it; whole numbers without a decimal point."""
-    if isinstance(value, float | np.floating) and isfinite(value) and value == int(value):
-        return str(int(value))
-    return str(value)
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(str(name)) for name in names[:10])
-    return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")

@@ -32,6 +32,7 @@ from optdesign.settings import Settings
 from optdesign.span import RANK_RTOL, Span, find_span, scan
 from optdesign.validation import (
     as_array,
+    called,
     check_budgets,
     check_columns,
     check_groups,
@@ -56,12 +57,12 @@ class DesignProblem:
 
     Parameters
     ----------
-    candidates : (N, d) array, data frame, or Candidates
+    candidates : (N, d) array, data frame, path of a CSV or Parquet file, or Candidates
         One candidate a row; integers, float32, lists and any memory order are fine, and so are zero
         vectors (they inform nothing). Row-major float64 arrays above 64 MiB, and such memory maps of
         float64 or float32, are not copied: leave them unchanged while the problem lives. The columns of a
-        data frame (pandas, polars, pyarrow) are the features, except those that groups and blocks name;
-        :func:`optdesign.candidates` makes candidates from factors and a model.
+        data frame (pandas, polars, pyarrow) or file are the features, except those that groups and blocks
+        name; :func:`optdesign.candidates` makes candidates from factors and a model.
     groups : (N,) labels, or the name of a column, optional
         Group of every candidate: integers 0 .. n_groups - 1, each with at least one candidate; or labels of
         any other kind, numbered in sorted order, or in that of their categories. Default: one group.
@@ -121,14 +122,14 @@ class DesignProblem:
         x = matrix(parts.candidates)
         n = len(x)
         if _grid is None:
-            group, n_groups, called = label(groups, n, "groups", names=group_names, columns=parts.columns)
-            block, n_blocks, known = label(blocks, n, "blocks", names=block_names, columns=parts.columns)
+            group, n_groups, of_groups = label(groups, n, "groups", names=group_names, columns=parts.columns)
+            block, n_blocks, of_blocks = label(blocks, n, "blocks", names=block_names, columns=parts.columns)
         else:  # made here, and right
             group, block = read_only(np.asarray(groups)), read_only(np.asarray(blocks))
-            n_groups, n_blocks, called, known = _grid[0], _n_blocks, None, None
-        budget = check_budgets(budgets, n_groups, called)
+            n_groups, n_blocks, of_groups, of_blocks = _grid[0], _n_blocks, None, None
+        budget = check_budgets(budgets, n_groups, of_groups)
         if len(budget) != n_groups or (groups is not None and _grid is None):
-            check_groups(group, len(budget), called)
+            check_groups(group, len(budget), of_groups)
         check_settings(parts.settings, n)
         peaks, bad = scan(x, block, n_blocks)
         if bad >= 0:
@@ -144,7 +145,7 @@ class DesignProblem:
         tallest = float(peaks.value.max())
         check_range(source, tallest)
         columns = column_names(parts.names, x.shape[1])
-        check_columns(source, peaks.value, columns, known)
+        check_columns(source, peaks.value, columns, of_blocks)
         if tallest == 0:
             raise ValueError(
                 f"{source} must have at least one non-zero row; all {n} rows are zero. "
@@ -155,7 +156,8 @@ class DesignProblem:
         values: dict[str, Any] = {
             "candidates": x, "groups": group, "blocks": block, "budgets": budget,
             "n_blocks": n_blocks, "names": columns, "settings": parts.settings,
-            "group_names": called, "block_names": known, "span": span, "peaks": peaks.value, "_grid": _grid,
+            "group_names": of_groups, "block_names": of_blocks, "span": span, "peaks": peaks.value,
+            "_grid": _grid,
         }  # fmt: skip
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -299,7 +301,8 @@ class DesignProblem:
         b = int(doubtful[0])
         rejected, accepted = self.span.margin[b]
         note = (
-            f"The rank of {len(doubtful)} block(s) is a close decision; block {b} has rank {self.ranks[b]}, "
+            f"The rank of {len(doubtful)} block(s) is a close decision; block "
+            f"{called(self.block_names, b)} has rank {self.ranks[b]}, "
             f"with relative residuals {accepted:.1e} accepted and {rejected:.1e} rejected."
         )
         if self.exact_rank[b] == LARGER:

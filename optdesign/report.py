@@ -14,8 +14,11 @@ import typer
 
 from optdesign.dependence import in_words, of_what
 from optdesign.files import CandidateFile
+from optdesign.listing import largest, text
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult, rounded_down, rounded_up
+from optdesign.runs import Runs
+from optdesign.settings import Labels
 from optdesign.verification import Verification
 
 SHOWN = 20
@@ -24,7 +27,18 @@ SHOWN = 20
 WIDE = 10_000
 """Columns of a terminal in which no table is ever squeezed."""
 
-OPTIONS = {"max_iter": "--max-iter", "time_limit": "--time-limit", "tol": "--tol", "method": "--method"}
+COLUMNS = 8
+"""Factors or features that a table in the terminal has columns for."""
+
+OPTIONS = {
+    "max_iter": "--max-iter",
+    "tries": "--tries",
+    "time_limit": "--time-limit",
+    "tol": "--tol",
+    "method": "--method",
+    "model": "--model",
+    "where": "--where",
+}
 """Arguments of ``solve`` as the command line spells them."""
 
 
@@ -59,18 +73,58 @@ def solved(result: DesignResult) -> dict[str, Any]:
     }
 
 
+def searched(runs: Runs, source: CandidateFile, order: np.ndarray) -> dict[str, Any]:
+    """Whole runs: how good they are, how many of each row, and the list in its order."""
+    return {
+        "status": runs.status.name,
+        "message": _spelled_out(runs.message),
+        "efficiency": runs.efficiency,
+        "log_det": runs.log_det,
+        "rank": runs.rank,
+        "counts": runs.counts.tolist(),
+        "runs": [_told(source, n) for n in order.tolist()],
+        "method": runs.method,
+        "tries": runs.tries,
+        "seconds": runs.seconds,
+    }
+
+
+def design(result: DesignResult, source: CandidateFile) -> dict[str, Any]:
+    """The weights of all candidates, and in words those that are not zero."""
+    rows = result.support.tolist()
+    return {
+        "weights": result.weights.tolist(),
+        "design": [
+            {**_told(source, n), "weight": float(result.weights[n]), "variance": float(result.variances[n])}
+            for n in rows
+        ],
+    }
+
+
+def _told(source: CandidateFile, row: int) -> dict[str, Any]:
+    """A candidate in words: its row in the file, from 1, its labels and its settings."""
+    names = dict.fromkeys([n for n in (source.group, source.block) if n is not None] + list(source.factors))
+    cells = {name: source.columns[name][row] for name in names}
+    return {
+        "row": source.row(row),
+        "settings": {k: v.item() if isinstance(v, np.generic) else v for k, v in cells.items()},
+    }
+
+
 def described(source: CandidateFile, problem: DesignProblem) -> dict[str, Any]:
     """The problem, and what was noticed about it."""
     return {
         "candidates": problem.n_candidates,
+        "model": source.model,
         "features": list(source.features),
+        "notes": list(source.notes),
         "ignored_columns": list(source.ignored),
         "groups": problem.n_groups,
         "blocks": problem.n_blocks,
         "parameters": problem.n_parameters,
         "deficient_blocks": len(_deficient(problem)),
         "deficiency_note": deficiency_note(source, problem),
-        "rank_note": rank_note(source, problem),
+        "rank_note": problem.rank_note,
     }
 
 
@@ -136,11 +190,14 @@ def _verdict(result: DesignResult, outcome: Verification, tol: float) -> str:
 def status(result: DesignResult) -> str:
     """Why the solver stopped, and what to do about it on the command line."""
     message = result.status.value
-    if result.converged:
-        return message
+    return message if result.converged else _spelled_out(message)
+
+
+def _spelled_out(message: str) -> str:
+    """A status with what it advises spelled as options."""
     for argument in ("max_iter", "time_limit", "tol"):
         message = message.replace(argument, OPTIONS[argument])
-    return message.replace("change the method", "change --method")
+    return message.replace("change the method", "change --method").replace("raise tries", "raise --tries")
 
 
 def _deficient(problem: DesignProblem) -> np.ndarray:
@@ -165,14 +222,6 @@ def deficiency_note(source: CandidateFile, problem: DesignProblem) -> str:
     return f"{total}: {name}{others} cannot estimate all of {whose} parameters{words}."
 
 
-def rank_note(source: CandidateFile, problem: DesignProblem) -> str:
-    """The problem's note on close rank decisions, with the label of the block it numbers."""
-    if not problem.rank_note:
-        return ""
-    b = int(problem.doubtful_blocks[0])
-    return f"{problem.rank_note} Block {b} is {str(source.blocks.names[b])!r}."
-
-
 def paths(outputs: dict[str, Path | None]) -> dict[str, str]:
     """The outputs that were asked for."""
     return {name: str(path) for name, path in outputs.items() if path is not None}
@@ -186,15 +235,35 @@ def print_json(report: dict[str, Any]) -> None:
 
 def print_result(result: DesignResult, source: CandidateFile, saved: Path | None) -> None:
     """Print the certificate and the largest weights; ``saved`` is the file that holds all of them."""
-    for name, value in _facts(result, source):
+    _print_facts(_facts(result, source))
+    rows = largest(result, SHOWN)
+    numbers = {
+        "weight": [f"{result.weights[n]:.6f}" for n in rows],
+        "variance": [f"{result.variances[n]:.6f}" for n in rows],
+    }
+    _print_table(_table(source, rows, numbers))
+    _print_rest(len(result.support), "weights shown, the largest", saved)
+
+
+def print_runs(runs: Runs, source: CandidateFile, saved: Path | None) -> None:
+    """Print how good the runs are and how many there are of each row; ``saved`` is the file with the list."""
+    _print_facts(_run_facts(runs, source))
+    support = runs.support
+    rows = np.sort(support[np.argsort(-runs.counts[support], kind="stable")[:SHOWN]])
+    _print_table(_table(source, rows, {"runs": [str(runs.counts[n]) for n in rows]}))
+    _print_rest(len(support), "rows that are run shown, the most frequent", saved)
+
+
+def _print_facts(facts: Iterator[tuple[str, str]]) -> None:
+    for name, value in facts:
         typer.echo(f"{name:<10}  {value}")
     typer.echo()
-    support = result.support
-    largest = support[np.argsort(-result.weights[support], kind="stable")[:SHOWN]]
-    _print_table(_weights(result, source, np.sort(largest)))
-    if len(support) > SHOWN:
+
+
+def _print_rest(count: int, what: str, saved: Path | None) -> None:
+    if count > SHOWN:
         where = "save all with --out FILE" if saved is None else f"all are in {saved}"
-        typer.echo(f"\n{SHOWN} of {len(support)} weights shown, the largest; {where}")
+        typer.echo(f"\n{SHOWN} of {count} {what}; {where}")
     typer.echo()
 
 
@@ -218,15 +287,7 @@ def print_outputs(outputs: dict[str, Path | None]) -> None:
 def _facts(result: DesignResult, source: CandidateFile) -> Iterator[tuple[str, str]]:
     """Lines of the report, each a name and a value."""
     problem = result.problem
-    yield "candidates", f"{problem.n_candidates}, features {', '.join(source.features)}"
-    if source.ignored:
-        yield "ignored", f"{', '.join(source.ignored)}: not numeric; choose columns with --features"
-    for name, n, column in (
-        ("groups", problem.n_groups, source.group),
-        ("blocks", problem.n_blocks, source.block),
-    ):
-        yield name, str(n) if column is None else f"{n} (column {column})"
-    yield "rank", f"{result.rank} of {problem.n_parameters} parameters"
+    yield from _problem_facts(problem, source)
     yield "gap", f"{rounded_up(result.gap)} (relative to the rank {rounded_up(result.relative_gap)})"
     yield "efficiency", f"at least {rounded_down(result.efficiency)}{of_what(problem)}"
     yield "log det", f"{result.log_det:.9g}"
@@ -234,36 +295,95 @@ def _facts(result: DesignResult, source: CandidateFile) -> Iterator[tuple[str, s
         iterations = f"{result.iterations} iteration{'' if result.iterations == 1 else 's'}"
         yield "method", f"{result.method}, {iterations}, {result.seconds:.3g} s"
         yield "status", status(result)
-    for note in (deficiency_note(source, problem), rank_note(source, problem)):
+    yield from _notes(problem, source)
+
+
+def _run_facts(runs: Runs, source: CandidateFile) -> Iterator[tuple[str, str]]:
+    """Lines of the report on whole runs."""
+    problem = runs.problem
+    yield from _problem_facts(problem, source)
+    yield "runs", " + ".join(map(str, runs.totals)) if problem.n_groups <= COLUMNS else str(runs.totals.sum())
+    yield "efficiency", f"at least {rounded_down(runs.efficiency)} against all designs{of_what(problem)}"
+    yield "log det", f"{runs.log_det:.9g}"
+    yield "method", f"{runs.method}, {runs.tries} tries, {runs.seconds:.3g} s"
+    yield "status", _spelled_out(runs.message)
+    yield from _notes(problem, source)
+
+
+def _problem_facts(problem: DesignProblem, source: CandidateFile) -> Iterator[tuple[str, str]]:
+    """Lines on what was read: candidates, model, groups, blocks and rank."""
+    features = ", ".join(source.features)
+    if source.model is not None:
+        yield "candidates", f"{problem.n_candidates}, factors {', '.join(source.factors)}"
+        yield "model", source.model.strip()
+        yield "terms", features
+        if source.ignored:
+            yield "ignored", f"{', '.join(source.ignored)}: not in the model"
+    else:
+        yield "candidates", f"{problem.n_candidates}, features {features}"
+        if source.factors:
+            yield "model", _no_model(problem, source)
+        if source.ignored:
+            ignored = ", ".join(source.ignored)
+            yield "ignored", f"{ignored}: not numeric; choose columns with --features, or use --model"
+    for name, n, column in (
+        ("groups", problem.n_groups, source.group),
+        ("blocks", problem.n_blocks, source.block),
+    ):
+        yield name, str(n) if column is None else f"{n} (column {column})"
+    yield "rank", f"{problem.rank} of {problem.n_parameters} parameters"
+
+
+def _no_model(problem: DesignProblem, source: CandidateFile) -> str:
+    """What it means that no model was given: columns as they are, and whether one is an intercept."""
+    x = problem.candidates
+    constant = np.flatnonzero(np.all(x == x[0], axis=0) & (x[0] != 0))
+    if len(constant):
+        return (
+            f"none, so features are columns as they are, {source.features[constant[0]]} being the intercept"
+        )
+    example = " + ".join(source.features[:3]) + (" + ..." if len(source.features) > 3 else "")
+    return f"none, so features are columns as they are, without an intercept; for one, --model '~ {example}'"
+
+
+def _notes(problem: DesignProblem, source: CandidateFile) -> Iterator[tuple[str, str]]:
+    for note in (*source.notes, deficiency_note(source, problem), problem.rank_note):
         if note:
             yield "note", note
 
 
-def _weights(result: DesignResult, source: CandidateFile, rows: np.ndarray) -> Any:
-    """The table of some weights, with the labels under the names of their columns."""
+def _table(source: CandidateFile, rows: np.ndarray, numbers: dict[str, list[str]]) -> Any:
+    """A table of some candidates: row, labels and settings under the names of their columns, and numbers."""
     from rich import box
     from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("row", justify="right")
-    labels = [(source.group, source.groups), (source.block, source.blocks)]
-    labels = [(column, values) for column, values in labels if column is not None]
+    labels = [(column, values) for column, values in _labels(source) if column is not None]
+    factors = [name for name in source.factors if name not in (source.group, source.block)][:COLUMNS]
     for column, _ in labels:
-        table.add_column(escape(str(column)))
-    for heading in ("weight", "variance"):
+        table.add_column(escape(column))
+    for name in factors:
+        table.add_column(escape(name), justify="left" if source.columns[name].dtype == object else "right")
+    for heading in numbers:
         table.add_column(heading, justify="right")
-    for n in rows:
-        names = [escape(str(values.names[values.numbers[n]])) for _, values in labels]
-        table.add_row(str(n + 1), *names, f"{result.weights[n]:.6f}", f"{result.variances[n]:.6f}")
+    for k, n in enumerate(rows.tolist()):
+        told = [str(values.names[values.numbers[n]]) for _, values in labels]
+        told += [text(source.columns[name][n]) for name in factors]
+        table.add_row(str(source.row(n)), *map(escape, told), *(column[k] for column in numbers.values()))
     return table
+
+
+def _labels(source: CandidateFile) -> tuple[tuple[str | None, Labels], ...]:
+    return (source.group, source.groups), (source.block, source.blocks)
 
 
 def _print_table(table: Any) -> None:
     """Print a table as wide as it is, without spaces at the end of its lines or blank lines around it."""
     from rich.console import Console
 
-    text = io.StringIO()
-    Console(file=text, color_system=None, width=WIDE).print(table)
-    lines = [line.rstrip() for line in text.getvalue().splitlines()]
+    printed = io.StringIO()
+    Console(file=printed, color_system=None, width=WIDE).print(table)
+    lines = [line.rstrip() for line in printed.getvalue().splitlines()]
     typer.echo("\n".join(lines).strip("\n"))

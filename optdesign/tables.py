@@ -1,22 +1,32 @@
 """Columns in files: CSV and Parquet tables and NPZ archives, read and written.
 
-A table is a dict of columns of equal length: integers, floats or text. What is wrong with a file is said
-by a ValueError or an OSError. Files that are written appear whole or not at all.
+A table is a dict of columns of equal length: integers, floats or text. Columns of a CSV file are separated by
+commas, semicolons or tabs, whichever its header has; where they are not commas, numbers may have decimal
+commas. Whole numbers that double precision cannot hold stay text. What is wrong with a file is said by a
+ValueError or an OSError. Files that are written appear whole or not at all.
 """
 
 from __future__ import annotations
 
 import csv
 import os
+import re
 import uuid
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+SEPARATORS = ",;\t"
+"""What may stand between the columns of a CSV file: the one that its header has most of."""
+
+DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*")
+"""Numbers such as 1,5, which other separators than commas leave room for."""
 
 CHUNK = 4096
 """Rows of a CSV file that are converted at a time."""
@@ -59,11 +69,52 @@ def csv_rows(path: Path) -> Iterator[list[str]]:
     """The rows of a CSV file that are not blank."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
-            yield from filter(None, csv.reader(file, skipinitialspace=True))
+            yield from filter(None, csv.reader(file, delimiter=separator(path), skipinitialspace=True))
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} must be text in UTF-8 ({error.reason}). Save it again as UTF-8.") from None
     except csv.Error as error:
         raise ValueError(f"{path} must be a CSV file ({error}). Export it again.") from None
+
+
+def separator(path: Path) -> str:
+    """What separates the columns of a CSV file, by its first line that is not blank."""
+    with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
+        first = next((line for line in file if line.strip()), "")
+    outside = re.sub(r'"[^"]*"', "", first)
+    return max(SEPARATORS, key=outside.count)
+
+
+def number(text: str, separator: str = ",") -> float | None:
+    """The number that a field holds, or None; with a decimal comma if columns are not separated by commas.
+
+    >>> number("1.5"), number("1,5"), number("1,5", ";"), number("1.234,5", ";")
+    (1.5, None, 1.5, None)
+    """
+    if separator != "," and DECIMAL_COMMA.fullmatch(text):
+        text = text.replace(",", ".")
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def written(value: Any) -> str:
+    """A value as a CSV file would show it; whole numbers without a decimal point."""
+    if isinstance(value, float | np.floating) and isfinite(value) and value == int(value):
+        return str(int(value))
+    return str(value)
+
+
+def is_exact(text: str) -> bool:
+    """Whether a field that holds a number is none, or one that double precision holds, if it is whole.
+
+    >>> is_exact("9007199254740993"), is_exact("9007199254740992"), is_exact("0.1")
+    (False, True, True)
+    """
+    try:
+        return int(text) == int(float(text))
+    except (ValueError, OverflowError):
+        return True
 
 
 def place(path: Path, row: int, header: bool = True) -> str:
@@ -72,7 +123,7 @@ def place(path: Path, row: int, header: bool = True) -> str:
         return f"row {row + 1}"
     left = row + header
     with open(path, newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file, skipinitialspace=True)
+        reader = csv.reader(file, delimiter=separator(path), skipinitialspace=True)
         before = 0
         for fields in reader:
             if fields and left == 0:
@@ -157,7 +208,7 @@ def _read_parquet(path: Path) -> Table:
 
 
 def _read_csv(path: Path, text: set[str], numbers: set[str] | None) -> Table:
-    rows = csv_rows(path)
+    rows, mark = csv_rows(path), separator(path)
     names = _header(next(rows, []), path)
     plain = {name for name in names if name in text or (numbers is not None and name not in numbers)}
     parts: dict[str, list[Any]] = {name: [] for name in names}
@@ -167,18 +218,18 @@ def _read_csv(path: Path, text: set[str], numbers: set[str] | None) -> Table:
             at = next(k for k, row in enumerate(chunk) if len(row) != len(names))
             raise ValueError(
                 f"{path} must have {len(names)} fields in every row, as in its header; "
-                f"{place(path, done + at)} has {len(chunk[at])}. Quote fields that contain commas."
+                f"{place(path, done + at)} has {len(chunk[at])}. Quote fields that contain {mark!r}."
             )
         for name, fields in zip(names, zip(*chunk, strict=True), strict=True):
             if name not in plain:
-                try:
-                    parts[name].append(np.fromiter(map(float, fields), np.float64, len(fields)))
+                values = _numbers(fields, mark)
+                if values is not None:
+                    parts[name].append(values)
                     continue
-                except ValueError:
-                    if done:
-                        # The rows before were numbers, and their text is gone: read again, keeping it.
-                        return _read_csv(path, text | plain | {name}, numbers)
-                    plain.add(name)
+                if done:
+                    # The rows before were numbers, and their text is gone: read again, keeping it.
+                    return _read_csv(path, text | plain | {name}, numbers)
+                plain.add(name)
             parts[name].extend(fields)
         done += len(chunk)
     return {
@@ -187,14 +238,23 @@ def _read_csv(path: Path, text: set[str], numbers: set[str] | None) -> Table:
     }
 
 
+def _numbers(fields: Sequence[str], mark: str) -> np.ndarray | None:
+    """Fields as numbers, or None if one of them is none or would be rounded to another whole number."""
+    try:
+        values = np.fromiter(map(float, fields), np.float64, len(fields))
+    except ValueError:
+        read = [number(field, mark) for field in fields]
+        if None in read:
+            return None
+        values = np.array(read, dtype=np.float64)
+    large = np.flatnonzero(np.abs(values) >= 2.0**53)
+    return values if all(is_exact(fields[k]) for k in large.tolist()) else None
+
+
 def _header(row: list[str], path: Path) -> list[str]:
     names = [name.strip() for name in row]
     if not names:
         raise ValueError(f"{path} must have a header and one candidate a row; it is empty.")
-    if len(names) == 1 and (";" in names[0] or "\t" in names[0]):
-        raise ValueError(
-            f"{path} must separate its columns by commas; its header is {names[0]!r}. Export it again."
-        )
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"{path} must name each column once; {twice!r} occurs twice. Rename one of them.")

@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 import optdesign as od
-from optdesign import cli, files
+from optdesign import cli, files, saved
 from optdesign.progress import Progress
 
 RNG = np.random.default_rng(3)
@@ -122,9 +123,140 @@ def test_long_designs_say_where_the_rest_is(folder):
     (folder / "long.csv").write_text("site,x\n" + "\n".join(rows) + "\n")
     shown = run("solve", "long.csv", "--group", "site").stdout
     assert "20 of 30 weights shown, the largest; save all with --out FILE" in shown
-    assert " row   site     weight   variance" in shown
+    assert " row   site   x     weight   variance" in shown
     shown = run("solve", "long.csv", "--group", "site", "--out", "d.csv").stdout
     assert "20 of 30 weights shown, the largest; all are in d.csv" in shown
+
+
+def test_json_has_the_weights_and_tells_candidates():
+    report = json.loads(solved("--json", "--tol", "1e-9").stdout)
+    assert od.certify(expected(), report["weights"]).relative_gap <= 1e-9
+    assert len(report["design"]) == report["support"]
+    for told in report["design"]:
+        n = told["row"] - 1
+        assert told["weight"] == report["weights"][n]
+        assert told["settings"] == dict(zip(("site", "arm", "x", "y"), ROWS[n], strict=True))
+
+
+def test_without_a_model_it_says_what_it_took(folder):
+    (folder / "plain.csv").write_text("run,x,kind\n1,5,a\n2,3,b\n3,4,a\n")
+    told = run("solve", "plain.csv").stdout
+    assert "candidates  3, features run, x" in told
+    assert "without an intercept; for one, --model '~ run + x'" in told
+    assert "ignored     kind: not numeric; choose columns with --features, or use --model" in told
+    assert "note        column 'run' counts the rows and was taken as a feature" in told
+    chosen = run("solve", "plain.csv", "--features", "x").stdout
+    assert "counts the rows" not in chosen
+    (folder / "plain.csv").write_text("one,x\n1,5\n1,3\n1,4\n")
+    assert "columns as they are, one being the intercept" in run("solve", "plain.csv").stdout
+
+
+FACTORS = "temp;cat;conc\n" + "".join(
+    f"{t};{c};{k}\n" for t in (20, 40, 60) for c in "ab" for k in ("0,5", "1,5")
+)
+
+
+def test_a_model_of_the_factors_in_a_file(folder):
+    (folder / "factors.csv").write_text(FACTORS)
+    model = "~ temp * cat + I(temp**2) + conc"
+    done = run("solve", "factors.csv", "--model", model, "--tol", "1e-9", "--json", "--out", "d.csv")
+    assert done.exit_code == 0, done.stderr
+    report = json.loads(done.stdout)
+    levels = {"temp": [20, 40, 60], "cat": ["a", "b"], "conc": [0.5, 1.5]}
+    c = od.candidates(levels, model=model)
+    assert report["features"] == list(c.names)
+    assert report["model"] == model
+    assert od.certify(od.DesignProblem(c), report["weights"]).relative_gap <= 1e-9
+    told = run("solve", "factors.csv", "--model", model).stdout
+    assert f"model       {model}\nterms       Intercept, temp, cat[T.b]" in told
+    assert " row   temp   cat   conc     weight   variance" in told
+    assert "   1     20   a      0.5   0.0" in told
+    again = run("certify", "d.csv", "--model", model, "--tol", "1e-8")
+    assert again.exit_code == 0, again.output
+    some = run("solve", "factors.csv", "--model", "~ temp", "--where", "conc > 1 and cat == 'a'").stdout
+    assert "candidates  3, factors temp" in some
+    assert "ignored     cat, conc: not in the model" in some
+    assert "\n   2     20   0.5" in some  # rows are those of the file
+    assert "\n  10     60   0.5" in some
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_whole_runs_of_two_machines(folder, suffix):
+    rows = [f"{a},{b},{m}" for a in (-1, 0, 1) for b in (-1, 0, 1) for m in "AB"]
+    (folder / "f.csv").write_text("\n".join(["a,b,machine", *rows]) + "\n")
+    model = "~ (a + b)**2 + I(a**2) + I(b**2)"
+    options = ["--model", model, "--group", "machine", "--runs", "A=12,B=8", "--seed", 1]
+    done = run("solve", "f.csv", *options, "--out", f"runs{suffix}", "--plot", "runs.png")
+    assert done.exit_code == 0, done.stderr
+    assert "runs        12 + 8" in done.stdout
+    assert "efficiency  at least 0.9" in done.stdout
+    assert " row   machine    a    b   runs" in done.stdout
+    c = od.candidates(folder / "f.csv", model=model)
+    p = od.DesignProblem(c, groups="machine", budgets={"A": 12, "B": 8})
+    expected_runs = od.exact(p, seed=1)
+    listed = pd.read_csv("runs.csv") if suffix == ".csv" else pd.read_parquet("runs.parquet")
+    assert list(listed.columns) == ["run", "a", "b", "machine"]
+    assert listed["run"].tolist() == list(range(1, 21))
+    assert listed["machine"].tolist() == ["A"] * 12 + ["B"] * 8
+    found = sorted(listed[["a", "b", "machine"]].itertuples(index=False, name=None))
+    table = expected_runs.table()
+    assert found == sorted(zip(*(table[k].tolist() for k in ("a", "b", "machine")), strict=True))
+    assert (folder / "runs.png").stat().st_size > 5000
+    report = json.loads(run("solve", "f.csv", *options, "--json", "--randomise", 3).stdout)
+    assert report["counts"] == expected_runs.counts.tolist()
+    assert report["efficiency"] == expected_runs.efficiency
+    order = [told["row"] - 1 for told in report["runs"]]
+    assert sorted(order) == np.repeat(np.arange(18), report["counts"]).tolist()
+    assert order != sorted(order)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--runs", "5", "--budget", "5"], ["--runs and --budget must not both"]),
+        (["--runs", "2.5"], ["--runs must be whole numbers; got 2.5"]),
+        (["--runs", "5", "--out", "runs.npz"], ["--out of a run list must end in .csv or .parquet"]),
+        (["--runs", "1", "--features", "x,y"], ["runs"]),
+        (["--where", "x > 0"], ["--where must come with --model"]),
+        (["--model", "~ x", "--features", "x"], ["--features must be left out with --model"]),
+        (["--model", "~ xx"], ["--model must be a formula", "no factor 'xx'", "did you mean 'x'"]),
+        (["--model", "~ x", "--where", "z > 1"], ["--where must name a column", "'z'"]),
+        (["--model", "~ log(x)"], ["--model must give finite features", "data.csv, where x ="]),
+        (["--group", "site", "--budget", "north=1,south=2"], ["no budget for 'west'"]),
+        (["--group", "site", "--budget", "north=1,south=2,west=x"], ["pair 3 gives group 'west' 'x'"]),
+    ],
+)
+def test_bad_models_and_runs(arguments, words):
+    message = refused("solve", "data.csv", *arguments)
+    for word in words:
+        assert word in message
+
+
+def test_budgets_by_label_in_a_line():
+    reports = [
+        json.loads(solved("--json", "--budget", given).stdout)
+        for given in ("budgets.csv", "west=5, north=1,south=2")
+    ]
+    assert reports[0]["weights"] == reports[1]["weights"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (["20,a", ",b"], ["'temp' is, in line 3 of f.csv"]),
+        (["20,a", "4o,b", "60,a"], ["line 3, column 'temp' of f.csv holds '4o', among numbers"]),
+        (["20,a", "40,"], ["'cat' is, in line 3 of f.csv"]),
+        (
+            ["9007199254740993,a", "1,b"],
+            ["line 2, column 'temp' of f.csv holds '9007199254740993', too large"],
+        ),
+    ],
+)
+def test_bad_factors_are_found_in_the_file(folder, rows, words):
+    (folder / "f.csv").write_text("\n".join(["temp,cat", *rows]) + "\n")
+    message = refused("solve", "f.csv", "--model", "~ temp + cat")
+    for word in words:
+        assert word in message
 
 
 def test_features_can_be_chosen():
@@ -159,8 +291,8 @@ def test_a_close_rank_decision_is_reported_with_the_label(folder):
     (folder / "near.csv").write_text("arm,x,y\n" + "\n".join([*rows, "other,1,2", "other,2,1"]) + "\n")
     note = json.loads(run("solve", "near.csv", "--block", "arm", "--json").stdout)["rank_note"]
     assert "close decision" in note
-    assert "Block 0 is 'lab'" in note
-    assert "Block 0 is 'lab'" in run("solve", "near.csv", "--block", "arm").stdout
+    assert "block 'lab' has rank 2" in note
+    assert "block 'lab' has rank 2" in run("solve", "near.csv", "--block", "arm").stdout
 
 
 @pytest.mark.parametrize(
@@ -175,7 +307,7 @@ def test_a_close_rank_decision_is_reported_with_the_label(folder):
         (["data.csv", "--time-limit", "0"], ["--time-limit must be"]),
         (
             ["data.csv", "--group", "site", "--budget", "all"],
-            ["--budget must be a number, or a file with two columns", "'all'"],
+            ["--budget must be a number, labels with numbers", "or a file with two columns", "'all'"],
         ),
         (["data.csv", "--budget", "-3"], ["--budget must be positive", "-3"]),
         (["data.csv", "--budget", "budgets.csv"], ["--budget budgets.csv needs groups", "--group", "'site'"]),
@@ -406,7 +538,7 @@ def test_verify_says_when_exact_arithmetic_contradicts(monkeypatch):
     def certify(problem, weights):
         return replace(lying(problem, weights), log_det=0.0)
 
-    monkeypatch.setattr(cli, "certify", certify)
+    monkeypatch.setattr(saved, "certify", certify)
     result = run("verify", "d.csv", "--group", "site", "--block", "arm")
     assert result.exit_code == 1
     assert "comparison  differs: log Det against exact arithmetic" in result.stdout

@@ -1,0 +1,148 @@
+"""Labels in any script: in a font that has their characters, or else as the codes of those characters.
+
+A label is one line, is shortened in its middle, and stands for itself: a dollar sign begins no formula.
+"""
+
+from __future__ import annotations
+
+import textwrap
+import unicodedata
+import warnings
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+LAST_RESORT = "Last Resort"
+"""A family whose glyphs are boxes for whatever is missing."""
+
+UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn")
+"""Characters without a shape of their own: control, format, surrogate, private, unassigned."""
+
+LETTERS = 9
+"""Letters to an inch of an axis."""
+
+_said: set[str] = set()
+
+
+def readable(label: object, most: int = 24) -> str:
+    """A label as a picture can show it; characters that no installed font has become their codes.
+
+    >>> readable("a  label\\nin two lines"), readable("costs $5, not $6"), readable("x" * 30 + "1", most=8)
+    ('a label in two lines', 'costs \\\\$5, not \\\\$6', 'xxxx…xx1')
+    """
+    text = " ".join(str(label).split())
+    missing = {c for c in text if c.isprintable() and _family(c) is None}
+    _say(missing)
+    shown = [_code(c) if c in missing or unicodedata.category(c) in UNSEEN else c for c in text]
+    return _shortened(shown, most).replace("$", r"\$")
+
+
+def all_readable(labels: Sequence[object], most: int) -> list[str]:
+    """Labels that stand beside each other: where shortening would make two the same, what all share goes.
+
+    >>> all_readable(["hospital 7 in the north", "hospital 8 in the north"], 12)
+    ['…7…', '…8…']
+    """
+    words = [str(label).split() for label in labels]
+    shown = [readable(label, most) for label in labels]
+    if len(set(shown)) == len(set(map(tuple, words))):
+        return shown
+    head = _shared([line[:-1] for line in words])
+    tail = _shared([line[:head:-1] for line in words])
+    ends = "…" if head else "", "…" if tail else ""
+    return [readable(" ".join(line[head : len(line) - tail]).join(ends), most) for line in words]
+
+
+def _shared(lines: list[list[str]]) -> int:
+    """How many words all lines begin with."""
+    differ = (len(set(words)) > 1 for words in zip(*lines, strict=False))
+    return next((n for n, differs in enumerate(differ) if differs), min(map(len, lines)))
+
+
+def _shortened(parts: list[str], most: int) -> str:
+    """Parts in a row, with the middle left out if they are wider than so many letters."""
+    if sum(map(_width, parts)) <= most:
+        return "".join(parts)
+    tail = _fitting(parts[::-1], (most - 1) // 2)
+    return "".join(parts[: _fitting(parts, most // 2)]) + "…" + "".join(parts[len(parts) - tail :])
+
+
+def _fitting(parts: list[str], most: int) -> int:
+    """How many of the first parts fit."""
+    return int(np.searchsorted(np.cumsum([_width(part) for part in parts]), most, side="right"))
+
+
+def dress(figure: Any) -> None:
+    """Give every text of a figure the fonts that its characters need beyond its own."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        extra = {family for c in text.get_text() if (family := _family(c))}
+        if extra:
+            text.set_fontfamily([*text.get_fontfamily(), *sorted(extra)])
+
+
+def letters(axes: Any) -> int:
+    """How many letters fit along axes, with some room for what beside them takes of their width."""
+    return int(LETTERS * axes.get_window_extent().width / axes.figure.dpi)
+
+
+def wrap_title(axes: Any) -> None:
+    """Break a title into lines that fit above its axes."""
+    lines = axes.get_title(loc="left").split("\n")
+    room = max(16, letters(axes))
+    axes.set_title("\n".join(part for line in lines for part in textwrap.wrap(line, room)))
+
+
+def _width(part: str) -> int:
+    """Width of a character or a code in letters; ideographs count twice."""
+    return 2 if len(part) == 1 and unicodedata.east_asian_width(part) in "WF" else len(part)
+
+
+def _code(character: str) -> str:
+    return character.encode("ascii", "backslashreplace").decode()
+
+
+def _say(missing: set[str]) -> None:
+    """Say once, for every character that has no font, what the picture shows instead."""
+    fresh = missing - _said
+    if fresh:
+        _said.update(fresh)
+        some = " ".join(sorted(fresh)[:5]) + (" ..." if len(fresh) > 5 else "")
+        warnings.warn(
+            f"no installed font has {some}: the picture shows such characters as codes, such as "
+            f"{_code(min(fresh))}. Install a font that has them, one of the Noto family for instance.",
+            stacklevel=2,
+        )
+
+
+def _family(character: str) -> str | None:
+    """The family of a font that has a character: empty if the default has it, None if there is none."""
+    from matplotlib.font_manager import FontProperties, findfont
+
+    return "" if character.isascii() else _found(character, findfont(FontProperties()))
+
+
+@cache
+def _found(character: str, default: str) -> str | None:
+    from matplotlib import font_manager
+
+    if _has(default, character):
+        return ""
+    for entry in font_manager.fontManager.ttflist:
+        plain = entry.style == "normal" and entry.weight in (400, "normal", "regular")
+        if plain and not entry.name.startswith(LAST_RESORT) and _has(entry.fname, character):
+            return entry.name
+    return None
+
+
+def _has(path: str, character: str) -> bool:
+    from matplotlib.font_manager import get_font
+
+    try:
+        font = get_font(path)
+    except (OSError, RuntimeError):
+        return False  # bitmaps, such as fonts of coloured emoji, cannot be drawn
+    return bool(font.scalable) and font.get_char_index(ord(character)) != 0
