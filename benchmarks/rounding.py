@@ -32,8 +32,13 @@ VARIANTS = {
 
 def instances() -> dict[str, tuple[bandits.LinearEnvironment, str]]:
     authors = bandits.environments.authors(clients=100, arms=10, dim=3, seed=0)
-    gaussian = bandits.environments.random(100, 10, 3, seed=0)
-    return {"the authors' instance": (authors, "disjoint"), "Gaussian features": (gaussian, "disjoint")}
+    same = bandits.environments.identical(clients=100, arms=10, dim=3, seed=0)
+    many = bandits.environments.random(20, 40, 3, seed=0)
+    return {
+        "the authors' instance, M = 100, K = 10": (authors, "disjoint"),
+        "the same arms for all, M = 100, K = 10": (same, "shared"),
+        "random, M = 20, K = 40": (many, "disjoint"),
+    }
 
 
 def draw(curves: dict[str, dict[str, bandits.Run]], out: Path) -> None:
@@ -42,12 +47,16 @@ def draw(curves: dict[str, dict[str, bandits.Run]], out: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, len(curves), figsize=(5.2 * len(curves), 3.8), layout="constrained")
-    for axis, (title, runs) in zip(np.atleast_1d(axes), curves.items(), strict=True):
+    figure, axes = plt.subplots(2, len(curves), figsize=(4.2 * len(curves), 5.6), layout="constrained")
+    for (above, below), (title, runs) in zip(axes.T, curves.items(), strict=True):
         for (name, run), style in zip(runs.items(), ("-", "--", "-.", ":"), strict=True):
-            axis.plot(run.times, run.regret.mean(axis=0), style, label=name)
-        axis.set(title=title, xlabel="pulls per client", ylabel="regret per client", xscale="log")
-    np.atleast_1d(axes)[0].legend(frameon=False)
+            above.plot(run.times, run.regret.mean(axis=0), style, label=name)
+        above.set(title=title, xlabel="pulls per client", ylabel="regret per client", xscale="log")
+        above.set_ylim(bottom=0)
+        below.barh(list(runs), [run.uploaded.mean() for run in runs.values()], color="0.6")
+        below.invert_yaxis()
+        below.set(xlabel="scalars uploaded in all")
+    axes[0, 0].legend(frameon=False)
     figure.savefig(out, dpi=110)
 
 
@@ -77,7 +86,7 @@ def main() -> None:
                 ]
             )
         show(
-            f"Fed-PE on {title}: M = 100, K = 10, d = 3, T = {args.horizon:,}, {args.trials} trials",
+            f"Fed-PE on {title}, d = 3, T = {args.horizon:,}, {args.trials} trials",
             ["rounding", "regret per client", "arms with weight a client", "uploaded", "downloaded"],
             rows,
         )

@@ -144,9 +144,10 @@ def _refuse(problem: DesignProblem, runs: np.ndarray, reached: np.ndarray, rest:
             f"budgets must be enough runs to keep the rank: {problem.rank} parameters that can be told apart "
             f"need at least {needed} runs; {given} were given. Raise the budget, or drop terms of the model."
         )
-    names = ", ".join(map(str, which[:NAMED])) + (
-        f" and {len(which) - NAMED} more" if len(which) > NAMED else ""
-    )
+    called = which.tolist() if problem.group_names is None else [problem.group_names[i] for i in which]
+    names = ", ".join(map(str, called[:NAMED]))
+    if len(called) > NAMED:
+        names += f" and {len(called) - NAMED} more"
     several = len(which) > 1
     raise ValueError(
         f"budgets must be enough runs to keep the rank: the other groups reach {rest} of {problem.rank}, so "

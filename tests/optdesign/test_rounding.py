@@ -189,6 +189,19 @@ class TestTable:
         assert (tmp_path / "runs.csv").read_text().splitlines()[0] == "run,row,group,block,x0,x1"
         assert len(self.runs.table().to_frame()) == 8
 
+    def test_has_the_settings_and_the_names_of_groups(self):
+        settings = {"run": ["hot", "cold", "hot"]}
+        problem = od.DesignProblem(
+            np.eye(3), groups=["Lyon", "Lyon", "Turin"], budgets={"Lyon": 2, "Turin": 3}, settings=settings
+        )
+        table = od.round(od.solve(problem)).table()
+        assert list(table.columns) == ["run", "row", "run_", "group"]
+        assert table["run_"].tolist() == ["hot", "cold", "hot", "hot", "hot"]
+        assert table["group"].tolist() == ["Lyon"] * 2 + ["Turin"] * 3
+        short = od.DesignProblem(np.eye(3), groups=["Lyon", "Lyon", "Turin"], budgets={"Lyon": 1, "Turin": 9})
+        with pytest.raises(ValueError, match="so group Lyon must have at least 2 runs; 1 were given"):
+            od.round(od.solve(short))
+
     def test_is_cut_when_printed_long(self):
         runs = od.round(od.solve(od.DesignProblem(np.eye(2), budgets=30)))
         assert str(runs.table()).endswith("... and 10 runs more")
