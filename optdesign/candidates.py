@@ -123,8 +123,8 @@ def candidates(
         Which settings are possible; the others are left out before the model is evaluated. An expression
         may have factors, numbers, text, comparisons and arithmetic: ``"temp <= 40 or cat == 'a'"``.
     coded : bool or list of str
-        Whether, or for which factors, the model sees numeric factors on the scale from -1 to 1, over the range of all settings
-        (before ``where``). Settings stay in their own units. D-optimal designs are the same either way
+        Whether the model sees numeric factors, or those that are named, on the scale from -1 to 1, over the
+        range of all settings (before ``where``). Settings stay in their own units. D-optimal designs are the same either way
         under models that such a change of units maps to themselves.
 
     Examples
