@@ -32,10 +32,10 @@ def ellipsoid(
 ) -> Any:
     """Draw an ellipse, its centre and its axes around the points; returns the matplotlib Figure.
 
-    The points that hold it, those with weight in the design behind it, are ringed; the title has the semi-axes
-    and the fraction by which the volume may exceed the least. Of an ellipsoid in more
-    dimensions the shadow on two ``coordinates`` is drawn, and the axes of the shadow. ``ax`` are matplotlib
-    Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
+    The points that hold it, those with weight in the design behind it, are ringed; the title has the
+    semi-axes, and the fraction by which the volume may exceed the least. Of an ellipsoid in more dimensions
+    the shadow on two ``coordinates`` is drawn, and the axes of the shadow. ``ax`` are matplotlib Axes to draw
+    on; ``path`` is a file to save to, .png, .pdf or .svg.
 
     >>> import optdesign as od
     >>> square = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
