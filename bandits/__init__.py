@@ -20,7 +20,7 @@ from bandits.policies.feducb import FedUCB
 from bandits.policies.lints import LinTS
 from bandits.policies.linucb import LinUCB
 from bandits.policies.local_ucb import LocalUCB
-from bandits.policies.phased import Phased, ceiling, confident
+from bandits.policies.phased import Phased, ceiling, confident, efficient
 from bandits.policies.stepwise import Stepwise
 from bandits.run import Run, concatenate, load
 from bandits.simulate import simulate
@@ -50,6 +50,7 @@ __all__ = [
     "concatenate",
     "confidence",
     "confident",
+    "efficient",
     "environments",
     "load",
     "noise",

@@ -15,6 +15,7 @@ from optdesign.efficiency import efficiency
 from optdesign.ellipsoid import Ellipsoid, min_volume_ellipsoid
 from optdesign.exact import exact
 from optdesign.factors import factorial, simplex_centroid, simplex_lattice
+from optdesign.levels import MainEffects
 from optdesign.local import local
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult, History, Status
@@ -33,6 +34,7 @@ __all__ = [
     "DesignResult",
     "Ellipsoid",
     "History",
+    "MainEffects",
     "RunStatus",
     "RunTable",
     "Runs",

@@ -30,6 +30,7 @@ from optdesign.options import Block, Budget, Features, Group, Json, Model, Passi
 from optdesign.problem import DesignProblem
 from optdesign.progress import waiting
 from optdesign.result import DesignResult
+from optdesign.runs import Runs
 from optdesign.solve import METHODS, solve
 from optdesign.verification import verify
 
@@ -99,6 +100,7 @@ def solve_command(
     method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.")] = "auto",
     max_iter: Annotated[int | None, typer.Option(help="Most iterations.")] = None,
     time_limit: TimeLimit = None,
+    tries: Annotated[int | None, typer.Option(help="Starts of the search for runs [default: 10].")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the search for runs.", min=0)] = 0,
     randomise: Annotated[
         int | None, typer.Option(metavar="SEED", help="List the runs in random order.", min=0)
@@ -147,7 +149,10 @@ def solve_command(
         with waiting("finding the rank of every block"):
             problem = source.problem()
         if runs is not None:
-            _runs(source, problem, seed, randomise, time_limit, out, plot, as_json)
+            _check_whole(problem)
+            with waiting("searching for runs"):
+                found = exact(problem, seed=seed, tries=tries, time_limit=time_limit)
+            _report_runs(found, source, randomise, out, plot, as_json)
         result = solve(
             problem, tol=tol, method=method, max_iter=max_iter, time_limit=time_limit, progress=True
         )
@@ -168,22 +173,21 @@ def solve_command(
     raise typer.Exit(SOLVED if result.converged else NOT_CONVERGED)
 
 
-def _runs(
+def _check_whole(problem: DesignProblem) -> None:
+    part = np.flatnonzero(problem.budgets != np.floor(problem.budgets))
+    if len(part):
+        raise ValueError(f"--runs must be whole numbers; got {problem.budgets[part[0]]:g}. Round it.")
+
+
+def _report_runs(
+    found: Runs,
     source: CandidateFile,
-    problem: DesignProblem,
-    seed: int,
     randomise: int | None,
-    time_limit: float | None,
     out: Path | None,
     plot: Path | None,
     as_json: bool,
 ) -> NoReturn:
-    """Search for whole runs and report them: the end of the command."""
-    part = np.flatnonzero(problem.budgets != np.floor(problem.budgets))
-    if len(part):
-        raise ValueError(f"--runs must be whole numbers; got {problem.budgets[part[0]]:g}. Round it.")
-    with waiting("searching for runs"):
-        found = exact(problem, seed=seed, time_limit=time_limit)
+    """Write, draw and report whole runs: the end of the command."""
     order = found.table(randomise=randomise)["row"]
     if out is not None:
         with waiting(f"writing {out}"):
@@ -193,7 +197,7 @@ def _runs(
             pictures.runs(found, words=_words(source), path=plot)
     written = {"runs": out, "plot": plot}
     if as_json:
-        described, listed = report.described(source, problem), report.searched(found, source, order)
+        described, listed = report.described(source, found.problem), report.searched(found, source, order)
         report.print_json({**listed, **described, "outputs": report.paths(written)})
     else:
         report.print_runs(found, source, out)

@@ -12,32 +12,20 @@ n_jobs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import count, islice
-from numbers import Integral
-from typing import NamedTuple
-
 import numpy as np
 
 from optdesign import clock
 from optdesign.bases import basis
-from optdesign.exchange import (
-    GAIN,
-    Board,
-    climb,
-    climbed,
-    lay_out,
-    promising,
-    search,
-    state_of,
-)
+from optdesign.certificate import certify
+from optdesign.exchange import Board, climb, climbed, lay_out, promising, state_of
+from optdesign.exchange import search as kick_and_climb
 from optdesign.interrupts import Deferred
-from optdesign.problem import DesignProblem, check_number, check_problem
+from optdesign.levels import MainEffects, search_levels
+from optdesign.problem import DesignProblem, check_problem
 from optdesign.runs import Runs, RunStatus, judged, whole_runs
 from optdesign.solve import solve
-
-TRIES = 10
-"""Starts, unless tries or time_limit say otherwise."""
+from optdesign.tries import GAIN, Clock, Try, best_of, check_search
+from optdesign.validation import read_only
 
 KICK = 6
 """Runs that a kick moves, at most."""
@@ -55,15 +43,8 @@ RELAXED = 1e-6
 """Relative gap to which weights are solved for."""
 
 
-class Try(NamedTuple):
-    """What a try found: runs of the rows of the board, and their log det."""
-
-    value: float
-    counts: np.ndarray
-
-
 def exact(
-    problem: DesignProblem,
+    problem: DesignProblem | MainEffects,
     *,
     seed: int = 0,
     tries: int | None = None,
@@ -74,8 +55,9 @@ def exact(
 
     Parameters
     ----------
-    problem : DesignProblem
-        Its budgets must be whole numbers: the runs of every group.
+    problem : DesignProblem or MainEffects
+        The budgets of a problem must be whole numbers: the runs of every group. An additive model over
+        factors (:class:`optdesign.MainEffects`) has all combinations of levels as candidates, unlisted.
     seed : int
         The same seed and number of tries give the same runs, whatever n_jobs is.
     tries : int, optional
@@ -100,80 +82,57 @@ def exact(
     (4, 1.0)
     """
     began = clock.now()
-    check_problem(problem)
     check_search(seed, tries, time_limit, n_jobs)
-    runs = whole_runs(problem)
     deadline = np.inf if time_limit is None else began + float(time_limit)
     with Deferred() as interrupted:
+        watch = Clock(deadline, interrupted)
+        if isinstance(problem, MainEffects):
+            return _levels(problem, seed, tries, n_jobs, watch, began)
+        check_problem(problem)
+        runs = whole_runs(problem)
         best = solve(problem, tol=RELAXED)
         kept = basis(problem, runs, best.weights)
         counts = np.zeros(problem.n_candidates, np.int64)
         counts[kept] = 1
         board, order = lay_out(problem, promising(problem, best.variances, counts + (best.weights > 0)))
-        searcher = _Search(board, best.weights[order], counts[order], runs, seed, deadline, interrupted)
-        found, done = best_of(searcher.run, tries, time_limit, n_jobs, searcher.stopped)
+        bound = best.log_det - problem.log_volume
+        search = _Search(board, best.weights[order], counts[order], runs, seed, watch, bound)
+        found, done = best_of(search.run, tries, n_jobs, watch, bound)
         counts[:] = 0
-        counts[order] = found.counts
-        if len(order) < problem.n_candidates and not searcher.stopped():
+        counts[order] = found.found
+        if len(order) < problem.n_candidates and not watch.stopped():
             counts = climbed(problem, counts, best.variances)
-        status = RunStatus.TRIES
-        if interrupted:
-            status = RunStatus.INTERRUPTED
-        elif clock.now() > deadline:
-            status = RunStatus.TIME_LIMIT
+        status = _status(watch)
         return judged(
             problem, counts, best, status=status, method="exchange", tries=done, seconds=clock.now() - began
         )
 
 
-def check_search(seed: int, tries: int | None, time_limit: float | None, n_jobs: int) -> None:
-    """Refuse what does not say how to search."""
-    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
-        raise ValueError(f"seed must be a whole number of at least 0; got {seed!r}. The default is 0.")
-    if tries is not None and (isinstance(tries, bool) or not isinstance(tries, Integral) or tries < 1):
-        raise ValueError(
-            f"tries must be a whole number of at least 1; got {tries!r}. Leave it out for {TRIES}."
-        )
-    if time_limit is not None:
-        check_number(time_limit, "time_limit", "Leave it out for none.")
-        if not time_limit > 0:
-            raise ValueError(f"time_limit must be positive seconds; got {time_limit}. Leave it out for none.")
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
-        raise ValueError(f"n_jobs must be a whole number, not 0; got {n_jobs!r}. Use -1 for one per core.")
+def _levels(
+    model: MainEffects, seed: int, tries: int | None, n_jobs: int, watch: Clock, began: float
+) -> Runs:
+    """Runs of a model whose candidates are not listed."""
+    settings, bound, done = search_levels(model, seed, tries, n_jobs, watch)
+    problem, counts = model.problem(settings)
+    return Runs(
+        problem=problem,
+        counts=read_only(counts.astype(np.int64)),
+        asked=problem.budgets,
+        efficiency=bound,
+        log_det=certify(problem, counts).log_det,
+        rank=problem.rank,
+        status=_status(watch),
+        method="exchange of levels",
+        tries=done,
+        seconds=clock.now() - began,
+    )
 
 
-def best_of(run, tries, time_limit, n_jobs, stopped) -> tuple[Try, int]:
-    """The best of several tries, the first of equal ones, and how many there were."""
-    if tries is None and time_limit is None:
-        tries = TRIES
-    numbers: Iterator[int] = iter(range(tries)) if tries is not None else count()
-    best, done = Try(-np.inf, np.empty(0)), 0
-    for found in _in_turn(run, numbers, n_jobs, stopped):
-        done += 1
-        if found.value > best.value + GAIN:
-            best = found
-    return best, done
-
-
-def _in_turn(run, numbers, n_jobs, stopped) -> Iterator[Try]:
-    """What the tries find, in their order, until one is stopped."""
-    if n_jobs == 1:
-        for number in numbers:
-            yield run(number)
-            if stopped():
-                return
-        return
-    from joblib import Parallel, cpu_count, delayed
-
-    workers = n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)
-    with Parallel(n_jobs=workers, prefer="threads") as parallel:
-        while True:
-            batch = list(islice(numbers, workers))
-            if not batch:
-                return
-            yield from parallel(delayed(run)(number) for number in batch)
-            if stopped():
-                return
+def _status(watch: Clock) -> RunStatus:
+    """Why the search ended."""
+    if watch.interrupted:
+        return RunStatus.INTERRUPTED
+    return RunStatus.TIME_LIMIT if watch.stopped() else RunStatus.TRIES
 
 
 class _Search:
@@ -186,32 +145,28 @@ class _Search:
         kept: np.ndarray,
         runs: np.ndarray,
         seed: int,
-        deadline: float,
-        interrupted: Deferred,
+        watch: Clock,
+        bound: float,
     ) -> None:
         self.board, self.weights, self.kept, self.runs, self.seed = board, weights, kept, runs, seed
-        self.deadline, self.interrupted = deadline, interrupted
+        self.watch, self.bound = watch, bound - GAIN
         support = min(int(runs.sum()), len(weights))
         cost = max(1.0, float(support) * board.z.size / len(runs))
         self.patience = int(np.clip(WORK / cost, 1, PATIENCE))
         self.batch = int(np.clip(SLICE / cost, 1, 20))
         self.exchanges = int(np.clip(SLICE / board.z.size, 1, 1 << 30))
 
-    def stopped(self) -> bool:
-        """Whether there is no more time."""
-        return bool(self.interrupted) or clock.now() > self.deadline
-
     def run(self, number: int) -> Try:
         """Start, climb, and kick until that does not help any more."""
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(number,)))
         state = state_of(self.board, self._start(rng))
         value, moved = climb(*self.board, *state, self.exchanges)
-        while moved == self.exchanges and not self.stopped():
+        while moved == self.exchanges and not self.watch.stopped():
             value, moved = climb(*self.board, *state, self.exchanges)
         idle = 0
-        while idle < self.patience and not self.stopped():
+        while idle < self.patience and value < self.bound and not self.watch.stopped():
             draws = rng.random((self.batch, 2 * KICK))
-            new = search(*self.board, *state, value, draws)
+            new = kick_and_climb(*self.board, *state, value, draws)
             idle = 0 if new > value + GAIN else idle + self.batch
             value = new
         return Try(value, state.counts)

@@ -22,12 +22,10 @@ import numpy as np
 
 from optdesign._kernel import kernel
 from optdesign.certificate import whitened
-from optdesign.information import accumulate, factorise, invert, variances
+from optdesign.information import accumulate, factorise, invert, variance
 from optdesign.passes import variances_of
 from optdesign.problem import DesignProblem
-
-GAIN = 1e-9
-"""An exchange must raise the determinant by this fraction, so that rounding does not make a circle."""
+from optdesign.tries import GAIN
 
 REFRESH = 50
 """After so many exchanges inverses and variances are computed anew."""
@@ -133,7 +131,8 @@ def refresh(z, blocks, ranks, counts, inverse, g):
     total = factorise(information, ranks, factor).sum()
     if total > -np.inf:
         invert(factor, ranks, inverse)
-        variances(z, blocks, ranks, factor, g)
+        for n in range(len(z)):
+            g[n] = variance(factor, blocks[n], z, n, ranks[blocks[n]])
     return total
 
 

@@ -65,6 +65,12 @@ class CandidateFile:
     """Columns that tell candidates apart besides their labels: the factors of the model, or the features."""
     notes: tuple[str, ...] = ()
     """What was noticed while reading, in sentences."""
+    rows: np.ndarray | None = None
+    """Which rows of the file the candidates are, from 0, if not all of them."""
+
+    def row(self, candidate: int) -> int:
+        """The row of the file that a candidate is, from 1."""
+        return 1 + (candidate if self.rows is None else int(self.rows[candidate]))
 
     def problem(self) -> DesignProblem:
         """The problem of these candidates; budgets that are not given are 1."""
@@ -221,6 +227,7 @@ def _from_factors(
         columns=kept,
         model=model,
         factors=made.model.factors,
+        rows=rows,
         notes=tuple(note for note in made.notes if note.startswith("only one level")),
     )
 

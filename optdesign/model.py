@@ -56,12 +56,18 @@ class Model:
                     f"settings must have every factor of the model; there is no {name!r}. The factors are "
                     f"{listed(self.factors)}."
                 )
-            unknown = set(settings[name].tolist()).difference(self.levels.get(name, settings[name].tolist()))
+            unknown = set(settings[name].tolist()) - set(self.levels[name]) if name in self.levels else ()
             if unknown:
                 raise ValueError(
                     f"settings must have known levels; {name!r} has no level "
                     f"{listed(sorted(unknown, key=str))}. Its levels are {listed(self.levels[name])}."
                 )
+            if name not in self.levels and settings[name].dtype.kind not in "biuf":
+                raise ValueError(
+                    f"settings must be numbers where those of the candidates are; {name!r} is not, or is "
+                    "missing in all rows. Convert the column first."
+                )
+        _check_present(settings, self.factors)
         frame = _frame(settings, self.factors, self.levels, self.coding)
         matrix = _called(self.formula, settings, lambda: self.spec.get_model_matrix(frame, context={}))
         x = _checked(matrix, settings, self.factors, self.formula)
@@ -100,13 +106,7 @@ def fit(
     used = {str(name) for name in matrix.model_spec.variables_by_source.get("data", ())}
     used |= {name.partition(".")[0] for name in used}  # of a method, as in temp.mean()
     factors = tuple(name for name in settings if name in used)
-    for name in factors:
-        at = missing(settings[name])
-        if at is not None:
-            raise ValueError(
-                f"factors of the model must not be missing; {name!r} is, in row {at}. Fill it in or drop the "
-                "row: none is dropped for you."
-            )
+    _check_present(settings, factors)
     if not matrix.shape[1]:
         raise ValueError(
             f"model must have a term; {formula!r} has none. Add a factor, or 1 for an intercept."
@@ -186,6 +186,17 @@ def _frame(
         else:
             columns[name] = values
     return library.DataFrame(columns, index=library.RangeIndex(settings.n_rows))
+
+
+def _check_present(settings: Settings, factors: Iterable[str]) -> None:
+    """Refuse missing values."""
+    for name in factors:
+        at = missing(settings[name])
+        if at is not None:
+            raise ValueError(
+                f"factors of the model must not be missing; {name!r} is, in row {at}. Fill it in or drop the "
+                "row: none is dropped for you."
+            )
 
 
 def _parsed(library: Any, formula: str, settings: Settings) -> Any:

@@ -57,12 +57,12 @@ class DesignProblem:
 
     Parameters
     ----------
-    candidates : (N, d) array, data frame, or Candidates
+    candidates : (N, d) array, data frame, path of a CSV or Parquet file, or Candidates
         One candidate a row; integers, float32, lists and any memory order are fine, and so are zero
         vectors (they inform nothing). Row-major float64 arrays above 64 MiB, and such memory maps of
         float64 or float32, are not copied: leave them unchanged while the problem lives. The columns of a
-        data frame (pandas, polars, pyarrow) are the features, except those that groups and blocks name;
-        :func:`optdesign.candidates` makes candidates from factors and a model.
+        data frame (pandas, polars, pyarrow) or file are the features, except those that groups and blocks
+        name; :func:`optdesign.candidates` makes candidates from factors and a model.
     groups : (N,) labels, or the name of a column, optional
         Group of every candidate: integers 0 .. n_groups - 1, each with at least one candidate; or labels of
         any other kind, numbered in sorted order, or in that of their categories. Default: one group.

@@ -32,6 +32,7 @@ COLUMNS = 8
 
 OPTIONS = {
     "max_iter": "--max-iter",
+    "tries": "--tries",
     "time_limit": "--time-limit",
     "tol": "--tol",
     "method": "--method",
@@ -76,7 +77,7 @@ def searched(runs: Runs, source: CandidateFile, order: np.ndarray) -> dict[str, 
     """Whole runs: how good they are, how many of each row, and the list in its order."""
     return {
         "status": runs.status.name,
-        "message": runs.message,
+        "message": _spelled_out(runs.message),
         "efficiency": runs.efficiency,
         "log_det": runs.log_det,
         "rank": runs.rank,
@@ -101,11 +102,11 @@ def design(result: DesignResult, source: CandidateFile) -> dict[str, Any]:
 
 
 def _told(source: CandidateFile, row: int) -> dict[str, Any]:
-    """A candidate in words: its row, counted from 1, its labels and its settings."""
+    """A candidate in words: its row in the file, from 1, its labels and its settings."""
     names = dict.fromkeys([n for n in (source.group, source.block) if n is not None] + list(source.factors))
     cells = {name: source.columns[name][row] for name in names}
     return {
-        "row": row + 1,
+        "row": source.row(row),
         "settings": {k: v.item() if isinstance(v, np.generic) else v for k, v in cells.items()},
     }
 
@@ -189,11 +190,14 @@ def _verdict(result: DesignResult, outcome: Verification, tol: float) -> str:
 def status(result: DesignResult) -> str:
     """Why the solver stopped, and what to do about it on the command line."""
     message = result.status.value
-    if result.converged:
-        return message
+    return message if result.converged else _spelled_out(message)
+
+
+def _spelled_out(message: str) -> str:
+    """A status with what it advises spelled as options."""
     for argument in ("max_iter", "time_limit", "tol"):
         message = message.replace(argument, OPTIONS[argument])
-    return message.replace("change the method", "change --method")
+    return message.replace("change the method", "change --method").replace("raise tries", "raise --tries")
 
 
 def _deficient(problem: DesignProblem) -> np.ndarray:
@@ -302,7 +306,7 @@ def _run_facts(runs: Runs, source: CandidateFile) -> Iterator[tuple[str, str]]:
     yield "efficiency", f"at least {rounded_down(runs.efficiency)} against all designs{of_what(problem)}"
     yield "log det", f"{runs.log_det:.9g}"
     yield "method", f"{runs.method}, {runs.tries} tries, {runs.seconds:.3g} s"
-    yield "status", runs.message
+    yield "status", _spelled_out(runs.message)
     yield from _notes(problem, source)
 
 
@@ -311,7 +315,8 @@ def _problem_facts(problem: DesignProblem, source: CandidateFile) -> Iterator[tu
     features = ", ".join(source.features)
     if source.model is not None:
         yield "candidates", f"{problem.n_candidates}, factors {', '.join(source.factors)}"
-        yield "model", f"{source.model.strip()}, with the terms {features}"
+        yield "model", source.model.strip()
+        yield "terms", features
         if source.ignored:
             yield "ignored", f"{', '.join(source.ignored)}: not in the model"
     else:
@@ -366,7 +371,7 @@ def _table(source: CandidateFile, rows: np.ndarray, numbers: dict[str, list[str]
     for k, n in enumerate(rows.tolist()):
         told = [str(values.names[values.numbers[n]]) for _, values in labels]
         told += [text(source.columns[name][n]) for name in factors]
-        table.add_row(str(n + 1), *map(escape, told), *(column[k] for column in numbers.values()))
+        table.add_row(str(source.row(n)), *map(escape, told), *(column[k] for column in numbers.values()))
     return table
 
 

@@ -93,7 +93,7 @@ def apportioned(problem: DesignProblem, weights: np.ndarray, runs: np.ndarray) -
     starts = np.searchsorted(groups[order], np.arange(problem.n_groups + 1))
     counts = np.zeros(len(weights), np.int64)
     out = np.empty(len(weights), np.int64)
-    _apportion(weights[order], kept[order], starts, runs, short, out)
+    apportion(weights[order], kept[order], starts, runs, short, out)
     counts[order] = out
     return counts
 
@@ -116,7 +116,7 @@ def _sum(weights, kept, lo, hi, multiplier, short):
 
 
 @kernel
-def _apportion(weights, kept, starts, runs, short, counts):
+def apportion(weights, kept, starts, runs, short, counts):
     """Overwrite counts with whole numbers of the sums ``runs``, group by group."""
     for i in range(len(runs)):
         lo, hi = starts[i], starts[i + 1]

@@ -19,12 +19,15 @@ from typing import Any
 
 import numpy as np
 
+from optdesign import listing
 from optdesign.certificate import certify
 from optdesign.efficiency import efficiency
-from optdesign.problem import DesignProblem, read_only
+from optdesign.model import pandas
+from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult, rounded_down
 from optdesign.solve import solve
 from optdesign.tables import Table, write_table
+from optdesign.validation import read_only
 
 MOST_RUNS = 1 << 53
 """Largest number of runs of a group: counts stay exact in double precision."""
@@ -110,13 +113,13 @@ class Runs:
         if randomise is not None:
             rows = np.random.default_rng(randomise).permutation(rows)
         columns: Table = {"run": np.arange(1, len(rows) + 1), "row": rows}
-        for word, labels, count in (("group", p.groups, p.n_groups), ("block", p.blocks, p.n_blocks)):
-            names = getattr(p, f"{word}_names", None)
-            if names is not None:
-                columns[word] = np.asarray(names)[labels[rows]]
-            elif count > 1:
-                columns[word] = labels[rows]
-        columns.update(_described(p, rows))
+        told = listing.columns(p)
+        if not listing.own_columns(p):
+            told |= {f"x{j}": column for j, column in enumerate(p.candidates.T)}
+        for name, column in told.items():
+            while name in columns:  # a factor may be called run, too
+                name += "_"
+            columns[name] = np.asarray(column)[rows]
         return RunTable(columns)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -152,13 +155,7 @@ class RunTable:
 
     def to_frame(self) -> Any:
         """The list as a pandas data frame."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise ImportError(
-                "to_frame needs pandas. Install it, or use the columns: table.columns."
-            ) from None
-        return pd.DataFrame(self.columns)
+        return pandas().DataFrame(self.columns)
 
     def __str__(self) -> str:
         shown = {name: column[:SHOWN].tolist() for name, column in self.columns.items()}
@@ -171,15 +168,6 @@ class RunTable:
         if len(self) > SHOWN:
             text.write(f"\n... and {len(self) - SHOWN} runs more")
         return text.getvalue()
-
-
-def _described(problem: DesignProblem, rows: np.ndarray) -> Table:
-    """The factors' settings of some candidates, or their features where there are none."""
-    settings = getattr(problem, "settings", None)
-    if settings is not None:
-        return {name: np.asarray(settings[name])[rows] for name in settings}
-    names = getattr(problem, "names", None) or [f"x{j}" for j in range(problem.dim)]
-    return {name: problem.candidates[rows, j] for j, name in enumerate(names)}
 
 
 def whole_runs(problem: DesignProblem) -> np.ndarray:

@@ -22,7 +22,7 @@ from optdesign.certificate import Certificate, certify
 from optdesign.problem import SINGLE_RTOL, DesignProblem
 from optdesign.result import DesignResult, History, Status
 from optdesign.settings import Settings
-from optdesign.tables import atomic, check_suffix
+from optdesign.tables import atomic, check_suffix, check_writable
 from optdesign.validation import read_only
 
 FORMAT = "optdesign"
@@ -51,6 +51,7 @@ def save(design: DesignResult | DesignProblem, path: str | PathLike[str]) -> Non
         )
     path = Path(path)
     check_suffix(path, "path", (".json",))
+    check_writable(path, "path", force=True)
     text = json.dumps(content, allow_nan=False, ensure_ascii=False)
     head = {"format": FORMAT, "version": VERSION, "sha256": _checksum(text)}
     with atomic(path) as temporary:

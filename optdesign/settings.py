@@ -141,6 +141,10 @@ def listed(names: Any) -> str:
 
 def is_frame(source: Any) -> bool:
     """Whether something is a data frame: of pandas or polars, or a table of pyarrow."""
+    if hasattr(source, "collect"):
+        raise TypeError(
+            f"frames must be in memory; got {type(source).__name__}. Collect it first: frame.collect()."
+        )
     return hasattr(source, "column_names") or (hasattr(source, "columns") and hasattr(source, "dtypes"))
 
 
@@ -214,7 +218,9 @@ def _decoded(values: Any) -> tuple[Any, tuple[Any, ...] | None]:
     """Values without their categorical type, and its levels. Other values as they are."""
     categorical = getattr(values, "cat", values)
     if hasattr(categorical, "categories") and hasattr(categorical, "codes"):  # pandas
-        levels = tuple(np.asarray(categorical.categories).tolist())
+        levels = tuple(
+            v if isinstance(v, str | Real | date) else str(v) for v in list(categorical.categories)
+        )
         return _by_code(np.asarray(categorical.codes), levels), levels
     if hasattr(values, "get_chunks"):  # polars, of whose categorical types only Enum has an order of its own
         ordered = getattr(values.dtype, "categories", None) if str(values.dtype).startswith("Enum") else None

@@ -92,16 +92,7 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
     if not isinstance(result, DesignResult):
         raise TypeError(f"result must be a DesignResult; got {type(result).__name__}. Pass solve(problem).")
     problem = result.problem
-    support = np.flatnonzero(result.weights)
-    maps, _, log_det = whitened(problem, problem.rows, support, result.weights[support])
-    if log_det.sum() == -np.inf:
-        raise ValueError("result must have full rank; its weights lose some. Solve the problem first.")
-    if cost is None:
-        rows, weights = support, _thinned(problem, maps, support, result.weights[support])
-    else:
-        rows, weights = _cheapest(problem, maps, support, result.weights[support], _checked(problem, cost))
-    thin = np.zeros_like(result.weights)
-    thin[rows] = weights
+    thin = thinned(problem, result.weights, None if cost is None else _checked(problem, cost))
     thin, certificate = settled(problem, thin)
     return replace(
         result,
@@ -111,6 +102,21 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
         method=f"{result.method}, sparsified",
         seconds=result.seconds + clock.now() - began,
     )
+
+
+def thinned(problem: DesignProblem, weights: np.ndarray, cost: np.ndarray | None = None) -> np.ndarray:
+    """Weights with the same information, on few candidates or at the least cost."""
+    support = np.flatnonzero(weights)
+    maps, _, log_det = whitened(problem, problem.rows, support, weights[support])
+    if log_det.sum() == -np.inf:
+        raise ValueError("result must have full rank; its weights lose some. Solve the problem first.")
+    out = np.zeros_like(weights)
+    if cost is None:
+        out[support] = _thinned(problem, maps, support, weights[support])
+    else:
+        rows, cheap = _cheapest(problem, maps, support, weights[support], cost)
+        out[rows] = cheap
+    return out
 
 
 def _checked(problem: DesignProblem, cost: ArrayLike) -> np.ndarray:

@@ -9,13 +9,15 @@ the argument, the rule, the value and the remedy.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdesign.candidates import Candidates
+from optdesign.candidates import TABLES, Candidates
 from optdesign.settings import Settings, check_exact, column, is_frame, listed, lookup, missing, number
+from optdesign.tables import check_suffix, read_table
 
 COPY_LIMIT = 1 << 26
 """Input arrays up to this many bytes are copied; larger ones are kept by reference if their type fits."""
@@ -43,19 +45,25 @@ class Parts(NamedTuple):
 
 
 def unpack(candidates: Any, names: Any, settings: Any, labels: Sequence[Any]) -> Parts:
-    """Take candidates apart: an array, a data frame, or :class:`optdesign.candidates.Candidates`.
+    """Take candidates apart: an array, a frame or file, or :class:`optdesign.candidates.Candidates`.
 
-    Of a frame all columns are features but those that ``labels`` (groups and blocks) name.
+    Of a frame or file all columns are features but those that ``labels`` (groups and blocks) name.
     """
     if isinstance(candidates, Candidates):
         if names is not None or settings is not None:
             raise TypeError("names and settings must not be given with Candidates, which have their own.")
         return Parts(candidates.features, candidates.names, candidates.settings, candidates.settings)
     own = None if settings is None else settings if isinstance(settings, Settings) else Settings(settings)
-    if not is_frame(candidates):
+    if isinstance(candidates, str | Path):
+        check_suffix(Path(candidates), "candidates", TABLES)
+        candidates = Settings(read_table(Path(candidates), text={v for v in labels if isinstance(v, str)}))
+    if not isinstance(candidates, Settings) and not is_frame(candidates):
         return Parts(candidates, names, own, own or {})
-    table = Settings(candidates)
+    table = candidates if isinstance(candidates, Settings) else Settings(candidates)
     taken = {label for label in labels if isinstance(label, str)}
+    for name, argument in zip(labels, ("groups", "blocks"), strict=True):
+        if isinstance(name, str):
+            lookup(table, name, argument, "the frame")
     features = [name for name in table if name not in taken]
     if not features:
         raise ValueError("candidates must have a feature; all columns of the frame are labels. Add columns.")

@@ -1,18 +1,27 @@
-"""Everything the README tells its reader to type works, and prints what the README says it prints."""
+"""Everything that the README and the page on factors say to type works, and prints what they show."""
 
+import io
 import os
 import re
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", (ROOT / "README.md").read_text(), flags=re.M | re.S)
+PAGES = {"README.md": 3, "docs/factors.md": 7}
+"""Pages, and how many printouts each shows."""
+FILES = {"README.md": ["design.csv", "design.png", "list.csv"], "docs/factors.md": ["runs.csv", "runs.png"]}
+"""What the commands of a page write."""
 SETUP = re.compile(r"^(make|python -m pip) ", flags=re.M)
-VARIES = re.compile(r"^(gap|efficiency|method|optimal|verification| )")
+VARIES = re.compile(r"^ *(gap|efficiency|method|optimal|verification)|^ ")
 """Lines whose numbers depend on the solver: only their first word is compared."""
+
+
+def blocks(page):
+    return re.findall(r"^```(\w+)\n(.*?)^```$", (ROOT / page).read_text(), flags=re.M | re.S)
 
 
 def fields(line):
@@ -29,19 +38,11 @@ def same(shown, printed):
     return fields(shown) == values
 
 
-def test_python_blocks_run(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    blocks = [code for language, code in BLOCKS if language == "python"]
-    assert blocks
-    for code in blocks:
-        exec(compile(code, "README.md", "exec"), {})
-    assert "converged" in capsys.readouterr().out
-
-
-def test_shell_blocks_run_and_print_what_they_show(tmp_path):
-    bin_folder, work = tmp_path / "bin", tmp_path / "work"
+@pytest.fixture
+def shell(tmp_path):
+    """A function that runs commands where optdesign is this one."""
+    bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
-    work.mkdir()
     command = bin_folder / "optdesign"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m optdesign "$@"\n')
     command.chmod(0o755)
@@ -51,25 +52,43 @@ def test_shell_blocks_run_and_print_what_they_show(tmp_path):
         "PYTHONPATH": str(ROOT),
         "COLUMNS": "100",
     }
-    printed, compared = "", 0
-    for language, code in BLOCKS:
-        if language == "sh" and not SETUP.search(code):
-            done = subprocess.run(
-                ["sh", "-e", "-c", code], cwd=work, env=environment, capture_output=True, text=True
-            )
-            assert done.returncode == 0, done.stderr
-            printed = done.stdout
+
+    def run(code, folder):
+        done = subprocess.run(
+            ["sh", "-e", "-c", code], cwd=folder, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_blocks_run_and_print_what_they_show(page, shell, tmp_path, monkeypatch):
+    folders = {language: tmp_path / language for language in ("python", "sh")}
+    for folder in folders.values():
+        folder.mkdir()
+    monkeypatch.chdir(folders["python"])
+    names, printed, compared = {}, "", 0
+    for language, code in blocks(page):
+        if language == "python":
+            out = io.StringIO()
+            with redirect_stdout(out):
+                exec(compile(code, page, "exec"), names)
+            printed = out.getvalue()
+        elif language == "sh" and not SETUP.search(code):
+            printed = shell(code, folders["sh"])
         elif language == "text":
             shown, actual = (
                 [line.rstrip() for line in text.splitlines() if line.strip()] for text in (code, printed)
             )
             assert len(shown) == len(actual), printed
             for left, right in zip(shown, actual, strict=True):
-                assert same(left, right), f"README: {left}\nprinted: {right}"
+                assert same(left, right), f"{page}: {left}\nprinted: {right}"
             compared += 1
-    assert compared == 2
-    assert (work / "design.csv").exists()
-    assert (work / "design.png").exists()
+    assert compared == PAGES[page]
+    for name in FILES[page]:
+        assert (folders["sh"] / name).stat().st_size > 0
 
 
 def test_make_targets_exist():

@@ -13,8 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from optdesign import METHODS, DesignProblem, Status, certify, solve
+from optdesign.certificate import scale
 from optdesign.solve import DEFAULT_MAX_ITER
 from optdesign.solvers import bca
+from optdesign.sparsify import thinned
 
 ASCENT = "bca"
 """The method of the paper, by the name it has in ``optdesign``."""
@@ -61,6 +63,22 @@ def solved(method: str) -> DesignRule:
         return Design(result.weights, result.iterations)
 
     return rule
+
+
+def sparse(rule: DesignRule) -> DesignRule:
+    """The rule whose weights are moved to few arms with the same information; see :mod:`optdesign.sparsify`.
+
+    Every positive weight costs a client at least one pull and one estimate to send. At most M + Q of the M K
+    weights have to be positive, Q = sum of d_a (d_a + 1) / 2.
+    """
+
+    def thin(problem: DesignProblem, gap: float, start: np.ndarray | None = None) -> Design:
+        design = rule(problem, gap, start)
+        weights = thinned(problem, np.asarray(design.weights))
+        scale(problem.groups, problem.budgets, weights)
+        return Design(weights, design.iterations)
+
+    return thin
 
 
 def rule_named(method: str) -> DesignRule:

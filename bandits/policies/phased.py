@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bandits.confidence import alpha
-from bandits.policies.design import DesignRule, rule_named
+from bandits.policies.design import DesignRule, rule_named, sparse
 from bandits.policies.parameters import SHARED, blocks, check_parameters, suffix
 from bandits.protocol import PROTOCOLS, VECTORS
 from bandits.schedules import Exponential, Lengths, Schedule, checked_lengths
 from bandits.trial import Trial
+from optdesign.rounding import apportion
 
 if TYPE_CHECKING:
     from bandits.policies.fedpe import Client, Server
@@ -37,6 +38,23 @@ def ceiling(weights: np.ndarray, f: int) -> np.ndarray:
     A product that exceeds an integer by rounding only is that integer: half of 128 is 64 pulls, not 65.
     """
     return np.ceil(weights * f * (1.0 - ROUNDING_ERROR)).astype(np.int64)
+
+
+def efficient(weights: np.ndarray, f: int) -> np.ndarray:
+    """Efficient rounding of every client's weights: its whole budget, and the largest fraction of each.
+
+    A client whose budget is less than a pull for every arm with weight rounds up, as the paper does, so that
+    no direction is lost. See :mod:`optdesign.rounding`.
+    """
+    pulls = ceiling(weights, f)
+    runs = np.floor(weights.sum(axis=1) * f * (1.0 + ROUNDING_ERROR)).astype(np.int64)
+    enough = np.flatnonzero(runs >= (weights > 0).sum(axis=1))
+    w = np.ascontiguousarray(weights[enough].ravel())
+    out = np.empty(w.size, np.int64)
+    starts = np.arange(len(enough) + 1) * weights.shape[1]
+    apportion(w, np.zeros(w.size, np.int64), starts, runs[enough], np.zeros(len(enough), np.bool_), out)
+    pulls[enough] = out.reshape(len(enough), weights.shape[1])
+    return pulls
 
 
 KeepRule = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -96,7 +114,9 @@ class Phased:
     keep : KeepRule
         From estimates, widths and active arms to the arms that stay active.
     rounding : function
-        From weights and f^p to pulls.
+        From weights and f^p to pulls: ``ceiling``, the paper's, or ``efficient``, which keeps to f^p.
+    sparse : bool
+        Move the design to as few arms as have the same information: fewer pulls, and fewer scalars to send.
     budgets : (M,) numbers in (0, 1], optional
         Client i explores with a budget of budgets[i] f^p in each phase (the paper's lemma for clients that
         work asynchronously) and spends the rest of the phase on its estimated best arm. Default: all 1.
@@ -115,6 +135,7 @@ class Phased:
     design: DesignRule | None = None
     keep: KeepRule = confident
     rounding: Rounding = ceiling
+    sparse: bool = False
     budgets: tuple[float, ...] | None = None
     ell: float | None = None
     sigma: float | None = None
@@ -182,11 +203,12 @@ class Phased:
 
     def server(self, setting: Setting) -> Server:
         """The server."""
+        rule = self.design or rule_named(self.design_method)
         return self.parties()[1](
             setting,
             budgets=None if self.budgets is None else np.array(self.budgets),
             design_gap=self.design_gap,
-            design_rule=self.design or rule_named(self.design_method),
+            design_rule=sparse(rule) if self.sparse else rule,
             warm_start=self.warm_start,
             rounding=self.rounding,
         )

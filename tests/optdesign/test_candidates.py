@@ -127,6 +127,9 @@ def test_rows_of_other_settings_have_the_same_coding_contrasts_and_bases() -> No
         c.rows({"t": 40, "g": "w"})
     with pytest.raises(ValueError, match="there is no 'g'"):
         c.rows({"t": 40})
+    for bad in (None, "hot", [1, None]):
+        with pytest.raises(ValueError, match="'t' is"):
+            coded.rows({"t": bad})
 
 
 # ------------------------------------------------------------------------------------------------ where

@@ -168,7 +168,7 @@ def test_a_model_of_the_factors_in_a_file(folder):
     assert report["model"] == model
     assert od.certify(od.DesignProblem(c), report["weights"]).relative_gap <= 1e-9
     told = run("solve", "factors.csv", "--model", model).stdout
-    assert f"model       {model}, with the terms Intercept, temp, cat[T.b]" in told
+    assert f"model       {model}\nterms       Intercept, temp, cat[T.b]" in told
     assert " row   temp   cat   conc     weight   variance" in told
     assert "   1     20   a      0.5   0.0" in told
     again = run("certify", "d.csv", "--model", model, "--tol", "1e-8")
@@ -176,6 +176,8 @@ def test_a_model_of_the_factors_in_a_file(folder):
     some = run("solve", "factors.csv", "--model", "~ temp", "--where", "conc > 1 and cat == 'a'").stdout
     assert "candidates  3, factors temp" in some
     assert "ignored     cat, conc: not in the model" in some
+    assert "\n   2     20   0.5" in some  # rows are those of the file
+    assert "\n  10     60   0.5" in some
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

@@ -58,6 +58,26 @@ def test_columns_of_a_frame_by_name(frame) -> None:
     assert p.groups.tolist() == [1, 0, 0, 1]
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_candidates_in_a_file(tmp_path, suffix: str) -> None:
+    path = tmp_path / f"rows{suffix}"
+    frame = pd.DataFrame(FRAME)
+    frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path)
+    for given in (path, str(path)):
+        p = od.DesignProblem(given, groups="site", budgets={"Turin": 8, "Lyon": 12})
+        np.testing.assert_array_equal(p.candidates, frame[["one", "heat"]])
+        assert (p.names, p.group_names) == (("one", "heat"), ("Lyon", "Turin"))
+    with pytest.raises(ValueError, match=r"candidates must end in \.csv or \.parquet"):
+        od.DesignProblem("rows.txt")
+
+
+def test_intervals_and_dates_are_labels() -> None:
+    cut = pd.cut([1.0, 2.0, 3.0, 4.0], [0, 2, 4])
+    assert od.DesignProblem(X, groups=cut).group_names == ("(0, 2]", "(2, 4]")
+    days = np.array(["2020-01-02", "2020-01-01"] * 2, dtype="datetime64[D]")
+    assert od.DesignProblem(X, blocks=days).block_names == ("2020-01-01", "2020-01-02")
+
+
 def test_numbers_may_have_names_and_rows_settings() -> None:
     p = od.DesignProblem(
         X, [1, 0, 0, 1], names=["a", "b"], settings={"t": [20, 30, 40, 50]}, group_names=["L", "T"]
@@ -133,5 +153,11 @@ def test_bad_names_are_named(arguments: dict, error: type, message: str) -> None
 def test_bad_frames_are_named(frame, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         od.DesignProblem(frame)
+    with pytest.raises(
+        ValueError, match=r"groups must name a column of the frame; there is no 'sit' \(did you"
+    ):
+        od.DesignProblem(pd.DataFrame(FRAME), groups="sit")
+    with pytest.raises(TypeError, match=r"frames must be in memory; got LazyFrame. Collect it"):
+        od.DesignProblem(pl.LazyFrame(FRAME), groups="site")
     with pytest.raises(ValueError, match="all columns of the frame are labels"):
         od.DesignProblem(pd.DataFrame({"site": SITES}), groups="site")

@@ -160,6 +160,8 @@ def test_files_that_are_not_ours_or_not_whole_are_refused(tmp_path) -> None:
     )
     with pytest.raises(ValueError, match=r"path must end in \.json"):
         od.save(r, tmp_path / "r.txt")
+    with pytest.raises(ValueError, match="path must be a file in an existing directory"):
+        od.save(r, tmp_path / "none" / "r.json")
     with pytest.raises(TypeError, match="design must be a DesignResult or a DesignProblem; got list"):
         od.save([1], path)
     assert [p.name for p in tmp_path.iterdir()] == ["r.json"]

@@ -1,0 +1,345 @@
+"""Whole runs: exact designs, rounding and sparse designs, with peers where they are installed.
+
+python benchmarks/exact.py [--cases 10000]
+
+Time and efficiency of everything, in one run, single-threaded. Efficiencies are our certified bounds against
+all designs; those of peers are computed by the same function from their runs. Peers (pyoptex, pydoe) are in
+the extra ``bench``; skpr's figures are those of its issue 64.
+"""
+
+from __future__ import annotations
+
+import os
+
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import argparse
+import contextlib
+import io
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from classical import quadratic
+from harness import bar, duration, show
+
+import optdesign as od
+
+MAXIMAL = [
+    1,
+    1,
+    1,
+    2,
+    3,
+    5,
+    9,
+    32,
+    56,
+    144,
+    320,
+    1458,
+    3645,
+    9477,
+    25515,
+    131072,
+    327680,
+    1114112,
+    3411968,
+    19531250,
+]
+"""OEIS A003432: the largest determinant of an n x n matrix of zeros and ones, n = 0, 1, 2, ..."""
+
+SKPR = (1676.0, 0.999498)
+"""Seconds and D-efficiency that skpr's issue 64 reports for 400 runs of all 390,625 candidates."""
+
+
+def timed(job: Callable[[], Any]) -> tuple[float, Any]:
+    began = time.perf_counter()
+    out = job()
+    return time.perf_counter() - began, out
+
+
+def largest_determinant(n: int) -> int:
+    """Of a matrix of ones and minus ones (OEIS A003433): 2^(n - 1) times the former, one order below."""
+    value = 2 ** (n - 1) * MAXIMAL[n - 1]
+    if n % 4 == 0:
+        assert value == n ** (n // 2), "Hadamard's bound"
+    if n in (5, 13):
+        assert value**2 == (2 * n - 1) * (n - 1) ** (n - 1), "Barba's bound"
+    if n in (6, 10, 14, 18):
+        assert value == 2 * (n - 1) * (n - 2) ** ((n - 2) // 2), "Ehlich's and Wojtas's bound"
+    return value
+
+
+def quadratic_bars() -> None:
+    x = quadratic()
+    problem = od.DesignProblem(x, budgets=56)
+    best = od.solve(problem, tol=1e-9)
+    rows: list[list[object]] = []
+    ours = {}
+    for limit in (0.5, 2.0, 10.0):
+        seconds, runs = zip(
+            *(timed(lambda s=s, limit=limit: od.exact(problem, seed=s, time_limit=limit)) for s in range(3)),
+            strict=True,
+        )
+        ours[limit] = [r.efficiency for r in runs]
+        rows.append(
+            [
+                f"ours, time_limit={limit:g}, seeds 0-2",
+                f"{max(seconds):.2f} s",
+                *(f"{e:.4f}" for e in ours[limit]),
+            ]
+        )
+    for name, peer in (("pyoptex, 10 tries", pyoptex_runs), ("pydoe, Fedorov", pydoe_runs)):
+        try:
+            seconds, design = peer()
+        except ImportError as error:
+            print(f"{name}: not installed ({error})")
+            continue
+        rows.append([name, f"{seconds:.2f} s", f"{efficiency_of(problem, best, design):.4f}", "", ""])
+    show(
+        "Quadratic in 6 factors at 3 levels, 729 x 28, 56 runs",
+        ["method", "time", "efficiency", "", ""],
+        rows,
+    )
+    bar("quadratic: smallest efficiency in 2 s", min(ours[2.0]), 0.977, at_least=True)
+    bar("quadratic: largest efficiency in 10 s (the aim)", max(ours[10.0]), 0.98, at_least=True)
+
+
+def efficiency_of(problem: od.DesignProblem, best: od.DesignResult, design: np.ndarray) -> float:
+    """The efficiency of runs given as rows of the candidates' matrix."""
+    place = {row.tobytes(): n for n, row in enumerate(np.ascontiguousarray(problem.candidates))}
+    counts = np.zeros(problem.n_candidates)
+    for row in np.ascontiguousarray(design, dtype=float):
+        counts[place[row.tobytes()]] += 1
+    return od.efficiency(problem, counts, best=best)
+
+
+def model_matrix(grid: np.ndarray) -> np.ndarray:
+    pairs = itertools.combinations_with_replacement(range(grid.shape[1]), 2)
+    return np.column_stack([np.ones(len(grid)), grid, *(grid[:, i] * grid[:, j] for i, j in pairs)])
+
+
+def pyoptex_runs() -> tuple[float, np.ndarray]:
+    from pyoptex.doe.fixed_structure import Factor
+    from pyoptex.doe.fixed_structure.splitk_plot import (
+        Plot,
+        create_parameters,
+        create_splitk_plot_design,
+        default_fn,
+    )
+    from pyoptex.doe.fixed_structure.splitk_plot.metric import Dopt
+    from pyoptex.utils.model import model2Y2X, partial_rsm_names
+
+    names = [f"f{j}" for j in range(6)]
+    plot = Plot(level=0, size=56)
+    factors = [Factor(name, plot, type="continuous", levels=np.array([-1, 0, 1])) for name in names]
+    y2x = model2Y2X(partial_rsm_names(dict.fromkeys(names, "quad")), factors)
+    parameters = create_parameters(factors, default_fn(factors, Dopt(), y2x))
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        create_splitk_plot_design(parameters, n_tries=1)  # to warm up
+        seconds, found = timed(lambda: create_splitk_plot_design(parameters, n_tries=10))
+    return seconds, model_matrix(found[0][names].to_numpy(dtype=float))
+
+
+def pydoe_runs() -> tuple[float, np.ndarray]:
+    import pydoe
+
+    settings = quadratic()[:, 1:7]
+    with contextlib.redirect_stdout(io.StringIO()):
+        seconds, found = timed(
+            lambda: pydoe.optimal_design(
+                candidates=settings, n_points=56, degree=2, criterion="D", method="fedorov", max_iter=200
+            )
+        )
+    return seconds, model_matrix(np.asarray(found[0], dtype=float))
+
+
+def saturated_bars() -> None:
+    rows: list[list[object]] = []
+    met = {}
+    for n in range(5, 21):
+        limit = 2.0 if n <= 14 else 20.0
+        model = od.MainEffects({f"f{j}": [-1, 1] for j in range(n - 1)}, runs=n)
+        seconds, tries, ratio = 0.0, 0, 0.0
+        # As many tries as it takes, one at a time: the maximum is known here, not to the search.
+        for seed in itertools.count():
+            spent, runs = timed(
+                lambda model=model, seed=seed, left=limit - seconds: od.exact(
+                    model, seed=seed, tries=1, time_limit=left
+                )
+            )
+            seconds, tries = seconds + spent, tries + 1
+            ratio = max(ratio, np.exp(runs.log_det / 2) / largest_determinant(n))
+            if ratio > 1 - 1e-9 or seconds >= limit - 0.01:
+                break
+        rows.append([n, f"{largest_determinant(n):,}", f"{ratio:.4f}", duration(seconds), tries])
+        met[n] = ratio > 1 - 1e-9
+    show(
+        "Saturated two-level designs by exchange of levels",
+        ["runs", "largest known", "reached", "time", "tries"],
+        rows,
+    )
+    bar(
+        "saturated: orders 5 to 14 that reach the maximum in 2 s",
+        sum(met[n] for n in range(5, 15)),
+        10,
+        at_least=True,
+    )
+    bar("saturated: order 15 reaches the maximum in 20 s", met[15], 1, at_least=True)
+    print(
+        f"saturated: of orders 16 to 20, in 20 s each: {', '.join(str(n) for n in range(16, 21) if met[n])}"
+    )
+
+
+def large_bars() -> None:
+    rows: list[list[object]] = []
+    got = {}
+    for kind, levels in (("categorical", list("abcde")), ("numeric, linear", [1, 2, 3, 4, 5])):
+        model = od.MainEffects({f"f{j}": levels for j in range(8)}, runs=400)
+        seconds, runs = timed(lambda model=model: od.exact(model, time_limit=20.0))
+        got[kind] = (seconds, runs.efficiency)
+        rows.append(
+            [
+                f"8 factors at 5 levels, {kind}, 400 runs",
+                f"{model.n_candidates:,} x {model.n_parameters}, unlisted",
+                f"{seconds:.1f} s",
+                f"{runs.efficiency:.6f}",
+            ]
+        )
+    contrasts = np.vstack([np.eye(4), -np.ones(4)])
+    settings = np.array(list(itertools.product(range(5), repeat=8)), dtype=np.int64)
+    x = np.column_stack([np.ones(len(settings)), *(contrasts[settings[:, j]] for j in range(8))])
+    seconds, runs = timed(lambda: od.exact(od.DesignProblem(x, budgets=400), time_limit=20.0))
+    rows.append(
+        [
+            "the same, categorical, from the list",
+            f"{len(x):,} x {x.shape[1]}",
+            f"{seconds:.1f} s",
+            f"{runs.efficiency:.6f}",
+        ]
+    )
+    rows.append(["skpr, all candidates (its issue 64)", "390,625", f"{SKPR[0]:,.0f} s", f"{SKPR[1]:.6f}"])
+    grid = np.array(list(itertools.product(np.linspace(-1, 1, 23), repeat=3)))
+    seconds, runs = timed(
+        lambda: od.exact(od.DesignProblem(model_matrix(grid), budgets=100), time_limit=10.0)
+    )
+    rows.append(
+        [
+            "100 of a 23 x 23 x 23 grid, quadratic",
+            f"{len(grid):,} x 10",
+            f"{seconds:.1f} s",
+            f"{runs.efficiency:.6f}",
+        ]
+    )
+    show("Many candidates", ["problem", "candidates", "time", "efficiency"], rows)
+    bar("8 factors at 5 levels, categorical: seconds", got["categorical"][0], 30, at_least=False)
+    bar("8 factors at 5 levels, categorical: efficiency", got["categorical"][1], SKPR[1], at_least=True)
+
+
+def rounding_bars(cases: int) -> None:
+    """Random problems with groups and blocks: ranks, sums, and the bound 1 - (l - 1) / n of the rounding."""
+    lost = below = refused = rounded = 0
+    least = np.inf
+    began = time.perf_counter()
+    for seed in range(cases):
+        rng = np.random.default_rng(seed)
+        m, d, b = int(rng.integers(1, 6)), int(rng.integers(1, 5)), int(rng.integers(1, 4))
+        n = int(rng.integers(m, 40))
+        x = rng.integers(-2, 3, size=(n, d)) * 1.0 if seed % 2 else rng.normal(size=(n, d))
+        x[0] = 1.0
+        groups = np.concatenate([np.arange(m), rng.integers(0, m, size=n - m)])
+        runs = rng.integers(1, 12, size=m)
+        problem = od.DesignProblem(x, groups, rng.integers(0, b, size=n), runs)
+        result = od.solve(problem, tol=1e-4)
+        try:
+            whole = od.round(result)
+        except ValueError:
+            refused += 1
+            continue
+        rounded += 1
+        rank = sum(
+            np.linalg.matrix_rank(x[rows])
+            for c in range(problem.n_blocks)
+            if len(rows := np.flatnonzero((problem.blocks == c) & (whole.counts > 0)))
+        )
+        lost += rank < problem.rank or not np.array_equal(whole.totals, runs)
+        support = np.bincount(groups[result.support], minlength=m)
+        if np.all(runs >= support):
+            bound = float(np.min(1 - (support - 1) / runs)) * result.efficiency
+            below += whole.efficiency < bound * (1 - 1e-9)
+            least = min(least, whole.efficiency / bound)
+    print(
+        f"\nEfficient rounding of {cases:,} random problems with groups and blocks "
+        f"({time.perf_counter() - began:.0f} s): {rounded:,} rounded, {refused:,} with too few runs refused; "
+        f"smallest ratio of efficiency and bound {least:.3f}"
+    )
+    bar("rounding: designs that lose rank or miss a budget", lost, 0, at_least=False)
+    bar("rounding: designs below the bound", below, 0, at_least=False)
+
+
+def sparse_bars() -> None:
+    rows: list[list[object]] = []
+    took = []
+    for n, d, m, b in ((100_000, 10, 1, 1), (100_000, 5, 100, 3), (20_000, 15, 1, 1)):
+        rng = np.random.default_rng(n + d)
+        groups = np.arange(n) % m
+        problem = od.DesignProblem(
+            rng.normal(size=(n, d)), groups, rng.integers(0, b, n), rng.integers(1, 9, m)
+        )
+        w = rng.exponential(size=n)
+        w *= (problem.budgets / np.bincount(groups, w))[groups]
+        given = replace(od.solve(problem, tol=1e-3), weights=w, certificate=od.certify(problem, w))
+        seconds, thin = timed(lambda given=given: od.sparsify(given))
+        errors = []
+        for c in range(b):
+            rows_of = problem.blocks == c
+            x = problem.candidates[rows_of]
+            before, after = ((x.T * v[rows_of]) @ x for v in (w, thin.weights))
+            factor = np.linalg.inv(np.linalg.cholesky(before))
+            errors.append(np.abs(np.linalg.eigvalsh(factor @ after @ factor.T) - 1).max())
+        rows.append(
+            [
+                f"{n:,} x {d}, {m} groups, {b} blocks",
+                duration(seconds),
+                len(thin.support),
+                problem.enough,
+                f"{max(errors):.0e}",
+            ]
+        )
+        took.append((n, seconds, max(errors)))
+    show(
+        "The same information on few candidates, from weights on all of them",
+        ["problem", "time", "candidates", "n_groups + Q", "largest change"],
+        rows,
+    )
+    bar(
+        "sparsify: seconds for 100,000 weights", max(t for n, t, _ in took if n == 100_000), 2, at_least=False
+    )
+    bar(
+        "sparsify: largest relative change of the information", max(e for *_, e in took), 1e-9, at_least=False
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--cases", type=int, default=10_000)
+    args = parser.parse_args()
+    began = time.perf_counter()
+    warm = od.DesignProblem(np.random.default_rng(0).normal(size=(50, 3)), budgets=5)
+    od.exact(warm, tries=1), od.sparsify(od.solve(warm)), od.round(od.solve(warm), exchange=True)
+    od.exact(od.MainEffects({"a": [0, 1], "b": list("xyz")}, runs=5), tries=1)
+    quadratic_bars()
+    saturated_bars()
+    large_bars()
+    sparse_bars()
+    rounding_bars(args.cases)
+    print(f"({time.perf_counter() - began:.0f} s)")
+
+
+if __name__ == "__main__":
+    main()
