@@ -94,7 +94,7 @@ def quadratic_bars() -> None:
                 *(f"{e:.4f}" for e in ours[limit]),
             ]
         )
-    for name, peer in (("pyoptex, 10 tries", pyoptex_runs), ("pydoe, Fedorov", pydoe_runs)):
+    for name, peer in (("pyoptex, 10 tries", pyoptex_runs), ("pydoe, Fedorov, max_iter=200", pydoe_runs)):
         try:
             seconds, design = peer()
         except ImportError as error:
@@ -214,7 +214,7 @@ def large_bars() -> None:
     contrasts = np.vstack([np.eye(4), -np.ones(4)])
     settings = np.array(list(itertools.product(range(5), repeat=8)), dtype=np.int64)
     x = np.column_stack([np.ones(len(settings)), *(contrasts[settings[:, j]] for j in range(8))])
-    seconds, runs = timed(lambda: od.exact(od.DesignProblem(x, budgets=400), time_limit=20.0))
+    seconds, runs = timed(lambda: od.exact(od.DesignProblem(x, budgets=400), time_limit=30.0))
     rows.append(
         [
             "the same, categorical, from the list",

@@ -32,8 +32,13 @@ VARIANTS = {
 
 def instances() -> dict[str, tuple[bandits.LinearEnvironment, str]]:
     authors = bandits.environments.authors(clients=100, arms=10, dim=3, seed=0)
-    gaussian = bandits.environments.random(100, 10, 3, seed=0)
-    return {"the authors' instance": (authors, "disjoint"), "Gaussian features": (gaussian, "disjoint")}
+    same = bandits.environments.identical(clients=100, arms=10, dim=3, seed=0)
+    many = bandits.environments.random(20, 40, 3, seed=0)
+    return {
+        "the authors' instance, M = 100, K = 10": (authors, "disjoint"),
+        "the same arms for all, M = 100, K = 10": (same, "shared"),
+        "random, M = 20, K = 40": (many, "disjoint"),
+    }
 
 
 def draw(curves: dict[str, dict[str, bandits.Run]], out: Path) -> None:
@@ -77,7 +82,7 @@ def main() -> None:
                 ]
             )
         show(
-            f"Fed-PE on {title}: M = 100, K = 10, d = 3, T = {args.horizon:,}, {args.trials} trials",
+            f"Fed-PE on {title}, d = 3, T = {args.horizon:,}, {args.trials} trials",
             ["rounding", "regret per client", "arms with weight a client", "uploaded", "downloaded"],
             rows,
         )

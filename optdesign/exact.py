@@ -17,7 +17,7 @@ import numpy as np
 from optdesign import clock
 from optdesign.bases import basis
 from optdesign.certificate import certify
-from optdesign.exchange import Board, climb, climbed, lay_out, promising, state_of
+from optdesign.exchange import SLICE, Board, climb_on, climbed, lay_out, promising, state_of
 from optdesign.exchange import search as kick_and_climb
 from optdesign.interrupts import Deferred
 from optdesign.levels import MainEffects, search_levels
@@ -35,9 +35,6 @@ PATIENCE = 200
 
 WORK = 2e9
 """Multiplications that those kicks may cost: fewer kicks where they are dear."""
-
-SLICE = 5e7
-"""Multiplications between two looks at the clock."""
 
 RELAXED = 1e-6
 """Relative gap to which weights are solved for."""
@@ -90,18 +87,18 @@ def exact(
             return _levels(problem, seed, tries, n_jobs, watch, began)
         check_problem(problem)
         runs = whole_runs(problem)
-        best = solve(problem, tol=RELAXED)
+        best = solve(problem, tol=RELAXED, time_limit=None if time_limit is None else time_limit / 2)
         kept = basis(problem, runs, best.weights)
         counts = np.zeros(problem.n_candidates, np.int64)
         counts[kept] = 1
-        board, order = lay_out(problem, promising(problem, best.variances, counts + (best.weights > 0)))
+        board, order = lay_out(problem, promising(problem, best.variances, counts, best.weights))
         bound = best.log_det - problem.log_volume
         search = _Search(board, best.weights[order], counts[order], runs, seed, watch, bound)
         found, done = best_of(search.run, tries, n_jobs, watch, bound)
         counts[:] = 0
         counts[order] = found.found
         if len(order) < problem.n_candidates and not watch.stopped():
-            counts = climbed(problem, counts, best.variances)
+            counts = climbed(problem, counts, best.variances, watch.stopped)
         status = _status(watch)
         return judged(
             problem, counts, best, status=status, method="exchange", tries=done, seconds=clock.now() - began
@@ -154,15 +151,12 @@ class _Search:
         cost = max(1.0, float(support) * board.z.size / len(runs))
         self.patience = int(np.clip(WORK / cost, 1, PATIENCE))
         self.batch = int(np.clip(SLICE / cost, 1, 20))
-        self.exchanges = int(np.clip(SLICE / board.z.size, 1, 1 << 30))
 
     def run(self, number: int) -> Try:
         """Start, climb, and kick until that does not help any more."""
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(number,)))
         state = state_of(self.board, self._start(rng))
-        value, moved = climb(*self.board, *state, self.exchanges)
-        while moved == self.exchanges and not self.watch.stopped():
-            value, moved = climb(*self.board, *state, self.exchanges)
+        value = climb_on(self.board, state, self.watch.stopped)
         idle = 0
         while idle < self.patience and value < self.bound and not self.watch.stopped():
             draws = rng.random((self.batch, 2 * KICK))

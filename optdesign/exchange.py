@@ -16,6 +16,7 @@ variances under what was found, and the search goes on with the best of them whi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -33,14 +34,17 @@ REFRESH = 50
 SAFE = 1e-7
 """A kick may not lower the determinant by more than this factor: the rank would be in doubt."""
 
-LARGEST_BOARD = 1 << 21
-"""Coordinates that the search keeps at hand, 16 MiB of them: beyond, it sees some candidates only."""
+LARGEST_BOARD = 1 << 19
+"""Coordinates that the search keeps at hand, 4 MiB of them: beyond, it sees some candidates only."""
 
 SPREAD = 1e-3
 """Candidates whose variances differ by less than this fraction are picked at random."""
 
 ROUNDS = 20
 """Most times that all candidates are priced."""
+
+SLICE = 5e7
+"""Multiplications between two looks at the clock."""
 
 ENDLESS = 1 << 60
 """More exchanges than there will ever be."""
@@ -87,8 +91,13 @@ def state_of(board: Board, counts: np.ndarray) -> State:
     return State(counts, np.zeros((len(board.ranks), width, width)), np.zeros(n), np.zeros(n))
 
 
-def promising(problem: DesignProblem, g: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Candidates to search among: all, or those of largest variance, and those that have runs."""
+def promising(
+    problem: DesignProblem, g: np.ndarray, counts: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """Candidates to search among: all, or those of largest variance, and those that have runs or weight.
+
+    If very many have weight it is that of their variances.
+    """
     room = LARGEST_BOARD // max(1, problem.span.maps.shape[2])
     if problem.n_candidates <= room:
         return np.arange(problem.n_candidates)
@@ -98,7 +107,12 @@ def promising(problem: DesignProblem, g: np.ndarray, counts: np.ndarray) -> np.n
     noise = np.random.default_rng(0).random(len(g))
     score = g / np.where(top > 0, top, 1.0)[problem.groups] * (1.0 + SPREAD * noise)
     best = np.argpartition(score, len(score) - room)[-room:]
-    return np.union1d(best, np.flatnonzero(counts))
+    heavy = np.empty(0, np.int64) if weights is None else np.flatnonzero(weights)
+    ordered = np.lexsort((-score, problem.groups))
+    first = ordered[np.flatnonzero(np.diff(problem.groups[ordered], prepend=-1))]  # one a group at least
+    return np.unique(
+        np.concatenate([best, first, np.flatnonzero(counts), heavy[: room * (len(heavy) <= room)]])
+    )
 
 
 def variances_under(problem: DesignProblem, counts: np.ndarray) -> np.ndarray:
@@ -108,19 +122,30 @@ def variances_under(problem: DesignProblem, counts: np.ndarray) -> np.ndarray:
     return variances_of(problem, problem.rows, white)[0]
 
 
-def climbed(problem: DesignProblem, counts: np.ndarray, g: np.ndarray) -> np.ndarray:
+def climbed(
+    problem: DesignProblem, counts: np.ndarray, g: np.ndarray, stopped: Callable[[], bool] = lambda: False
+) -> np.ndarray:
     """Runs from which no exchange gains, reached from some of full rank; g ranks the candidates to try."""
     best = -np.inf
     for _ in range(ROUNDS):
         board, order = lay_out(problem, promising(problem, g, counts))
         state = state_of(board, counts[order])
-        value, _ = climb(*board, *state, ENDLESS)
+        value = climb_on(board, state, stopped)
         counts = np.zeros_like(counts)
         counts[order] = state.counts
-        if len(order) == problem.n_candidates or value <= best + GAIN:
+        if len(order) == problem.n_candidates or value <= best + GAIN or stopped():
             break
         best, g = value, variances_under(problem, counts)
     return counts
+
+
+def climb_on(board: Board, state: State, stopped: Callable[[], bool]) -> float:
+    """Climb in slices until nothing gains or somebody stops it. Returns log det."""
+    most = int(np.clip(SLICE / board.z.size, 1, ENDLESS))
+    value, done, row = climb(*board, *state, most, 0)
+    while done == most and not stopped():
+        value, done, row = climb(*board, *state, most, row)
+    return value
 
 
 @kernel
@@ -204,15 +229,16 @@ def _best_move(z, columns, groups, blocks, at, ranks, row, inverse, g, work):
 
 
 @kernel
-def climb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, most):
-    """Exchange until nothing gains, at most so often. Overwrites counts, inverse, g and work.
+def climb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, most, row):
+    """Exchange until nothing gains, at most so often, from a row on. Overwrites counts, inverse, g and work.
 
-    Returns log det of what is found, -inf if the counts given lose rank, and the number of exchanges.
+    Returns log det of what is found (-inf if the counts given lose rank), the number of exchanges, and where
+    to go on.
     """
     total = refresh(z, blocks, ranks, counts, inverse, g)
     if total == -np.inf:
-        return total, 0
-    done, idle, row, rows = 0, 0, 0, len(z)
+        return total, 0, 0
+    done, idle, rows = 0, 0, len(z)
     while done < most and idle < rows:
         if counts[row] > 0:
             k, gain = _best_move(z, columns, groups, blocks, at, ranks, row, inverse, g, work)
@@ -225,7 +251,7 @@ def climb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, most)
                     refresh(z, blocks, ranks, counts, inverse, g)
         idle += 1
         row = (row + 1) % rows
-    return refresh(z, blocks, ranks, counts, inverse, g), done
+    return refresh(z, blocks, ranks, counts, inverse, g), done, row
 
 
 @kernel
@@ -259,7 +285,7 @@ def search(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, best
     kept, kept_inverse, kept_g = counts.copy(), inverse.copy(), g.copy()
     for t in range(len(draws)):
         kick(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, draws[t])
-        value, _ = climb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, ENDLESS)
+        value, _, _ = climb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, ENDLESS, 0)
         if value >= best:
             best = value
             kept[:] = counts

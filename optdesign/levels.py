@@ -31,7 +31,7 @@ import numpy as np
 
 from optdesign._kernel import kernel
 from optdesign.compensated import gamma
-from optdesign.exchange import REFRESH, SAFE, refresh
+from optdesign.exchange import REFRESH, SAFE, SLICE, refresh
 from optdesign.problem import DesignProblem
 from optdesign.solve import solve
 from optdesign.tries import GAIN, Clock, Try, best_of
@@ -48,9 +48,6 @@ PATIENCE = 500
 
 WORK = 4e8
 """Multiplications that those kicks may cost: fewer kicks where they are dear."""
-
-SLICE = 2e7
-"""Multiplications between two looks at the clock."""
 
 KICK = 4
 """Levels that a kick changes."""
@@ -244,7 +241,7 @@ def search_levels(
     cost = float(n) * (d * d + float((bounded.sizes * np.diff(bounded.first) ** 2).sum()))
     patience = int(np.clip(WORK / cost, 10, PATIENCE))
     bound = d * math.log(n) + bounded.slack
-    batch = int(np.clip(SLICE / (4 * cost), 1, 100))
+    batch = int(np.clip(SLICE / (10 * cost), 1, 100))
 
     def run(number: int) -> Try:
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))

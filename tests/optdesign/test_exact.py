@@ -82,8 +82,8 @@ def test_climbing_keeps_inverse_variances_and_counts_together():
         rows = np.flatnonzero(problem.groups[order] == i)
         start[rows[: int(problem.budgets[i])]] = 1
     state = state_of(board, start)
-    first, _ = climb(*board, *state, 0)
-    value, moved = climb(*board, *state, 100)
+    first, _, _ = climb(*board, *state, 0, 0)
+    value, moved, _ = climb(*board, *state, 100, 0)
     assert moved > 0
     assert value > first
     value = search(*board, *state, value, rng.random((3, 4)))
