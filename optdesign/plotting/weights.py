@@ -80,7 +80,7 @@ def _bars(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
         i = int(p.groups[n]) if p.n_groups > 1 else None
         b = int(p.blocks[n]) if p.n_blocks > 1 else None
         labels.append(", ".join(filter(None, (names.place(i, b), names.candidate(n)))))
-    axes.set_yticks(place, all_readable(labels, min(52, max(16, 3 * room // 2))), fontsize=8)
+    axes.set_yticks(place, all_readable(labels, min(52, max(16, 7 * room // 4))), fontsize=8)
     axes.tick_params(axis="y", length=0)
     axes.xaxis.get_major_locator().set_params(nbins=max(2, room // 8), integer=whole)
     axes.set(
