@@ -124,8 +124,8 @@ def candidates(
         may have factors, numbers, text, comparisons and arithmetic: ``"temp <= 40 or cat == 'a'"``.
     coded : bool or list of str
         Whether the model sees numeric factors, or those that are named, on the scale from -1 to 1, over the
-        range of all settings (before ``where``). Settings stay in their own units. D-optimal designs are the same either way
-        under models that such a change of units maps to themselves.
+        range of all settings (before ``where``). Settings stay in their own units. D-optimal designs are the
+        same either way under models that such a change of units maps to themselves.
 
     Examples
     --------
