@@ -76,7 +76,7 @@ def exact(
     >>> import numpy as np, optdesign as od
     >>> corners = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T
     >>> runs = od.exact(od.DesignProblem(np.column_stack([np.ones(8), corners]), budgets=4))
-    >>> runs.counts.sum(), round(runs.efficiency, 5)
+    >>> int(runs.counts.sum()), round(runs.efficiency, 5)
     (4, 1.0)
     """
     began = clock.now()
