@@ -60,7 +60,8 @@ def exact(
     tries : int, optional
         Number of starts. Default: 10, or as many as time_limit allows.
     time_limit : float, optional
-        Most seconds, not counting those of compilation on first use. What was found is then returned.
+        Most seconds of the search, not counting those of compilation on first use. Half of them are for the
+        relaxed problem; certifying what was found comes on top.
     n_jobs : int
         Tries that run side by side, in threads; -1 for one per core.
 

@@ -68,7 +68,7 @@ class MainEffects:
     runs : int
         Number of runs.
     degree : int
-        Largest power of the numeric factors; at most their number of levels less one.
+        Largest power of the numeric factors; a factor of k levels has no power above k - 1.
 
     Examples
     --------
