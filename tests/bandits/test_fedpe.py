@@ -15,6 +15,7 @@ from bandits.regret import RegretClock
 from optdesign import DesignProblem
 
 GAP = 0.1
+ENV = bandits.environments.authors(8, 4, 2, seed=1)
 
 
 def same_design(shared, gap=GAP):
@@ -276,6 +277,33 @@ def test_warm_start_reaches_the_same_gap():
             assert run.phases["gap"].max() <= GAP
             sweeps[warm] += run.phases["iterations"].sum()
     assert sweeps[True] < sweeps[False]
+
+
+@pytest.mark.parametrize("parameters", ["disjoint", "shared"])
+@pytest.mark.parametrize("gap", [0.1, 0.03])
+def test_the_gap_of_a_phase_is_that_of_all_classes_together(parameters, gap):
+    """Clients in classes that cannot help each other: their designs share the gap that is asked for."""
+    env = bandits.environments.clusters(12, 4, 6, 3, seed=0)
+    env = bandits.LinearEnvironment(env.features, env.parameters[0])
+    assert bandits.collinear_classes(env.features, shared=parameters == "shared").max() == 2
+    run = bandits.simulate(bandits.FedPE(parameters, design_gap=gap), env, 500, trials=1)
+    assert np.all(run.phases["gap"] <= gap)
+    assert np.any(run.phases["gap"] > 0)
+
+
+@pytest.mark.parametrize("kind", [bandits.FedPE, bandits.EnhancedFedPE])
+def test_bounds_told_to_the_policy_are_as_good_as_those_of_the_environment(kind):
+    """ell and sigma widen the intervals, whoever says so; the rewards are the same."""
+    features, theta = ENV.features, ENV.parameters
+    tight = bandits.simulate(kind(), ENV, 5000, trials=1)
+    loose = bandits.LinearEnvironment(features, theta, ell=ENV.ell / 4, L=ENV.L)
+    told = bandits.simulate(kind(ell=ENV.ell / 4), ENV, 5000, trials=1)
+    for name in ("regret", "phases"):
+        knowing = getattr(bandits.simulate(kind(), loose, 5000, trials=1), name)
+        np.testing.assert_array_equal(getattr(told, name), knowing)
+    assert told.phases["active"].sum() > tight.phases["active"].sum()
+    noisy = bandits.simulate(kind(sigma=4 * ENV.sigma), ENV, 5000, trials=1)
+    assert noisy.phases["active"].sum() > tight.phases["active"].sum()
 
 
 def test_unequal_budgets_are_kept_and_phases_stay_in_step():

@@ -547,6 +547,14 @@ def test_demo_solves_verifies_and_draws(folder):
     assert od.certify(problem, saved.weights).relative_gap <= 1e-6
 
 
+@pytest.mark.parametrize("verdict", ["differs", "inconclusive"])
+def test_demo_fails_where_verification_does(verdict, monkeypatch):
+    monkeypatch.setattr(cli, "verify", lambda *_, **__: od.Verification(verdict, "by a friend"))
+    result = run("demo", "--out", "demo")
+    assert result.exit_code == cli.NOT_CONVERGED
+    assert "NOT verified" in result.stdout
+
+
 def test_demo_refuses_a_folder_it_cannot_make():
     assert "File exists" in refused("demo", "--out", "data.csv")
 

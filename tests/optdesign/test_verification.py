@@ -280,6 +280,30 @@ def test_what_is_allowed_comes_from_the_claimed_gap() -> None:
     assert [c.difference for c in tight] == [differences[c.name] for c in tight]
 
 
+@pytest.mark.parametrize(("one", "other"), [(1e-3, 0.5), (0.5, 1e-3), (0.2, 0.2), (0.0, 0.3)])
+def test_two_designs_may_differ_by_what_their_gaps_allow_and_no_more(one: float, other: float) -> None:
+    """F by the larger gap; log eigenvalues by the largest distance of numbers in the two ranges."""
+    problem = random_problem(53, "shared")
+    r = given(problem, problem.uniform())
+    objective, information = verification._against(forged(r, gap=one), forged(r, gap=other), audit.audit(r))[
+        0
+    ]
+    assert objective.tolerance == pytest.approx(max(one, other), abs=1e-7)
+    first, second = (verification._log_eigenvalue_range(gap) for gap in (one, other))
+    farthest = max(abs(a - b) for a in first for b in second)
+    assert information.tolerance == pytest.approx(farthest, abs=1e-4)
+
+
+def test_it_does_not_matter_which_of_two_designs_is_ours() -> None:
+    """Eigenvalues of one relative to the other are those the other way round, inverted."""
+    problem = random_problem(53, "shared")
+    a, b = given(problem, problem.uniform()), od.solve(problem, tol=1e-2, max_iter=1)
+    there, back = (verification._against(x, y, audit.audit(x))[0] for x, y in ((a, b), (b, a)))
+    for one, other in zip(there, back, strict=True):
+        assert one.difference == pytest.approx(other.difference, rel=1e-9)
+        assert one.tolerance == pytest.approx(other.tolerance, rel=1e-9)
+
+
 def test_an_answer_of_the_solver_that_contradicts_ours_differs() -> None:
     """Both lines: a reference that is not optimal, and claims to be."""
     problem = random_problem(53, "shared")
