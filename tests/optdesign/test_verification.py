@@ -225,6 +225,36 @@ def test_a_singular_design_is_refuted_whatever_it_claims(claimed: int) -> None:
     assert "rank of the design" in wrong(v)
 
 
+@pytest.mark.parametrize(("blocks", "lost"), [([0], 1), ([1], 1), ([0, 1], 2)])
+def test_rank_lost_in_any_block_counts(blocks: list[int], lost: int) -> None:
+    problem = od.DesignProblem(np.vstack([np.eye(2), np.eye(2)]), blocks=[0, 0, 1, 1])
+    honest, w = od.solve(problem), np.full(4, 0.25)
+    for b in blocks:
+        w[2 * b : 2 * b + 2] = [0.5, 0.0]
+    found = audit.audit(dataclasses.replace(honest, weights=w))
+    assert found.wrong == ["rank of the design"]
+    assert {c.name: c.difference for c in found.comparisons}["rank of the design"] == lost
+
+
+def test_a_block_of_zeros_is_not_missed() -> None:
+    """It has rank 0, and nothing about it is left to compute."""
+    problem = od.DesignProblem(np.vstack([np.eye(2), np.zeros((2, 2))]), blocks=[0, 0, 1, 1])
+    v = od.verify(od.solve(problem))
+    assert v
+    assert v.notes == ()
+    assert [c.name for c in v.comparisons] == NAMES
+
+
+@pytest.mark.parametrize("budget", [1e-6, 4.0, 1e8])
+def test_what_a_noted_rank_leaves_out_has_no_unit(budget: float) -> None:
+    """Budgets scale the information, and the variances inversely: relative errors stay what they are."""
+    celsius = np.linspace(-40, 60, 37)
+    x = np.column_stack([np.ones(37), celsius, 1.8 * celsius + 32])
+    one, other = (audit.audit(od.solve(od.DesignProblem(x, budgets=f))) for f in (1.0, budget))
+    assert other.noise == pytest.approx(one.noise, rel=0.1)
+    assert one.noise > 0
+
+
 @pytest.mark.parametrize("e", [1e-6, 1e-8])
 def test_nearly_parallel_rows(e: float) -> None:
     """The certificate of the optimum is a false one for any other design."""
