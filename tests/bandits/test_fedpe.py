@@ -10,7 +10,7 @@ from play import Rewards, converse
 import bandits
 from bandits.policies.design import ascent
 from bandits.policies.fedpe import along, directions
-from bandits.protocol import FirstEstimates, Projections
+from bandits.protocol import FirstEstimates, GlobalEstimates, Projections
 from bandits.regret import RegretClock
 from optdesign import DesignProblem
 
@@ -378,3 +378,11 @@ def test_along_reads_estimates_in_the_clients_directions():
 
 def test_first_estimates_cost_d_per_arm():
     assert FirstEstimates(np.ones((2, 3, 4)), np.zeros((2, 3, 4))).scalars == 24
+
+
+def test_a_broadcast_costs_only_the_arms_that_somebody_of_the_class_has_active():
+    """d + d^2 each: two arms for the two clients of the first class, one for the client of the second."""
+    alive = np.array([[True, False, True], [False, False, True]])
+    message = GlobalEstimates(np.zeros((2, 3, 4)), np.zeros((2, 3, 4, 4)), alive, np.array([0, 1, 0]))
+    assert message.scalars == (4 + 16) * (2 + 1 + 2)
+    assert message.part(np.array([1])).scalars == 4 + 16

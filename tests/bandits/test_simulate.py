@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import bandits
 from bandits.regret import RegretClock
+from bandits.trial import PHASE
 
 ENV = bandits.environments.authors(5, 4, 2, seed=0)
 
@@ -133,6 +134,26 @@ def test_runs_can_be_saved_loaded_and_joined(tmp_path):
         bandits.concatenate([run, bandits.simulate(bandits.FedPE(), ENV, 600, trials=1, seed=1)])
     with pytest.raises(ValueError, match="at least one"):
         bandits.concatenate([])
+
+
+@pytest.mark.parametrize("order", [[[0, 1, 2]], [[2, 0], [1]], [[1], [0], [2]], [[2], [], [1, 0]]])
+def test_trials_are_in_their_order_however_they_finish(order):
+    """Every column belongs to its trial: regret, scalars up, scalars down, phases."""
+
+    def record(n):
+        phases = np.zeros(2, PHASE)
+        phases["phase"], phases["uploaded"] = [1, 2], n
+        return bandits.Record(np.array([n, 10.0 * n]), 100 + n, 200 - n, phases)
+
+    run = bandits.Run.empty("made up", 8, np.array([4, 8]), "made up")
+    for numbers in order:
+        run = run.extended((n, record(n)) for n in numbers)
+    assert run.trials.tolist() == [0, 1, 2]
+    assert run.regret.tolist() == [[0.0, 0.0], [1.0, 10.0], [2.0, 20.0]]
+    assert run.uploaded.tolist() == [100, 101, 102]
+    assert run.downloaded.tolist() == [200, 199, 198]
+    assert run.phases["trial"].tolist() == run.phases["uploaded"].tolist() == [0, 0, 1, 1, 2, 2]
+    assert run.phases["phase"].tolist() == [1, 2] * 3
 
 
 class Fragile(bandits.FedPE):

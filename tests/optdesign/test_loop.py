@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from problems import KINDS, assert_certified, assert_feasible, random_problem
+from problems import EPS, KINDS, assert_certified, assert_feasible, random_problem
 
 import optdesign as od
 from optdesign.solvers import Step
@@ -76,3 +76,20 @@ def test_what_is_left_of_max_iter_is_what_a_solver_gets(monkeypatch: pytest.Monk
     assert left == [4, 2]
     assert r.status is od.Status.MAX_ITER
     assert r.iterations == 4
+
+
+@pytest.mark.parametrize("seed", [26, 33, 95])
+def test_more_rounds_of_pricing_never_cost_what_was_found_before(seed: int) -> None:
+    """The gap over all candidates may rise in a round, when others come into play; the best weights stay."""
+    rng = np.random.default_rng(seed)
+    n, d, m = int(rng.integers(200, 3000)), int(rng.integers(2, 7)), int(rng.integers(1, 6))
+    x = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-1, 1, size=(n, 1))
+    problem = od.DesignProblem(x, np.arange(n) % m, budgets=10.0 ** rng.uniform(-2, 2, size=m))
+    start = np.zeros(n)
+    start[np.union1d(np.arange(m), problem.span.pivots[0])] = 1.0
+    for limit in range(1, 8):
+        r = od.solve(problem, tol=1e-9, method="auto", start=start, max_iter=limit)
+        rounding = (
+            r.certificate.rounding + 1000 * EPS * r.g_value
+        )  # of the certificate, and of the running gap
+        assert r.gap <= r.history.gaps.min() + rounding
