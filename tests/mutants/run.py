@@ -11,6 +11,7 @@ notices is printed, with the reason why no test could, if ``argued.toml`` has on
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -72,10 +73,13 @@ OPERATORS = (
 """Changes that Cosmic Ray knows and that can go wrong quietly: 1 + "a" would be noticed by the language."""
 
 PYTEST = (
-    "-x", "-p", "no:cacheprovider", "--hypothesis-profile=mutants",
+    "-x", "--hypothesis-profile=mutants", "-p", "no:cacheprovider", "-p", "no:unraisableexception",
     "-W", "ignore::pytest.PytestAssertRewriteWarning",
 )  # fmt: skip
 """Until the first failure, which property tests do not make small; libraries are loaded already."""
+
+LIBRARIES = ("cvxpy", "hypothesis.extra.numpy", "joblib", "numba", "scipy.sparse.csgraph", "scipy.stats")
+"""What our modules and tests import, and takes longest."""
 
 PATIENCE = 4.0, 20.0
 """A mutant that takes so many times as long as the module itself, and so many seconds, is noticed by it."""
@@ -212,9 +216,10 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30.0, help="for all modules together")
     options = parser.parse_args()
     os.chdir(ROOT)
-    # Loaded once, before the processes that try the mutants: they read no file of ours, only these.
-    for name in ("numpy", "scipy.optimize", "scipy.sparse", "numba", "hypothesis.extra.numpy", "cvxpy"):
+    # Libraries are loaded once, and not collected in every process that tries a mutant.
+    for name in LIBRARIES:
         importlib.import_module(name)
+    gc.freeze()
     until, total, argued = time.monotonic() + 60 * options.minutes, Counter[str](), arguments()
     sizes = {module: sum(1 for _ in mutants(module)) for module in options.modules}
     for module in options.modules:
