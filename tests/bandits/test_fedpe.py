@@ -334,6 +334,18 @@ def test_a_rounding_rule_of_ones_own_is_checked():
     assert bandits.simulate(nearest, env, 500, trials=1).regret[0, -1] > 0
 
 
+def test_arms_that_were_dropped_get_no_pulls_from_any_rounding():
+    """One pull of every arm fits into every phase, but is not to be had for arms that are out."""
+    env = bandits.LinearEnvironment(ENV.features, ENV.parameters, scale=1e-3)
+
+    def all_alike(weights, _):
+        return np.ones(weights.shape, dtype=np.int64)
+
+    assert bandits.simulate(bandits.FedPE(), env, 500, trials=1).phases["active"][-1] < env.arms
+    with pytest.raises(ValueError, match="rounding must give no pulls to inactive arms"):
+        bandits.simulate(bandits.FedPE(rounding=all_alike), env, 500, trials=1)
+
+
 def test_phase_lengths_can_be_a_plain_list():
     env = bandits.environments.authors(4, 3, 2)
     run = bandits.simulate(bandits.FedPE(schedule=[5, 50, 500]), env, 300, trials=1)
