@@ -334,6 +334,13 @@ def test_a_rounding_rule_of_ones_own_is_checked():
     assert bandits.simulate(nearest, env, 500, trials=1).regret[0, -1] > 0
 
 
+def test_rounding_up_does_not_take_rounding_for_a_pull():
+    """Half of 128 is 64 pulls, also where the weight is half but for its last digit; any more is a pull."""
+    near = np.nextafter(0.5, 1.0)
+    for weight, pulls in ((0.5, 64), (near, 64), (0.5 + 1e-9, 65), (1e-300, 1), (0.0, 0), (1.0, 128)):
+        assert bandits.ceiling(np.array([[weight]]), 128).tolist() == [[pulls]]
+
+
 def test_arms_that_were_dropped_get_no_pulls_from_any_rounding():
     """One pull of every arm fits into every phase, but is not to be had for arms that are out."""
     env = bandits.LinearEnvironment(ENV.features, ENV.parameters, scale=1e-3)

@@ -41,6 +41,17 @@ def test_regret_at_the_end_of_an_arm_of_a_phase_and_between():
 
 
 @pytest.mark.kernels
+def test_phases_that_end_between_the_times_asked_for():
+    """The estimated best arm may cost something too: two pulls of arm 0, then arm 2, in phases of five."""
+    clock = RegretClock(GAPS[1:2], np.array([3, 8, 12]))
+    one = np.cumsum([1.0, 1.0, 0.125, 0.125, 0.125])
+    for phase in range(1, 4):
+        clock.advance(np.array([[2, 0, 0]]), np.array([2]), 5)
+        assert clock.total == one[4] * phase if phase < 3 else one[4] * 2 + one[1]
+    assert clock.regret.tolist() == [one[2], one[4] + one[2], 2 * one[4] + one[1]]
+
+
+@pytest.mark.kernels
 def test_a_phase_that_passes_the_horizon_is_cut_there():
     clock = RegretClock(GAPS[1:2], np.array([2, 3]))
     clock.advance(np.array([[10, 0, 0]]), np.array([1]), 10)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -547,12 +548,23 @@ def test_demo_solves_verifies_and_draws(folder):
     assert od.certify(problem, saved.weights).relative_gap <= 1e-6
 
 
-@pytest.mark.parametrize("verdict", ["differs", "inconclusive"])
-def test_demo_fails_where_verification_does(verdict, monkeypatch):
+@pytest.mark.parametrize(
+    ("verdict", "why"),
+    [("differs", "cvxpy differs"), ("inconclusive", "cvxpy has no answer to compare with")],
+)
+def test_demo_fails_where_verification_does(verdict, why, monkeypatch):
     monkeypatch.setattr(cli, "verify", lambda *_, **__: od.Verification(verdict, "by a friend"))
     result = run("demo", "--out", "demo")
     assert result.exit_code == cli.NOT_CONVERGED
-    assert "NOT verified" in result.stdout
+    assert re.search(rf"NOT verified: the certificate holds \(.*\), but {why}\n", result.stdout)
+    # Of many weights the largest are shown, by row.
+    weights = files.read(Path("demo/design.csv")).weights
+    shown = [
+        int(row) - 1 for row in re.findall(r"^ *(\d+) +\d+ +\d+ +[01]\.\d+", result.stdout, re.MULTILINE)
+    ]
+    assert len(shown) == 20
+    assert shown == sorted(shown)
+    assert weights[shown].min() >= np.delete(weights, shown).max()
 
 
 def test_demo_refuses_a_folder_it_cannot_make():
