@@ -293,6 +293,19 @@ def test_verify_passes_what_its_tolerance_allows():
     assert result.stdout.splitlines()[-1].startswith("optimal to within 10: efficiency at least 0.")
 
 
+@pytest.mark.usefixtures("uniform")
+@pytest.mark.parametrize("command", ["certify", "verify"])
+def test_the_tolerance_is_for_the_gap_over_the_rank(command):
+    """Just above it the design passes, just below it does not; the gap itself is four times as large."""
+    report = json.loads(run("certify", "d.csv", "--group", "site", "--block", "arm", "--json").stdout)
+    assert report["gap"] == pytest.approx(4 * report["relative_gap"])
+    for factor, code in ((1.01, cli.SOLVED), (0.99, cli.NOT_CONVERGED)):
+        tol = repr(factor * report["relative_gap"])
+        result = run(command, "d.csv", "--group", "site", "--block", "arm", "--tol", tol)
+        assert result.exit_code == code
+        assert result.stdout.splitlines()[-1].startswith("NOT optimal") == (code != cli.SOLVED)
+
+
 @pytest.mark.parametrize(("budget", "good"), [("budgets.csv", True), ("other.csv", False), ("3", False)])
 def test_verify_compares_budgets(folder, budget, good):
     solved("--budget", "budgets.csv", "--out", "d.csv")
