@@ -232,3 +232,15 @@ def test_options_are_checked():
             kind(**options)
     with pytest.raises(ValueError, match="equal parameters"):
         bandits.simulate(bandits.LinUCB("shared"), environment("disjoint"), 10)
+
+
+@pytest.mark.parametrize("parameters", ["disjoint", "shared"])
+@pytest.mark.parametrize("kind", [bandits.LinUCB, bandits.DisLinUCB, bandits.FedUCB])
+def test_widths_are_a_union_over_all_that_is_estimated(kind, parameters):
+    """Before any pull: sigma sqrt(2 log(n / delta)) + sqrt(lambda) s, for n blocks of one or all clients."""
+    env = bandits.LinearEnvironment(np.ones((5, 3, 2)), np.array([0.6, 0.8]), scale=0.5, s=2.0)
+    trial = Trial(env, 10, [10], np.random.default_rng(0))
+    width = kind(parameters, ridge=4.0, delta=0.2).start(trial).width
+    models = (3 if parameters == "disjoint" else 1) * (1 if kind is bandits.LinUCB else 5)
+    expected = 0.5 * np.sqrt(2 * np.log(models / 0.2)) + 2.0 * 2.0
+    np.testing.assert_allclose(width, expected, rtol=1e-12)
