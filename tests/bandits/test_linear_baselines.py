@@ -244,3 +244,13 @@ def test_widths_are_a_union_over_all_that_is_estimated(kind, parameters):
     models = (3 if parameters == "disjoint" else 1) * (1 if kind is bandits.LinUCB else 5)
     expected = 0.5 * np.sqrt(2 * np.log(models / 0.2)) + 2.0 * 2.0
     np.testing.assert_allclose(width, expected, rtol=1e-12)
+
+
+def test_the_deviation_of_thompson_sampling_is_the_papers():
+    """v = sigma sqrt(9 d log(t / delta)) in round t, or a constant."""
+    env = environment("disjoint", d=3, scale=0.5)
+    trial = Trial(env, 20, [20], np.random.default_rng(0))
+    t = np.arange(1, 21)
+    found = bandits.LinTS(delta=0.2).start(trial).deviation[1:]
+    np.testing.assert_allclose(found, 0.5 * np.sqrt(9 * 3 * np.log(t / 0.2)), rtol=1e-12)
+    assert set(bandits.LinTS(v=0.7).start(trial).deviation) == {0.7}
