@@ -567,6 +567,7 @@ def test_demo_solves_verifies_and_draws(folder):
 )
 def test_demo_fails_where_verification_does(verdict, why, monkeypatch):
     monkeypatch.setattr(cli, "verify", lambda *_, **__: od.Verification(verdict, "by a friend"))
+    monkeypatch.setattr(cli.plotting, "save", lambda *_, **__: None)
     result = run("demo", "--out", "demo")
     assert result.exit_code == cli.NOT_CONVERGED
     assert re.search(rf"NOT verified: the certificate holds \(.*\), but {why}\n", result.stdout)
