@@ -49,7 +49,7 @@ MODULES = {
         "optdesign/test_verification.py",
     ),
 }
-"""What is mutated, and the tests that are to notice; the quick ones come first and leave time to the others."""
+"""What is mutated, and the tests that are to notice; the quick ones come first and leave time to the rest."""
 
 BINARY = "Add_Sub Sub_Add Mul_Div Div_Mul Div_FloorDiv Pow_Mul Mod_Add BitAnd_BitOr"
 COMPARED = "Lt_LtE Lt_GtE LtE_Lt LtE_Gt Gt_GtE Gt_LtE GtE_Gt GtE_Lt Eq_NotEq NotEq_Eq Is_IsNot IsNot_Is"
