@@ -178,7 +178,7 @@ def arguments() -> list[Argument]:
 
 
 def hunt(module: str, minutes: float, argued: list[Argument]) -> Counter[str]:
-    """Try the mutants of a module, in an order of their own, until time is over. Prints the survivors."""
+    """Try the mutants of a module, in an order of their own, until time is over. Prints what survives."""
     began = time.monotonic()
     source = (ROOT / module).read_text(encoding="utf-8")
     if noticed(module, source, 600.0):
@@ -186,28 +186,27 @@ def hunt(module: str, minutes: float, argued: list[Argument]) -> Counter[str]:
     patience = PATIENCE[0] * (time.monotonic() - began) + PATIENCE[1]
     everything = list(mutants(module))
     random.Random(0).shuffle(everything)
-    counts, alive = Counter[str](mutants=len(everything)), []
+    counts = Counter[str](mutants=len(everything))
+    reasons = {a.line: a.why for a in argued if a.module == module}
+    print(f"{module}: {len(everything)} mutants")
     for mutant in everything:
         if time.monotonic() - began > 60 * minutes:
             break
         counts["tried"] += 1
-        if sys.stderr.isatty():
-            print(f"\r{module}: {counts['tried']} of {len(everything)}", end=" ", file=sys.stderr)
         if noticed(module, mutant.code, patience):
             counts["noticed"] += 1
-        else:
-            alive.append(mutant)
-    reasons = {a.line: a.why for a in argued if a.module == module}
-    counts["equivalent"] = sum(mutant.after in reasons for mutant in alive)
-    print(f"\n{module}: {counts['mutants']} mutants, {counts['tried']} tried, {counts['noticed']} noticed")
-    for mutant in sorted(alive, key=lambda m: m.number):
+            continue
         why = reasons.get(mutant.after)
+        counts["equivalent"] += why is not None
         print(f"  line {mutant.number}: {mutant.before}")
         print(f"    as: {mutant.after}")
-        print(f"    {'equivalent: ' + why if why else 'NOT NOTICED'}")
+        print(f"    {'NOT NOTICED' if why is None else f'equivalent: {why}'}", flush=True)
     for line in sorted(reasons.keys() - {mutant.after for mutant in everything}):
         print(f"  argued.toml speaks of a mutant that there is not: {line}")
-    sys.stdout.flush()
+    print(
+        f"  {counts['tried']} tried, {counts['noticed']} noticed, {counts['equivalent']} equivalent\n",
+        flush=True,
+    )
     return counts
 
 
@@ -228,7 +227,7 @@ def main() -> int:
         total += hunt(module, left / (len(options.modules) - n), argued)
     accounted = total["noticed"] + total["equivalent"]
     print(
-        f"\n{total['mutants']} mutants, {total['tried']} tried: {total['noticed']} noticed, "
+        f"{total['mutants']} mutants, {total['tried']} tried: {total['noticed']} noticed, "
         f"{total['equivalent']} equivalent, {total['tried'] - accounted} not noticed. "
         f"Score {total['noticed'] / max(1, total['tried'] - total['equivalent']):.1%} of those that a test "
         "could notice."
