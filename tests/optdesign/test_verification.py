@@ -3,6 +3,7 @@
 Every comparison has a test in which it alone, or with those that follow from it, makes the difference.
 """
 
+import contextlib
 import copy
 import dataclasses
 import threading
@@ -550,3 +551,42 @@ def test_the_range_of_eigenvalues_is_bracketed_for_any_gap() -> None:
         assert low <= 0 <= high
     for gap in np.linspace(63, 64, 500):
         verification._log_eigenvalue_range(float(gap))
+
+
+@pytest.mark.parametrize(
+    ("relative", "conclusive"), [(0.05, True), (0.1, True), (0.11, False), (0.9, False), (np.nan, False)]
+)
+def test_a_reference_is_believed_up_to_a_tenth(
+    relative: float, conclusive: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    r = od.solve(random_problem(53, "shared"))
+    monkeypatch.setattr(reference, "solve", lambda *_, **__: forged(r, relative_gap=relative))
+    assert (od.verify(r).verdict != "inconclusive") == conclusive
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+def test_what_is_allowed_beyond_the_gaps(scale: float) -> None:
+    """Rounding of log Det, relative to its size or to one, and the noise of noted ranks by dimension."""
+    problem = od.DesignProblem(scale * np.sqrt(2) * np.eye(2))
+    r = od.solve(problem)
+    own = dataclasses.replace(audit.audit(r), noise=1e-3)
+    objective, information = verification._against(forged(r, gap=0.2), forged(r, gap=0.1), own)[0]
+    size = max(1.0, abs(r.log_det))
+    assert objective.tolerance == pytest.approx(0.2 + 1e-9 * size + 1e-3 * r.rank, abs=1e-12)
+    without = verification._against(forged(r, gap=0.2), forged(r, gap=0.1), audit.audit(r))[0][1]
+    assert information.tolerance == pytest.approx(without.tolerance + 1e-3, abs=1e-12)
+
+
+@pytest.mark.parametrize("progress", [False, True])
+def test_nothing_is_shown_unless_asked_for(progress: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+
+    def waiting(text: str) -> contextlib.nullcontext:
+        shown.append(text)
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(verification, "waiting", waiting)
+    r = od.solve(od.DesignProblem(np.eye(2)))
+    v = od.verify(r, progress=True) if progress else od.verify(r)
+    assert bool(shown) == progress
+    assert "reference=" not in repr(v)
