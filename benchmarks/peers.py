@@ -57,9 +57,9 @@ def rex(x: np.ndarray, tol: float, seed: int = 0) -> np.ndarray:
     return _rex(x, tol, _greedy_basis(x), seed)
 
 
-def wolfe_atwood(x: np.ndarray, tol: float) -> np.ndarray:
-    """D-optimal weights by Frank-Wolfe with away steps, until max variance <= d (1 + tol)."""
-    return _wolfe_atwood(x, tol, _greedy_basis(x))
+def wolfe_atwood(x: np.ndarray, tol: float, most: float = np.inf) -> np.ndarray:
+    """D-optimal weights by Frank-Wolfe with away steps: max variance <= d (1 + tol), or so many steps."""
+    return _wolfe_atwood(x, tol, _greedy_basis(x), most)
 
 
 def _greedy_basis(x: np.ndarray) -> np.ndarray:
@@ -87,7 +87,7 @@ def _all_variances(x, rows, w, g):
     n = len(x)
     zeros = np.zeros(n, np.int64)
     maps = np.ascontiguousarray(factor.T).reshape((1, d, d))
-    _variances(x, zeros, zeros, maps, np.array([d]), g, np.zeros(1))
+    _variances(x, zeros, maps, np.array([d]), g)
     return factor.T @ factor
 
 
@@ -168,7 +168,7 @@ def _rex_exchange(x, w, inverse, k, m, only_nullifying):
 
 
 @kernel
-def _wolfe_atwood(x, tol, start):
+def _wolfe_atwood(x, tol, start, most):
     n, d = x.shape
     w = np.zeros(n)
     w[start] = 1.0 / d
@@ -183,7 +183,7 @@ def _wolfe_atwood(x, tol, start):
                 k = i
             if w[i] > 0.0 and (m < 0 or g[i] < g[m]):
                 m = i
-        if g[k] <= d * (1.0 + tol):
+        if g[k] <= d * (1.0 + tol) or count >= most:
             return w
         if g[k] / d - 1.0 >= 1.0 - g[m] / d:
             at = k
