@@ -10,7 +10,7 @@ STAMP := .venv/.installed
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test lint hunt bench docs clean
+.PHONY: demo test lint hunt mutants bench docs clean
 
 demo: $(STAMP)
 	@echo "== demo: the paper's synthetic instance, solved, certified, verified (output in demo/)"
@@ -25,6 +25,11 @@ test: lint
 hunt: $(STAMP)
 	@echo "== hunt for false certificates, a minute or so: what it prints goes to docs/measured/hunt.txt"
 	@$(BIN)/python tests/optdesign/hunt.py | tee docs/measured/hunt.txt; exit $${PIPESTATUS[0]}
+
+mutants: $(STAMP)
+	@echo "== mutants: whether tests notice small changes, about half an hour: goes to docs/measured/mutants.txt"
+	@$(BIN)/python -m pip install --quiet --editable '.[mutants]'
+	@$(BIN)/python tests/mutants/run.py | tee docs/measured/mutants.txt; exit $${PIPESTATUS[0]}
 
 lint: $(STAMP)
 	@echo "== lint and type check"

@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from optdesign import DesignProblem
 
 ZERO = 1e-10
-"""Coordinates up to this size, relative to the largest of the same feature, count as zero."""
+"""Coordinates up to this size count as zero; features, and so the basis, have length one."""
 
 
 def collinear_classes(features: np.ndarray, *, shared: bool = False) -> np.ndarray:
@@ -30,9 +30,11 @@ def collinear_classes(features: np.ndarray, *, shared: bool = False) -> np.ndarr
     [0, 1, 0]
     """
     m = len(features)
-    problem = (DesignProblem.shared if shared else DesignProblem.disjoint)(features)
+    length = np.linalg.norm(features, axis=2, keepdims=True)
+    unit = features / np.where(length > 0, length, 1.0)
+    problem = (DesignProblem.shared if shared else DesignProblem.disjoint)(unit)
     t = np.abs(problem.coordinates(slice(0, problem.n_candidates)))
-    n, column = np.nonzero(t > ZERO * t.max(axis=1, keepdims=True))
+    n, column = np.nonzero(t > ZERO)
     i, j = problem.groups[n], problem.groups[problem.span.pivots[problem.blocks[n], column]]
     graph = coo_matrix((np.ones(len(i), dtype=bool), (i, j)), shape=(m, m))
     labels = connected_components(graph, directed=False)[1]

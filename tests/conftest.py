@@ -1,6 +1,11 @@
-"""Hypothesis settings for all tests: the same examples in every run, and no deadline (kernels compile)."""
+"""Hypothesis settings for all tests: the same examples in every run, and no deadline (kernels compile).
 
-from hypothesis import HealthCheck, settings
+And Ctrl-C is Python's, also where the tests were started with it ignored, as in the background of a shell.
+"""
+
+import signal
+
+from hypothesis import HealthCheck, Phase, settings
 
 settings.register_profile(
     "stable",
@@ -9,4 +14,11 @@ settings.register_profile(
     max_examples=50,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
+# For make mutants: what is found is not made small.
+settings.register_profile(
+    "mutants", settings.get_profile("stable"), phases=(Phase.explicit, Phase.reuse, Phase.generate)
+)
 settings.load_profile("stable")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -52,6 +52,14 @@ def test_inverses_of_known_rank():
         np.testing.assert_allclose(found, np.linalg.pinv(matrix, rcond=1e-9), rtol=1e-9, atol=1e-9)
 
 
+def test_directions_that_are_nearly_one_are_taken_as_one():
+    """Beyond a relative 1e-12 an eigenvalue is a direction, below it rounding, whatever the rank may be."""
+    for small, kept in ((1e-11, True), (1e-13, False)):
+        for size in (1e-6, 1.0, 1e6):
+            found = pseudo_inverses(size * np.diag([1.0, small]), np.array(2))
+            np.testing.assert_allclose(size * found, np.diag([1.0, 1 / small if kept else 0.0]), rtol=1e-9)
+
+
 def test_dot_is_the_inner_product():
     rng = np.random.default_rng(3)
     u, v = rng.standard_normal((2, 4, 5)), rng.standard_normal((2, 4, 5))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from made_up import found, made_up
@@ -24,6 +26,7 @@ from bandits.reproduce.catalogue import (
 )
 from bandits.reproduce.description import AUTHORS, MOVIELENS, TEXT
 from bandits.reproduce.running import Effort, Results
+from bandits.reproduce.summary import scalars
 
 
 def main(**regrets):
@@ -200,3 +203,13 @@ def test_gaps_and_norms_are_those_of_all_trials():
         assert checks.range_of(checks.norms, 0.5, 1.0)(results, kind).holds
     assert len(checks.gaps(results, AUTHORS)) == 2 * 100 * 9
     np.testing.assert_allclose(checks.squared_norms(results, TEXT), checks.norms(results, TEXT) ** 2)
+
+
+def test_communication_is_what_goes_up_and_what_comes_down():
+    """Per client, and up and down weigh the same."""
+    case = main_case(AUTHORS, ENHANCED)
+    run = dataclasses.replace(
+        made_up([[1.0], [2.0]]), uploaded=np.array([300, 500]), downloaded=np.array([100, 40])
+    )
+    assert case.instance.clients == 100
+    assert scalars(run, case).tolist() == [4.0, 5.4]

@@ -102,3 +102,13 @@ def test_lemma_collinear_classwise_estimates_equal_joint_ones():
         # Condition numbers here are below 1e3 on both sides.
         np.testing.assert_allclose(apart, joint, rtol=1e-9, atol=1e-9)
     assert clients[0].active.any(axis=1).all()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_lengths_of_features_do_not_matter(shared):
+    """Who can learn from whom is a question of directions: features may be in any unit, client by client."""
+    env = bandits.environments.clusters(12, 3, 6, 3, seed=0)
+    classes = bandits.collinear_classes(env.features, shared=shared)
+    for seed in range(5):
+        units = 10.0 ** np.random.default_rng(seed).uniform(-14, 14, size=(12, 1, 1))
+        np.testing.assert_array_equal(bandits.collinear_classes(units * env.features, shared=shared), classes)

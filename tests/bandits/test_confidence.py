@@ -42,6 +42,18 @@ def test_shared_parameters_need_no_union_over_arms():
     assert alpha(m, k, d, h, 0.1, shared=True) == math.sqrt(d * smallest_k(d, 1, h, 0.1))
 
 
+def test_every_phase_costs_confidence_and_none_costs_as_much_as_one():
+    """Without a phase there is nothing to estimate, and the level is that of a single one."""
+    for shared in (False, True):
+        levels = [alpha(50, 10, 3, phases, 0.1, shared=shared) for phases in (1, 2, 3)]
+        assert levels[0] < levels[1] < levels[2]
+        assert alpha(50, 10, 3, 0, 0.1, shared=shared) == levels[0]
+
+
+def test_the_prior_of_shared_parameters_is_that_of_one_arm():
+    assert prior_variance(40, 10, 3, shared=True) == prior_variance(40, 1, 3) == 3 / 40
+
+
 def test_enhanced_level_is_the_papers_formula():
     m, k, d, delta = 100, 10, 3, 0.1
     prior = prior_variance(m, k, d)

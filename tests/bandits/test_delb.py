@@ -44,6 +44,19 @@ def test_estimates_of_a_phase_are_within_its_width(phase):
     assert missed <= 400 * delta / (phase * (phase + 1))
 
 
+@pytest.mark.parametrize("arms", [2, 50])
+@pytest.mark.parametrize("delta", [0.1, 0.9])
+def test_failures_of_all_arms_and_phases_add_up_to_delta(arms, delta):
+    """n pulls fail an arm with probability 2 exp(-n 4^-l / (2 sigma^2 g)); 1 / (l (l + 1)) sums to one."""
+    g, sigma, total = 5.0, 0.7, 0.0
+    for phase in range(1, 13):
+        n = int(pulls_needed(np.ones(1), g, phase, arms, sigma, delta)[0])
+        failure = 2 * arms * np.exp(-n / (2 * sigma**2 * g * 4.0**phase))
+        assert 0.9 * delta / (phase * (phase + 1)) < failure <= delta / (phase * (phase + 1)) * (1 + 1e-9)
+        total += failure
+    assert total <= delta
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_best_arms_survive_and_the_regret_is_that_of_the_phases(seed):
     """Unless a best arm is lost, arms of phase l > 1 are at most 4 * 2^-(l - 1) below the best."""

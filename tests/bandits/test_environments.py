@@ -94,6 +94,24 @@ def test_sums_have_the_mean_and_variance_of_so_many_pulls(noise):
     assert np.all(noise.sums(rng, np.full((3, 2), mean), np.zeros((3, 2), dtype=int)) == 0)
 
 
+@pytest.mark.parametrize(
+    ("noise", "mgf"),
+    [
+        (Gaussian(0.7), lambda s: np.exp((0.7 * s) ** 2 / 2)),
+        (Bernoulli(), lambda s: np.cosh(s / 2)),
+        (TwoPoint(0.5), lambda s: np.cosh(0.5 * s)),
+        (Bounded(0.9), lambda s: np.sinh(0.9 * s) / (0.9 * s)),
+    ],
+    ids=lambda n: type(n).__name__,
+)
+def test_sigma_is_the_smallest_that_is_right(noise, mgf):
+    """E exp(s (y - mu)) <= exp(s^2 sigma^2 / 2) for all s, and for no sigma that is less (mean 1/2)."""
+    s = np.geomspace(1e-2, 20, 50)
+    limit = np.exp((s * noise.sigma) ** 2 / 2)
+    assert np.all(mgf(s) <= limit * (1 + 1e-12))
+    assert np.any(mgf(s) > np.exp((s * 0.999 * noise.sigma) ** 2 / 2))
+
+
 def test_bounded_sums_are_sums_of_single_draws_across_chunks():
     counts = np.array([[3, 0, 5], [1, CHUNK + 700, 2]])
     sums = Bounded(0.5).sums(np.random.default_rng(1), np.zeros((2, 3)), counts)
@@ -173,3 +191,19 @@ def test_the_papers_text_with_shared_parameters():
     norms = np.linalg.norm(env.features, axis=2)
     assert norms.min() >= 0.5 - 1e-12
     assert norms.max() <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("size", [2.0**-10, 1.0, 2.0**20])
+def test_arms_that_differ_by_rounding_are_tied(size):
+    """0.1 + 0.2 is 0.3, and both arms are best; what is a millionth less is not."""
+    x = size * np.array([[[0.1, 0.2], [0.3, 0.0], [0.3 * (1 - 1e-6), 0.0]]])
+    env = bandits.LinearEnvironment(x, np.ones(2))
+    assert env.means[0, 0] != env.means[0, 1]
+    assert env.optimal.tolist() == [[True, True, False]]
+
+
+@pytest.mark.parametrize("orthogonal", [False, True])
+def test_clusters_are_at_right_angles_if_asked_for(orthogonal):
+    env = envs.clusters(6, 2, 4, 2, seed=0, orthogonal=orthogonal)
+    cosine = np.einsum("iad,jad->ija", env.features[:3], env.features[3:])
+    assert (np.abs(cosine).max() <= 1e-14) == orthogonal

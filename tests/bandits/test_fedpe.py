@@ -10,11 +10,12 @@ from play import Rewards, converse
 import bandits
 from bandits.policies.design import ascent
 from bandits.policies.fedpe import along, directions
-from bandits.protocol import FirstEstimates, Projections
+from bandits.protocol import FirstEstimates, GlobalEstimates, Projections
 from bandits.regret import RegretClock
 from optdesign import DesignProblem
 
 GAP = 0.1
+ENV = bandits.environments.authors(8, 4, 2, seed=1)
 
 
 def same_design(shared, gap=GAP):
@@ -278,6 +279,33 @@ def test_warm_start_reaches_the_same_gap():
     assert sweeps[True] < sweeps[False]
 
 
+@pytest.mark.parametrize("parameters", ["disjoint", "shared"])
+@pytest.mark.parametrize("gap", [0.1, 0.03])
+def test_the_gap_of_a_phase_is_that_of_all_classes_together(parameters, gap):
+    """Clients in classes that cannot help each other: their designs share the gap that is asked for."""
+    env = bandits.environments.clusters(12, 4, 6, 3, seed=0)
+    env = bandits.LinearEnvironment(env.features, env.parameters[0])
+    assert bandits.collinear_classes(env.features, shared=parameters == "shared").max() == 2
+    run = bandits.simulate(bandits.FedPE(parameters, design_gap=gap), env, 500, trials=1)
+    assert np.all(run.phases["gap"] <= gap)
+    assert np.any(run.phases["gap"] > 0)
+
+
+@pytest.mark.parametrize("kind", [bandits.FedPE, bandits.EnhancedFedPE])
+def test_bounds_told_to_the_policy_are_as_good_as_those_of_the_environment(kind):
+    """ell and sigma widen the intervals, whoever says so; the rewards are the same."""
+    features, theta = ENV.features, ENV.parameters
+    tight = bandits.simulate(kind(), ENV, 5000, trials=1)
+    loose = bandits.LinearEnvironment(features, theta, ell=ENV.ell / 4, L=ENV.L)
+    told = bandits.simulate(kind(ell=ENV.ell / 4), ENV, 5000, trials=1)
+    for name in ("regret", "phases"):
+        knowing = getattr(bandits.simulate(kind(), loose, 5000, trials=1), name)
+        np.testing.assert_array_equal(getattr(told, name), knowing)
+    assert told.phases["active"].sum() > tight.phases["active"].sum()
+    noisy = bandits.simulate(kind(sigma=4 * ENV.sigma), ENV, 5000, trials=1)
+    assert noisy.phases["active"].sum() > tight.phases["active"].sum()
+
+
 def test_unequal_budgets_are_kept_and_phases_stay_in_step():
     env = bandits.environments.authors(6, 4, 2, seed=0)
     shares = (1.0, 0.5, 0.25, 1.0, 0.125, 0.5)
@@ -304,6 +332,25 @@ def test_a_rounding_rule_of_ones_own_is_checked():
         bandits.simulate(stingy, env, 500, trials=1)
     nearest = bandits.FedPE(rounding=lambda w, f: np.maximum(np.round(w * f), w > 0.02).astype(int))
     assert bandits.simulate(nearest, env, 500, trials=1).regret[0, -1] > 0
+
+
+def test_rounding_up_does_not_take_rounding_for_a_pull():
+    """Half of 128 is 64 pulls, also where the weight is half but for its last digit; any more is a pull."""
+    near = np.nextafter(0.5, 1.0)
+    for weight, pulls in ((0.5, 64), (near, 64), (0.5 + 1e-9, 65), (1e-300, 1), (0.0, 0), (1.0, 128)):
+        assert bandits.ceiling(np.array([[weight]]), 128).tolist() == [[pulls]]
+
+
+def test_arms_that_were_dropped_get_no_pulls_from_any_rounding():
+    """One pull of every arm fits into every phase, but is not to be had for arms that are out."""
+    env = bandits.LinearEnvironment(ENV.features, ENV.parameters, scale=1e-3)
+
+    def all_alike(weights, _):
+        return np.ones(weights.shape, dtype=np.int64)
+
+    assert bandits.simulate(bandits.FedPE(), env, 500, trials=1).phases["active"][-1] < env.arms
+    with pytest.raises(ValueError, match="rounding must give no pulls to inactive arms"):
+        bandits.simulate(bandits.FedPE(rounding=all_alike), env, 500, trials=1)
 
 
 def test_phase_lengths_can_be_a_plain_list():
@@ -350,3 +397,11 @@ def test_along_reads_estimates_in_the_clients_directions():
 
 def test_first_estimates_cost_d_per_arm():
     assert FirstEstimates(np.ones((2, 3, 4)), np.zeros((2, 3, 4))).scalars == 24
+
+
+def test_a_broadcast_costs_only_the_arms_that_somebody_of_the_class_has_active():
+    """d + d^2 each: two arms for the two clients of the first class, one for the client of the second."""
+    alive = np.array([[True, False, True], [False, False, True]])
+    message = GlobalEstimates(np.zeros((2, 3, 4)), np.zeros((2, 3, 4, 4)), alive, np.array([0, 1, 0]))
+    assert message.scalars == (4 + 16) * (2 + 1 + 2)
+    assert message.part(np.array([1])).scalars == 4 + 16

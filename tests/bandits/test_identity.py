@@ -158,3 +158,14 @@ def test_containers_and_cycles_are_followed():
         bandits.LocalUCB("ucb1"), slice(1), range(1),
     ]  # fmt: skip
     assert len({content_hash(thing) for thing in distinct}) == len(distinct)
+
+
+def test_defaults_of_keywords_count():
+    def make(default):
+        def rule(x, *, scale=default):
+            return scale * x
+
+        return rule
+
+    assert content_hash(make(1)) == content_hash(make(1))
+    assert content_hash(make(1)) != content_hash(make(2))

@@ -232,3 +232,25 @@ def test_options_are_checked():
             kind(**options)
     with pytest.raises(ValueError, match="equal parameters"):
         bandits.simulate(bandits.LinUCB("shared"), environment("disjoint"), 10)
+
+
+@pytest.mark.parametrize("parameters", ["disjoint", "shared"])
+@pytest.mark.parametrize("kind", [bandits.LinUCB, bandits.DisLinUCB, bandits.FedUCB])
+def test_widths_are_a_union_over_all_that_is_estimated(kind, parameters):
+    """Before any pull: sigma sqrt(2 log(n / delta)) + sqrt(lambda) s, for n blocks of one or all clients."""
+    env = bandits.LinearEnvironment(np.ones((5, 3, 2)), np.array([0.6, 0.8]), scale=0.5, s=2.0)
+    trial = Trial(env, 10, [10], np.random.default_rng(0))
+    width = kind(parameters, ridge=4.0, delta=0.2).start(trial).width
+    models = (3 if parameters == "disjoint" else 1) * (1 if kind is bandits.LinUCB else 5)
+    expected = 0.5 * np.sqrt(2 * np.log(models / 0.2)) + 2.0 * 2.0
+    np.testing.assert_allclose(width, expected, rtol=1e-12)
+
+
+def test_the_deviation_of_thompson_sampling_is_the_papers():
+    """v = sigma sqrt(9 d log(t / delta)) in round t, or a constant."""
+    env = environment("disjoint", d=3, scale=0.5)
+    trial = Trial(env, 20, [20], np.random.default_rng(0))
+    t = np.arange(1, 21)
+    found = bandits.LinTS(delta=0.2).start(trial).deviation[1:]
+    np.testing.assert_allclose(found, 0.5 * np.sqrt(9 * 3 * np.log(t / 0.2)), rtol=1e-12)
+    assert set(bandits.LinTS(v=0.7).start(trial).deviation) == {0.7}

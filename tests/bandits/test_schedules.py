@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -63,6 +64,49 @@ def test_any_sequence():
         Exponential(1, 1)
     with pytest.raises(ValueError, match="length"):
         Uniform(0)
+
+
+@pytest.mark.parametrize("schedule", [Exponential(), Uniform(), Greedy(), Lengths([20])])
+def test_the_smallest_horizons(schedule):
+    """None at the K first pulls, one from the pull after them on: it is never without a pull of its own."""
+    for arms in (1, 2, 9):
+        assert len(schedule.lengths(arms, arms)) == 0
+        assert len(schedule.lengths(arms + 1, arms)) == 1
+    assert Greedy().lengths(10, 9).tolist() == [1]
+    assert Lengths([5, 1]).lengths(12, 2).tolist() == [5, 1], "2 + (5 + 2) + (1 + 2) pulls reach 12"
+
+
+def test_greedy_phases_have_a_pull_where_the_recursion_would_shrink():
+    """K = 40 exceeds the root of T = 100: S - K + 2 sqrt(T S) < S, and every phase is one pull."""
+    assert Greedy().lengths(100, 40).tolist() == [1, 1]
+
+
+def test_lengths_stay_exact_in_double_precision():
+    assert Lengths([2**60]).lengths(10, 2).tolist() == [2**53]
+    assert Lengths([2**53 - 1]).lengths(10, 2).tolist() == [2**53 - 1]
+
+
+def test_what_schedules_may_be():
+    assert Uniform(1).lengths(4, 1).tolist() == [1, 1]
+    for make in (lambda: Exponential(0, 2), lambda: Lengths([5, 0]), lambda: Uniform(0)):
+        with pytest.raises(ValueError, match="at least 1"):
+            make()
+    for schedule, field in (
+        (Exponential(), "c"),
+        (Uniform(), "length"),
+        (Greedy(), "any"),
+        (Lengths([1]), "values"),
+    ):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(schedule, field, 3)
+
+
+def test_a_schedule_of_ones_own_may_have_phases_of_one_pull():
+    class Ones:
+        def lengths(self, *_):
+            return np.ones(5)
+
+    assert bandits.FedPE(schedule=Ones()).lengths(10, 2).tolist() == [1, 1, 1]
 
 
 def test_a_policy_takes_lengths_as_any_sequence():

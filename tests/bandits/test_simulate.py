@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import bandits
 from bandits.regret import RegretClock
+from bandits.trial import PHASE
 
 ENV = bandits.environments.authors(5, 4, 2, seed=0)
 
@@ -75,6 +76,13 @@ def test_results_do_not_depend_on_n_jobs_or_on_other_trials(policy):
     assert not np.array_equal(one.regret, other.regret)
 
 
+def test_no_trial_of_a_seed_is_a_trial_of_another():
+    """Seeds are not offsets: trial 1 of seed 0 and trial 0 of seed 1 have nothing in common."""
+    regrets = [bandits.simulate(bandits.FedPE(), ENV, 200, trials=3, seed=seed).regret for seed in range(3)]
+    ends = np.concatenate(regrets)[:, -1]
+    assert len(np.unique(ends)) == 9
+
+
 def test_regret_does_not_depend_on_the_times_asked_for():
     coarse = bandits.simulate(bandits.FedPE(), ENV, 1000, trials=1, times=[250, 500])
     fine = bandits.simulate(bandits.FedPE(), ENV, 1000, trials=1, times=np.arange(1, 1001))
@@ -116,6 +124,9 @@ def test_runs_can_be_saved_loaded_and_joined(tmp_path):
     np.testing.assert_array_equal(joined.regret, run.regret)
     np.testing.assert_array_equal(joined.phases, run.phases)
     assert run.select([0]).std.max() == 0
+    # Of two numbers, the unbiased estimate of the deviation is their distance over the root of two.
+    a, b = run.regret[:2]
+    np.testing.assert_allclose(run.select([0, 1]).std, np.abs(a - b) / np.sqrt(2), rtol=1e-12)
     np.testing.assert_allclose(run.mean, run.regret.mean(axis=0))
     with pytest.raises(ValueError, match="different trials"):
         bandits.concatenate([run, run])
@@ -123,6 +134,26 @@ def test_runs_can_be_saved_loaded_and_joined(tmp_path):
         bandits.concatenate([run, bandits.simulate(bandits.FedPE(), ENV, 600, trials=1, seed=1)])
     with pytest.raises(ValueError, match="at least one"):
         bandits.concatenate([])
+
+
+@pytest.mark.parametrize("order", [[[0, 1, 2]], [[2, 0], [1]], [[1], [0], [2]], [[2], [], [1, 0]]])
+def test_trials_are_in_their_order_however_they_finish(order):
+    """Every column belongs to its trial: regret, scalars up, scalars down, phases."""
+
+    def record(n):
+        phases = np.zeros(2, PHASE)
+        phases["phase"], phases["uploaded"] = [1, 2], n
+        return bandits.Record(np.array([n, 10.0 * n]), 100 + n, 200 - n, phases)
+
+    run = bandits.Run.empty("made up", 8, np.array([4, 8]), "made up")
+    for numbers in order:
+        run = run.extended((n, record(n)) for n in numbers)
+    assert run.trials.tolist() == [0, 1, 2]
+    assert run.regret.tolist() == [[0.0, 0.0], [1.0, 10.0], [2.0, 20.0]]
+    assert run.uploaded.tolist() == [100, 101, 102]
+    assert run.downloaded.tolist() == [200, 199, 198]
+    assert run.phases["trial"].tolist() == run.phases["uploaded"].tolist() == [0, 0, 1, 1, 2, 2]
+    assert run.phases["phase"].tolist() == [1, 2] * 3
 
 
 class Fragile(bandits.FedPE):
@@ -152,6 +183,46 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
     assert bandits.load(path).trials.tolist() == [0, 1, 2, 3, 4]
     with pytest.raises(ValueError, match="checkpoint must belong"):
         bandits.simulate(bandits.FedPE(), ENV, 700, trials=5, checkpoint=path)
+
+
+class Watchful(bandits.FedPE):
+    """Looks at the checkpoint before every trial."""
+
+    seen: ClassVar = []
+    path = None
+
+    def play(self, trial):
+        Watchful.seen.append(bandits.load(Watchful.path).trials.tolist() if Watchful.path.exists() else [])
+        super().play(trial)
+
+
+@pytest.mark.parametrize(("pause", "seen"), [(0.0, [[], [0], [0, 1]]), (np.inf, [[], [], []])])
+def test_trials_are_saved_while_the_run_goes_on(pause, seen, tmp_path, monkeypatch):
+    """After every trial, if the disk had its rest: what is on it survives whatever happens next."""
+    monkeypatch.setattr(sys.modules["bandits.simulate"], "SAVE_EVERY", pause)
+    monkeypatch.setattr(Watchful, "path", tmp_path / "run.npz")
+    Watchful.seen.clear()
+    bandits.simulate(Watchful(), ENV, 100, trials=3, checkpoint=Watchful.path)
+    assert Watchful.seen == seen
+    assert bandits.load(Watchful.path).trials.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_a_write_that_is_cut_short_leaves_the_old_file(error, tmp_path, monkeypatch):
+    path = tmp_path / "run.npz"
+    run = bandits.simulate(bandits.FedPE(), ENV, 100, trials=2)
+    run.select([0]).save(path)
+    before = path.read_bytes()
+
+    def half(file, **_):
+        file.write(before[: len(before) // 2])
+        raise error
+
+    monkeypatch.setattr(np, "savez_compressed", half)
+    with pytest.raises(error):
+        run.save(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["run.npz"]
 
 
 class Shared(bandits.FedPE):
@@ -233,16 +304,18 @@ def test_ctrl_c_ends_the_run_and_keeps_its_trials(tmp_path):
         f"trials=10**6, checkpoint={str(path)!r})"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not path.exists() and time.monotonic() < deadline:
+    deadline = time.monotonic() + 120
+    while not path.exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
+    assert path.exists(), "a checkpoint is written long before a million trials are over"
+    saved = bandits.load(path).trials
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode != 0
     assert "KeyboardInterrupt" in said
     kept = bandits.load(path)
     assert kept.trials.tolist() == list(range(len(kept.trials)))
-    assert len(kept.trials) > 0
+    assert len(kept.trials) >= len(saved) > 0
     env = bandits.environments.authors(20, 5, 3)
     np.testing.assert_array_equal(kept.regret[0], bandits.simulate(bandits.FedPE(), env, 2000, 1).regret[0])
 

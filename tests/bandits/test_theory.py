@@ -11,6 +11,7 @@ import pytest
 
 import bandits
 from bandits import theory
+from bandits.confidence import alpha
 from bandits.schedules import Exponential, Greedy, Uniform
 
 
@@ -78,10 +79,51 @@ def test_communication_never_exceeds_its_bound_and_meets_it_without_elimination(
     assert theory.communication_bound(6, 4, 3, 0) == (0, 0)
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_lemma_of_a_phase_and_the_theorem_of_two(shared):
+    """R_1 <= 4 alpha (L / ell) sqrt(d B M) (f^1 + K), and with S_0 = 1, S_1 = 1 + f^1 what phase 2 adds."""
+    m, k, d = 7, 5, 3
+    root = np.sqrt(d * (1 if shared else k) * m)
+    options = {"delta": 0.2, "ratio": 1.5, "shared": shared, "sigma": 0.5}
+    one = theory.phase_regret(np.array([8]), m, k, d, **options)
+    assert one == pytest.approx(4 * 0.5 * alpha(m, k, d, 1, 0.2, shared=shared) * 1.5 * root * (8 + k))
+    two = theory.enhanced_regret(np.array([8, 16]), m, k, d, 40, **options)
+    level = np.sqrt(6 * np.log(1.5 * k * m * 40 / 0.2))
+    assert two == pytest.approx(4 * 0.5 * 1.5 * root * level * ((8 + k) + (16 + k) / 3))
+
+
+def bound_after_the_first_pulls(policy, env, horizon=1000):
+    """What the theorem says; the K first pulls of every client cost all its gaps."""
+    return theory.regret_bound(policy, env, horizon) - env.gaps.sum()
+
+
+@pytest.mark.parametrize("kind", [bandits.FedPE, bandits.EnhancedFedPE])
+@pytest.mark.parametrize("parameters", ["disjoint", "shared"])
+def test_the_bound_of_a_policy_is_that_of_its_theorem_and_its_options(kind, parameters):
+    env = bandits.environments.authors(4, 3, 2)
+    m, k, d, blocks = 4, 3, 2, 1 if parameters == "shared" else 3
+    exact = kind(parameters, design_gap=1e-12)
+    lengths, options = exact.lengths(1000, k), {"ratio": env.L / env.ell, "shared": blocks == 1}
+    if kind is bandits.FedPE:
+        theorem = theory.phase_regret(lengths, m, k, d, **options)
+    else:
+        theorem = theory.enhanced_regret(lengths, m, k, d, 1000, **options)
+    bound = bound_after_the_first_pulls(exact, env)
+    assert bound == pytest.approx(theorem, rel=1e-9)
+    # Widths are proportional to sqrt(G), and G exceeds d B by the gap of the design.
+    for gap in (0.1, 3.0):
+        inexact = bound_after_the_first_pulls(kind(parameters, design_gap=gap), env)
+        assert inexact == pytest.approx(bound * np.sqrt((d * blocks + gap) / (d * blocks)), rel=1e-9)
+    noisier = bound_after_the_first_pulls(kind(parameters, design_gap=1e-12, sigma=3.0), env)
+    assert noisier == pytest.approx(3.0 * bound, rel=1e-9)
+    told = bound_after_the_first_pulls(kind(parameters, design_gap=1e-12, ell=env.ell / 2), env)
+    knowing = bandits.LinearEnvironment(env.features, env.parameters, ell=env.ell / 2, L=env.L)
+    assert told == bound_after_the_first_pulls(exact, knowing)
+    assert told > 1.9 * bound
+
+
 def test_regret_bound_knows_which_policies_the_paper_bounds():
     env = bandits.environments.authors(4, 3, 2)
-    assert theory.regret_bound(bandits.FedPE(), env, 1000) > 0
-    assert theory.regret_bound(bandits.EnhancedFedPE(), env, 1000) > 0
     for policy in (
         bandits.CollaborativeFedPE(),
         bandits.FedPE(budgets=(1.0,) * 4),

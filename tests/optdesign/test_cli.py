@@ -6,6 +6,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -424,6 +425,19 @@ def test_verify_passes_what_its_tolerance_allows():
     assert result.stdout.splitlines()[-1].startswith("optimal to within 10: efficiency at least 0.")
 
 
+@pytest.mark.usefixtures("uniform")
+@pytest.mark.parametrize("command", ["certify", "verify"])
+def test_the_tolerance_is_for_the_gap_over_the_rank(command):
+    """Just above it the design passes, just below it does not; the gap itself is four times as large."""
+    report = json.loads(run("certify", "d.csv", "--group", "site", "--block", "arm", "--json").stdout)
+    assert report["gap"] == pytest.approx(4 * report["relative_gap"])
+    for factor, code in ((1.01, cli.SOLVED), (0.99, cli.NOT_CONVERGED)):
+        tol = repr(factor * report["relative_gap"])
+        result = run(command, "d.csv", "--group", "site", "--block", "arm", "--tol", tol)
+        assert result.exit_code == code
+        assert result.stdout.splitlines()[-1].startswith("NOT optimal") == (code != cli.SOLVED)
+
+
 @pytest.mark.parametrize(("budget", "good"), [("budgets.csv", True), ("other.csv", False), ("3", False)])
 def test_verify_compares_budgets(folder, budget, good):
     solved("--budget", "budgets.csv", "--out", "d.csv")
@@ -677,6 +691,26 @@ def test_demo_solves_verifies_and_draws(folder):
     assert saved.candidates.shape == (1000, 3)
     problem = replace(saved, budgets=np.ones(100)).problem()
     assert od.certify(problem, saved.weights).relative_gap <= 1e-6
+
+
+@pytest.mark.parametrize(
+    ("verdict", "why"),
+    [("differs", "cvxpy differs"), ("inconclusive", "cvxpy has no answer to compare with")],
+)
+def test_demo_fails_where_verification_does(verdict, why, monkeypatch):
+    monkeypatch.setattr(cli, "verify", lambda *_, **__: od.Verification(verdict, "by a friend"))
+    monkeypatch.setattr(cli.plotting, "save", lambda *_, **__: None)
+    result = run("demo", "--out", "demo")
+    assert result.exit_code == cli.NOT_CONVERGED
+    assert re.search(rf"NOT verified: the certificate holds \(.*\), but {why}\n", result.stdout)
+    # Of many weights the largest are shown, by row.
+    weights = files.read(Path("demo/design.csv")).weights
+    shown = [
+        int(row) - 1 for row in re.findall(r"^ *(\d+) +\d+ +\d+ +[01]\.\d+", result.stdout, re.MULTILINE)
+    ]
+    assert len(shown) == 20
+    assert shown == sorted(shown)
+    assert weights[shown].min() >= np.delete(weights, shown).max()
 
 
 def test_demo_refuses_a_folder_it_cannot_make():

@@ -221,3 +221,16 @@ def test_the_callers_context_does_not_matter() -> None:
         got = factorise(information(x, w), rank)
         np.testing.assert_array_equal(got.variances(x), expected.variances(x))
     assert got.log_det == expected.log_det
+
+
+def test_what_is_left_out_is_measured_by_the_shortest_axis() -> None:
+    """U of (1, 0, 0) and (1, 1, 0) has the correlation 1 / sqrt(2), so its second pivot is a half.
+
+    Axes are roots of pivots: the third coordinate of a candidate counts sqrt(2) times.
+    """
+    x = np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]])
+    factor = extended.factorise(extended.information(x, np.array([0.5, 0.5])), 2)
+    assert float(factor.smallest) == 0.5
+    left = factor.left_out(np.array([[0.0, 0.0, 1e-3], [1.0, 0.0, 1e-3]]))
+    np.testing.assert_allclose(left.ratio, [np.sqrt(2) * 1e-3] * 2, rtol=1e-12)
+    np.testing.assert_allclose(left.share, [1.0, 1e-3 / np.hypot(1.0, 1e-3)], rtol=1e-12)

@@ -343,3 +343,17 @@ def test_authors_features_lie_where_the_authors_drew_them():
     assert authors_features(3, 2, 1).shape == (3, 2, 1)
     with pytest.raises(ValueError, match="arms must be at least 1; got 0"):
         authors_features(arms=0)
+
+
+def test_a_number_that_is_missing_is_no_label(tmp_path):
+    path = tmp_path / "data.npz"
+    np.savez(path, candidates=np.eye(3), groups=np.array([1.0, np.nan, 1.0]))
+    assert error(path).startswith("every row must have a label; row 2, column 'group' of")
+
+
+@pytest.mark.parametrize(("last", "kind"), [(2**53 - 1, "i"), (2**53, "f"), (2**53 + 1, "f"), (2**62, "f")])
+def test_whole_numbers_are_integers_while_doubles_hold_them(write, last, kind):
+    """2^53 + 1 is 2^53 as a double: an integer would claim to be exact."""
+    column = tables.read_table(write(f"x\n1\n{last}\n-{last}\n"), text=set())["x"]
+    assert column.dtype.kind == kind
+    np.testing.assert_array_equal(column, [1.0, float(last), -float(last)])

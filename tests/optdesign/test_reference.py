@@ -457,3 +457,25 @@ def test_a_group_that_informs_nothing(form: str) -> None:
     assert r.relative_gap <= 1e-4
     assert abs(r.log_det - expected.log_det) <= max(r.gap, expected.gap) + 1e-12
     assert r.weights[8:].sum() == pytest.approx(5.0, rel=1e-12)
+
+
+def test_the_best_of_several_poor_answers_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every attempt breaks down, the later ones more than the first."""
+    problem = random_problem(0, "shared")
+    best, uniform = od.solve(problem).weights, problem.uniform()
+    shares = {"primal": 0.3, "dual": 0.9}
+
+    def program(form: str):
+        def run(reduced, *_):
+            return reduced.restrict((1 - shares[form]) * best + shares[form] * uniform, problem), 3
+
+        return run
+
+    monkeypatch.setattr(reference, "PROGRAMS", {form: program(form) for form in shares})
+    r = reference.solve(problem, form="primal")
+    gaps = {f: od.certify(problem, (1 - s) * best + s * uniform).gap for f, s in shares.items()}
+    assert reference.BROKEN * problem.rank < gaps["primal"] < gaps["dual"]
+    assert r.gap == pytest.approx(gaps["primal"], rel=1e-9)
+    assert r.method == "cvxpy/CLARABEL (primal)"
+    assert r.iterations == 12
+    assert r.history.gaps.tolist() == pytest.approx([gaps[f] for f in ("primal", "dual") * 2], rel=1e-9)

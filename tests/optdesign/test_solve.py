@@ -140,6 +140,7 @@ def test_statuses_are_their_messages() -> None:
     assert text.startswith(od.Status.CONVERGED.value)
     assert "method      bca" in text
     assert "support 2 of 2" in text
+    assert "support 2 of 3" in str(od.solve(od.DesignProblem([[1.0, -1.0], [1.0, 0.0], [1.0, 1.0]])))
     assert len({s.value for s in od.Status}) == len(od.Status)
 
 

@@ -260,6 +260,18 @@ class TestTournament:
         assert p.rank == 3
         assert 12_345 in p.span.pivots[0]
 
+    @pytest.mark.parametrize("n", [N, 2 * span.CHUNK + 1, 2 * span.CHUNK])
+    def test_a_dimension_that_the_last_candidate_alone_has(self, n: int) -> None:
+        """Neither in a sample nor a peak: only who looks at every row of every chunk finds it."""
+        x = np.repeat(np.linspace(1.0, 2.0, n)[:, None], 2, axis=1)
+        assert od.DesignProblem(x).rank == 1
+        for row in (n - 1, span.CHUNK, span.CHUNK - 1):
+            one = x.copy()
+            one[row] = [0.3, 0.2]
+            p = od.DesignProblem(one)
+            assert p.rank == 2
+            assert row in p.span.pivots[0]
+
     def test_blocks_without_candidates_do_not_start_it(self) -> None:
         x = np.random.default_rng(4).normal(size=(self.N, 2))
         p = od.DesignProblem(x, blocks=np.full(self.N, 2))

@@ -3,6 +3,7 @@
 Every comparison has a test in which it alone, or with those that follow from it, makes the difference.
 """
 
+import contextlib
 import copy
 import dataclasses
 import threading
@@ -225,6 +226,36 @@ def test_a_singular_design_is_refuted_whatever_it_claims(claimed: int) -> None:
     assert "rank of the design" in wrong(v)
 
 
+@pytest.mark.parametrize(("blocks", "lost"), [([0], 1), ([1], 1), ([0, 1], 2)])
+def test_rank_lost_in_any_block_counts(blocks: list[int], lost: int) -> None:
+    problem = od.DesignProblem(np.vstack([np.eye(2), np.eye(2)]), blocks=[0, 0, 1, 1])
+    honest, w = od.solve(problem), np.full(4, 0.25)
+    for b in blocks:
+        w[2 * b : 2 * b + 2] = [0.5, 0.0]
+    found = audit.audit(dataclasses.replace(honest, weights=w))
+    assert found.wrong == ["rank of the design"]
+    assert {c.name: c.difference for c in found.comparisons}["rank of the design"] == lost
+
+
+def test_a_block_of_zeros_is_not_missed() -> None:
+    """It has rank 0, and nothing about it is left to compute."""
+    problem = od.DesignProblem(np.vstack([np.eye(2), np.zeros((2, 2))]), blocks=[0, 0, 1, 1])
+    v = od.verify(od.solve(problem))
+    assert v
+    assert v.notes == ()
+    assert [c.name for c in v.comparisons] == NAMES
+
+
+@pytest.mark.parametrize("budget", [1e-6, 4.0, 1e8])
+def test_what_a_noted_rank_leaves_out_has_no_unit(budget: float) -> None:
+    """Budgets scale the information, and the variances inversely: relative errors stay what they are."""
+    celsius = np.linspace(-40, 60, 37)
+    x = np.column_stack([np.ones(37), celsius, 1.8 * celsius + 32])
+    one, other = (audit.audit(od.solve(od.DesignProblem(x, budgets=f))) for f in (1.0, budget))
+    assert other.noise == pytest.approx(one.noise, rel=0.1)
+    assert one.noise > 0
+
+
 @pytest.mark.parametrize("e", [1e-6, 1e-8])
 def test_nearly_parallel_rows(e: float) -> None:
     """The certificate of the optimum is a false one for any other design."""
@@ -278,6 +309,30 @@ def test_what_is_allowed_comes_from_the_claimed_gap() -> None:
     tight = verification._against(forged(uniform, gap=1e-8), theirs, audit.audit(uniform))[0]
     assert [c.agrees for c in tight] == [False, False]
     assert [c.difference for c in tight] == [differences[c.name] for c in tight]
+
+
+@pytest.mark.parametrize(("one", "other"), [(1e-3, 0.5), (0.5, 1e-3), (0.2, 0.2), (0.0, 0.3)])
+def test_two_designs_may_differ_by_what_their_gaps_allow_and_no_more(one: float, other: float) -> None:
+    """F by the larger gap; log eigenvalues by the largest distance of numbers in the two ranges."""
+    problem = random_problem(53, "shared")
+    r = given(problem, problem.uniform())
+    objective, information = verification._against(forged(r, gap=one), forged(r, gap=other), audit.audit(r))[
+        0
+    ]
+    assert objective.tolerance == pytest.approx(max(one, other), abs=1e-7)
+    first, second = (verification._log_eigenvalue_range(gap) for gap in (one, other))
+    farthest = max(abs(a - b) for a in first for b in second)
+    assert information.tolerance == pytest.approx(farthest, abs=1e-4)
+
+
+def test_it_does_not_matter_which_of_two_designs_is_ours() -> None:
+    """Eigenvalues of one relative to the other are those the other way round, inverted."""
+    problem = random_problem(53, "shared")
+    a, b = given(problem, problem.uniform()), od.solve(problem, tol=1e-2, max_iter=1)
+    there, back = (verification._against(x, y, audit.audit(x))[0] for x, y in ((a, b), (b, a)))
+    for one, other in zip(there, back, strict=True):
+        assert one.difference == pytest.approx(other.difference, rel=1e-9)
+        assert one.tolerance == pytest.approx(other.tolerance, rel=1e-9)
 
 
 def test_an_answer_of_the_solver_that_contradicts_ours_differs() -> None:
@@ -496,3 +551,42 @@ def test_the_range_of_eigenvalues_is_bracketed_for_any_gap() -> None:
         assert low <= 0 <= high
     for gap in np.linspace(63, 64, 500):
         verification._log_eigenvalue_range(float(gap))
+
+
+@pytest.mark.parametrize(
+    ("relative", "conclusive"), [(0.05, True), (0.1, True), (0.11, False), (0.9, False), (np.nan, False)]
+)
+def test_a_reference_is_believed_up_to_a_tenth(
+    relative: float, conclusive: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    r = od.solve(random_problem(53, "shared"))
+    monkeypatch.setattr(reference, "solve", lambda *_, **__: forged(r, relative_gap=relative))
+    assert (od.verify(r).verdict != "inconclusive") == conclusive
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+def test_what_is_allowed_beyond_the_gaps(scale: float) -> None:
+    """Rounding of log Det, relative to its size or to one, and the noise of noted ranks by dimension."""
+    problem = od.DesignProblem(scale * np.sqrt(2) * np.eye(2))
+    r = od.solve(problem)
+    own = dataclasses.replace(audit.audit(r), noise=1e-3)
+    objective, information = verification._against(forged(r, gap=0.2), forged(r, gap=0.1), own)[0]
+    size = max(1.0, abs(r.log_det))
+    assert objective.tolerance == pytest.approx(0.2 + 1e-9 * size + 1e-3 * r.rank, abs=1e-12)
+    without = verification._against(forged(r, gap=0.2), forged(r, gap=0.1), audit.audit(r))[0][1]
+    assert information.tolerance == pytest.approx(without.tolerance + 1e-3, abs=1e-12)
+
+
+@pytest.mark.parametrize("progress", [False, True])
+def test_nothing_is_shown_unless_asked_for(progress: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+
+    def waiting(text: str) -> contextlib.nullcontext:
+        shown.append(text)
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(verification, "waiting", waiting)
+    r = od.solve(od.DesignProblem(np.eye(2)))
+    v = od.verify(r, progress=True) if progress else od.verify(r)
+    assert bool(shown) == progress
+    assert "reference=" not in repr(v)
