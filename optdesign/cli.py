@@ -21,12 +21,12 @@ import numpy as np
 import typer
 
 from optdesign import __version__, clock, files, plotting, report, tables
-from optdesign.certificate import FEASIBILITY_RTOL, certify
+from optdesign.certificate import FEASIBILITY_RTOL
 from optdesign.examples import authors_features
 from optdesign.files import CandidateFile, Labels
 from optdesign.problem import DesignProblem
 from optdesign.progress import waiting
-from optdesign.result import DesignResult, History, Status
+from optdesign.result import DesignResult
 from optdesign.solve import METHODS, solve
 from optdesign.verification import verify
 
@@ -343,18 +343,7 @@ def _saved_design(source: CandidateFile, path: Path) -> DesignResult:
                 f"the weights of a group must sum to the budget; those of group {str(names[i])!r} in {path} "
                 f"sum to {sums[i]:g}, and its budget is {source.budgets[i]:g}. Solve again with this budget."
             )
-    problem = source.problem()
-    nothing = np.empty(0)
-    return DesignResult(
-        problem=problem,
-        weights=weights,
-        certificate=certify(problem, weights),
-        status=Status.GIVEN,
-        method="saved",
-        iterations=0,
-        seconds=0.0,
-        history=History(nothing, nothing, nothing),
-    )
+    return DesignResult.given(source.problem(), weights, method="saved")
 
 
 def _known_solver(name: str) -> str:

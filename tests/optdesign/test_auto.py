@@ -5,13 +5,14 @@ import pathlib
 
 import numpy as np
 import pytest
-from problems import METHODS, assert_certified, assert_feasible, plain, random_problem
+from problems import METHODS, assert_certified, plain, random_problem
 from structures import STRUCTURES, instances
 
 import optdesign as od
 from optdesign import problem as problem_module
 from optdesign.reduced import reduce
 from optdesign.solvers import active, auto, bca, start, systems
+from optdesign.testing import assert_feasible
 
 TOL = 1e-9
 

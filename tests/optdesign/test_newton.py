@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from problems import EPS, KINDS, assert_certified, assert_feasible, plain, random_problem, same_family
+from problems import EPS, KINDS, assert_certified, plain, random_problem, same_family
 from structures import STRUCTURES
 
 import optdesign as od
 from optdesign.reduced import reduce
 from optdesign.solvers import newton
 from optdesign.solvers.systems import ByGroup, ByInformation
+from optdesign.testing import assert_feasible
 
 TOL = 1e-9
 

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from problems import EPS, assert_feasible, random_problem
+from problems import EPS, random_problem
 
 import optdesign as od
 from optdesign.reduced import reduce
 from optdesign.solvers import systems
 from optdesign.solvers.systems import ByGroup, ByInformation, SystemTooLarge, cheaper_system
+from optdesign.testing import assert_feasible
 
 TOL = 1e-9
 
