@@ -31,8 +31,8 @@ def assert_played(run: Run, env: LinearEnvironment) -> None:
     """A run on this environment is well formed.
 
     Regret is finite, starts at nothing, never falls, and grows by no more a pull than the mean over clients
-    of the largest gap. With a single arm it is zero. Scalars are counted, phases follow one another up to the
-    horizon, and each leaves a client between one and all arms.
+    of the largest gap; so with a single arm it is zero. Scalars are counted, phases follow one another up to
+    the horizon, and each leaves a client between one and all arms.
 
     >>> import bandits
     >>> env = bandits.environments.authors(3, 2, 2)
@@ -54,8 +54,6 @@ def assert_played(run: Run, env: LinearEnvironment) -> None:
                 f"{who}: regret {name} up to pull {run.times[c]} of trial {run.trials[n]}, by "
                 f"{steps[n, c]:.6g} in {lengths[c]} pull(s); one pull costs between 0 and {worst:.6g}"
             )
-    if env.arms == 1 and np.any(run.regret != 0):
-        raise AssertionError(f"{who}: there is nothing to choose, and yet regret {run.regret.max():.6g}")
     for name in ("uploaded", "downloaded"):
         counts = getattr(run, name)
         if np.any(counts < 0):
@@ -126,7 +124,7 @@ def check_policy(
     :func:`assert_plays` of each; what fails is shrunk. Whatever the policy raises counts as a failure too.
     """
 
-    @settings(max_examples=max_examples, deadline=None, phases=PHASES)
+    @settings(max_examples=max_examples, deadline=None, phases=PHASES, report_multiple_bugs=False)
     @given(
         env=environments() if strategy is None else strategy,
         horizon=st.integers(1, max_horizon),

@@ -263,7 +263,7 @@ def test_a_tolerance_that_is_not_met_says_where_weight_belongs() -> None:
     uniform = od.DesignResult.given(LINE, LINE.uniform())
     assert_certified(uniform, tol=0.3)
     refused(
-        "not optimal to 0.1: its gap is 0.5, and tol \\* rank is 0.2\n  candidate 0 deserves more weight: "
+        "not optimal to 0.1: its gap is 0.5, and tol \\* rank is 0.2\n  candidate [02] deserves more weight: "
         "its variance is 2.5, above the mean 2 over the weights of its group 0",
         assert_certified, uniform, tol=0.1,
     )  # fmt: skip
