@@ -77,8 +77,8 @@ def assert_certified(result: DesignResult, tol: float | None = None) -> None:
 
     Ranks, log Det, variances, gap and efficiency are recomputed from the weights as
     :func:`optdesign.verify` does, at its tolerances: what is claimed as a bound is one, the rest agrees up to
-    rounding. A design that loses rank is refused. Weights meet their budgets up to rounding, or up to a millionth if the result was ``given``, as
-    :func:`optdesign.certify` allows.
+    rounding. A design that loses rank is refused. Weights meet their budgets up to rounding, or up to a
+    millionth if the result was ``given``, as :func:`optdesign.certify` allows.
 
     With ``tol`` the status is CONVERGED, or GIVEN, and the gap at most tol * rank: the D-efficiency is then
     at least 1 / (1 + tol).
