@@ -34,7 +34,7 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	@echo "== benchmarks, about an hour: what they print goes to docs/measured/"
-	@for name in design suite classical large fedpe baselines movielens; do \
+	@for name in first_use design suite classical large fedpe baselines movielens; do \
 		echo "== $$name"; $(BIN)/python benchmarks/$$name.py | tee docs/measured/$$name.txt || exit 1; done
 	@$(BIN)/python benchmarks/figures.py
 

@@ -87,7 +87,7 @@ def _all_variances(x, rows, w, g):
     n = len(x)
     zeros = np.zeros(n, np.int64)
     maps = np.ascontiguousarray(factor.T).reshape((1, d, d))
-    _variances(x, zeros, zeros, maps, np.array([d]), g, np.zeros(1))
+    _variances(x, zeros, maps, np.array([d]), g)
     return factor.T @ factor
 
 

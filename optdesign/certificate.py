@@ -36,8 +36,8 @@ from numpy.typing import ArrayLike
 
 from optdesign._kernel import kernel
 from optdesign.compensated import UNIT, gamma, sum_groups, two_sum
-from optdesign.information import SINGULAR_RTOL, factorise
-from optdesign.passes import TILE, add_information, composed, variances_of
+from optdesign.information import SINGULAR_RTOL
+from optdesign.passes import composed, information_matrices, inverse_factors, tile, variances_of
 from optdesign.problem import DesignProblem, check_problem, floats, read_only
 from optdesign.rows import Rows
 
@@ -50,8 +50,9 @@ WHITE = 64 * UNIT
 WHITENINGS = 4
 """Vectors are white enough when |E_b| is this many times the rank of the block; most attempts."""
 
-ROUNDING_SHARE = 1e-11
-"""If rounding may make up more than this fraction of G, the certificate is made again from refined rows."""
+ROUNDING_SHARE, GAP_SHARE = 1e-11, 0.01
+"""If rounding may make up more than these fractions of G and of the gap, the certificate is made again from
+refined rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,9 +102,10 @@ def settled(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, Ce
 def _certificate(problem: DesignProblem, w: np.ndarray, missed: float) -> Certificate:
     """The certificate of weights that miss their budgets by a fraction of at most ``missed``."""
     proof = _prove(problem, problem.rows, w, missed)
-    if proof.rounding > ROUNDING_SHARE and problem.rows is not problem.refined:
-        proof = _prove(problem, problem.refined, w, missed)
     rank = problem.rank
+    coarse = max(ROUNDING_SHARE, GAP_SHARE * (1.0 - rank / proof.g_value))
+    if proof.rounding > coarse and problem.rows is not problem.refined:
+        proof = _prove(problem, problem.refined, w, missed)
     gap = max(0.0, math.nextafter(proof.g_value - rank, math.inf))
     return Certificate(
         gap=gap,
@@ -137,17 +139,28 @@ def _prove(problem: DesignProblem, rows: Rows, w: np.ndarray, missed: float) -> 
             _singular_variances(problem, rows, int(b), w, g, largest)
         return _Proof(np.inf, np.inf, total, g)
     eta = error_length(white, rows.rounding)
-    g_value, share = _bound(problem.budgets, largest, problem.ranks, off, eta, len(support), missed)
+    terms = min(len(support), tile(rows))
+    g_value, share = _bound(problem.budgets, largest, problem.ranks, off, eta, terms, missed)
     return _Proof(g_value, share, total, g)
 
 
 def whitened(
     problem: DesignProblem, rows: Rows, support: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Matrices that make the supported rows white, as columns; |E_b| as computed; log det U by block."""
-    white = rows.maps.copy()
-    off, log_det = np.zeros(problem.n_blocks), np.zeros(problem.n_blocks)
-    _whiten(rows.x, problem.blocks, problem.ranks, support, weights, white, off, log_det)
+    """Matrices that make the supported rows white, as columns; |E_b| as computed; log det U by block.
+
+    Each attempt takes the factor of what the last one left. A block that loses rank ends it: log det -inf.
+    """
+    white, off, log_det = rows.maps, np.zeros(problem.n_blocks), np.zeros(problem.n_blocks)
+    for attempt in range(WHITENINGS):
+        information = information_matrices(problem, weights, support, rows._replace(maps=white))
+        if attempt > 0 and (_is_white(information, problem.ranks, off) or attempt == WHITENINGS - 1):
+            break
+        factor, new = inverse_factors(information, problem.ranks)
+        log_det += new
+        if log_det.min() == -np.inf:
+            break
+        white = composed(white, problem.ranks, factor)
     return white, off, log_det
 
 
@@ -203,7 +216,7 @@ def _farthest(groups, budgets, w, total):
 
     Overwrites total with the sums.
     """
-    error = np.empty_like(total)
+    error = np.empty(len(total))
     sum_groups(groups, w, total, error)
     farthest, most = 0, 0.0
     for i in range(len(total)):
@@ -219,7 +232,7 @@ def _farthest(groups, budgets, w, total):
 @kernel
 def scale(groups, budgets, w):
     """Scale the weights of every group to its budget; returns the fraction by which one misses it still."""
-    total = np.empty_like(budgets)
+    total = np.empty(len(budgets))
     _farthest(groups, budgets, w, total)
     for n in range(len(w)):
         w[n] *= budgets[groups[n]] / total[groups[n]]
@@ -243,8 +256,11 @@ def error_length(white, rounding):
 
 @kernel
 def sum_error(groups, eta, trace, terms):
-    """Bound on the norm of the error of a sum sum_n w_n y_n y_n' of the given trace and number of terms."""
-    return 2.0 * eta * np.sqrt(groups * trace) + groups * eta**2 + gamma(min(terms, TILE) + 8) * trace
+    """Bound on the norm of the error of a sum sum_n w_n y_n y_n' of the given trace.
+
+    So many terms are added up at a time without regard to rounding.
+    """
+    return 2.0 * eta * np.sqrt(groups * trace) + groups * eta**2 + gamma(terms + 8) * trace
 
 
 @kernel
@@ -257,50 +273,34 @@ def _bound(budgets, largest, ranks, off, eta, terms, missed):
         error += e
     total += error
     worst = 0.0
+    rank = 0
     for b in range(len(ranks)):
+        rank = max(rank, ranks[b])
         worst = max(worst, off[b] + sum_error(m, eta, ranks[b] * (1.0 + off[b]), terms))
     worst += missed
     if not (worst < 0.5 and eta < np.inf):
         return np.inf, np.inf
     bound = total + 2.0 * eta * np.sqrt(m * total) + m * eta**2
-    bound *= (1.0 + gamma(ranks.max() + 16)) / (1.0 - worst)
+    bound *= (1.0 + gamma(rank + 16)) / (1.0 - worst)
     return bound, 1.0 - total / bound
 
 
 @kernel
-def _whiten(x, blocks, ranks, support, weights, white, off, log_det):
-    """Overwrite white, given as maps, so that the supported rows become white; off and log_det follow.
+def _is_white(information, ranks, off):
+    """Tell whether every block is near enough to the identity. Reads lower triangles.
 
-    Each attempt takes the factor of what the last one left. A block that loses rank ends it: log_det -inf.
+    Overwrites off with the Frobenius norms of the differences.
     """
-    width = white.shape[2]
-    information, factor = np.empty((len(ranks), width, width)), np.zeros((len(ranks), width, width))
-    log_det[:] = 0.0
-    for attempt in range(WHITENINGS):
-        information[:] = 0.0
-        add_information(x, blocks, white, ranks, support, weights, information)
-        if attempt > 0:
-            enough = True
-            for b in range(len(ranks)):
-                off[b] = _distance_to_identity(information[b], ranks[b])
-                enough &= off[b] <= WHITE * ranks[b]
-            if enough or attempt == WHITENINGS - 1:
-                return
-        log_det += factorise(information, ranks, factor)
-        if log_det.min() == -np.inf:
-            return
-        white[:] = composed(white, ranks, factor)
-
-
-@kernel
-def _distance_to_identity(matrix, rank):
-    """Frobenius norm of S - I, from the lower triangle of S."""
-    square = 0.0
-    for i in range(rank):
-        square += (matrix[i, i] - 1.0) ** 2
-        for j in range(i):
-            square += 2.0 * matrix[i, j] ** 2
-    return np.sqrt(square)
+    enough = True
+    for b in range(len(ranks)):
+        square = 0.0
+        for i in range(ranks[b]):
+            square += (information[b, i, i] - 1.0) ** 2
+            for j in range(i):
+                square += 2.0 * information[b, i, j] ** 2
+        off[b] = np.sqrt(square)
+        enough &= off[b] <= WHITE * ranks[b]
+    return enough
 
 
 @kernel

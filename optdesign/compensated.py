@@ -65,8 +65,8 @@ def long_quotient(a, a_low, b, b_low):
 @kernel
 def sum_groups(groups, values, total, error):
     """Overwrite total with the sum of the values of every group, and error with what rounding took off it."""
-    total[:] = 0.0
-    error[:] = 0.0
+    for i in range(len(total)):
+        total[i], error[i] = 0.0, 0.0
     for n in range(len(values)):
         i = groups[n]
         total[i], e = two_sum(total[i], values[n])

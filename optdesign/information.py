@@ -5,11 +5,30 @@ the first ``ranks[b]`` columns of a row in block b count.
 """
 
 import numpy as np
+from scipy.linalg.blas import dsyrk, dtrsm
+from scipy.linalg.lapack import dpotrf
 
 from optdesign._kernel import kernel
 
 SINGULAR_RTOL = 1e-14
 """A Cholesky pivot below this fraction of its diagonal entry means that the weights lose rank."""
+
+WIDE = 32
+"""Rank from which on products of matrices go through BLAS."""
+
+
+def whiten(
+    t: np.ndarray, weights: np.ndarray, fixed: np.ndarray, out: np.ndarray, rows: slice | np.ndarray
+) -> bool:
+    """Write L^-1 t_n into some rows of out, L L' = fixed + sum w t t'. Returns whether there is full rank."""
+    scaled = np.sqrt(weights)[:, None] * t
+    # A row-major lower triangle is a column-major upper one.
+    information = dsyrk(1.0, scaled.T, lower=0, beta=1.0, c=fixed.T)
+    factor, info = dpotrf(information, lower=0)
+    if info or np.any(np.diag(factor) ** 2 <= SINGULAR_RTOL * np.diag(information)):
+        return False
+    out[rows, : t.shape[1]] = dtrsm(1.0, factor, t.T, lower=0, trans_a=1).T
+    return True
 
 
 @kernel
@@ -73,7 +92,9 @@ def invert(factor, ranks, inverse):
     for b in range(len(ranks)):
         r = ranks[b]
         v = inverse[b]
-        v[:r, :r] = 0.0
+        for i in range(r):
+            for j in range(i + 1):
+                v[i, j] = 0.0
         for k in range(r):
             for i in range(k + 1):
                 c = factor[b, k, i]
@@ -85,14 +106,12 @@ def invert(factor, ranks, inverse):
 
 
 @kernel
-def variances(t, blocks, ranks, factor, out):
-    """Overwrite out with g_n = |L^-1 t_n|^2."""
-    for n in range(len(t)):
-        b = blocks[n]
-        g = 0.0
-        for i in range(ranks[b]):
-            s = 0.0
-            for k in range(i + 1):
-                s += factor[b, i, k] * t[n, k]
-            g += s * s
-        out[n] = g
+def variance(factor, b, t, n, rank):
+    """g_n = |L^-1 t_n|^2, in block b."""
+    g = 0.0
+    for i in range(rank):
+        s = 0.0
+        for k in range(i + 1):
+            s += factor[b, i, k] * t[n, k]
+        g += s * s
+    return g

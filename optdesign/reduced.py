@@ -11,9 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from optdesign._kernel import kernel
+from optdesign.passes import coordinates
 from optdesign.problem import DesignProblem, read_only
-from optdesign.rows import write_coordinates
-from optdesign.span import CHUNK
 
 
 class Reduced(NamedTuple):
@@ -64,12 +63,9 @@ def reduce(problem: DesignProblem, rows: np.ndarray | None = None) -> Reduced:
         order = by_group if rows is None else rows[by_group]
     starts = np.zeros(problem.n_groups + 1, np.int64)
     np.cumsum(np.bincount(groups, minlength=problem.n_groups), out=starts[1:])
-    n, (x, maps) = len(groups), problem.rows[:2]
-    z = np.empty((n, maps.shape[2]))
-    root = np.sqrt(problem.budgets)
-    for at in range(0, n, CHUNK):
-        take = np.arange(at, min(at + CHUNK, n)) if order is None else order[at : at + CHUNK]
-        _write_rows(x, problem.blocks, problem.groups, root, maps, take, z[at : at + CHUNK])
+    some = np.arange(len(groups)) if order is None else order
+    z = coordinates(problem, some, problem.rows)
+    z *= np.sqrt(problem.budgets)[problem.groups[some]][:, None]
     blocks = problem.blocks if order is None else read_only(problem.blocks[order])
     return Reduced(z, blocks, starts, problem.ranks, order)
 
@@ -81,13 +77,3 @@ def _is_sorted(values):
     for n in range(1, len(values)):
         descents += values[n] < values[n - 1]
     return descents == 0
-
-
-@kernel
-def _write_rows(x, blocks, groups, root, maps, rows, z):
-    """Overwrite z with the coordinates of some candidates, times the root of their group's budget."""
-    write_coordinates(x, blocks, rows, maps, z)
-    for i in range(len(rows)):
-        scale = root[groups[rows[i]]]
-        for k in range(z.shape[1]):
-            z[i, k] *= scale

@@ -133,9 +133,14 @@ def _log_unit(x, blocks, groups, row_scale, pivots, ranks, maps):
         r = ranks[b]
         write_refined(x, blocks, pivots[b, :r], maps, z)
         for k in range(r):
-            z[k] *= row_scale[groups[pivots[b, k]]]
+            scale = row_scale[groups[pivots[b, k]]]
+            for j in range(r):
+                z[k, j] *= scale
         for k in range(r):
-            p = k + np.argmax(np.abs(z[k:r, k]))
+            p = k
+            for i in range(k + 1, r):
+                if abs(z[i, k]) > abs(z[p, k]):
+                    p = i
             for j in range(r):
                 z[k, j], z[p, j] = z[p, j], z[k, j]
             total += np.log(abs(z[k, k]))
@@ -155,15 +160,17 @@ def _log_gram(x, groups, row_scale, pivots, ranks):
     because nearly parallel pivots cancel.
     """
     d = x.shape[1]
+    p, low, gram = np.empty((d, d)), np.empty((d, d)), np.empty((d, d))
+    used = np.empty(d, np.bool_)
     total = 0.0
     for b in range(len(ranks)):
         r = ranks[b]
-        p, low = np.empty((r, d)), np.zeros((r, d))
         for k in range(r):
             for j in range(d):
-                p[k, j] = x[pivots[b, k], j]
+                p[k, j], low[k, j] = x[pivots[b, k], j], 0.0
             total += 2.0 * np.log(row_scale[groups[pivots[b, k]]])
-        used = np.zeros(d, np.bool_)
+        for j in range(d):
+            used[j] = False
         for k in range(r):
             c = -1
             for j in range(d):
@@ -181,9 +188,9 @@ def _log_gram(x, groups, row_scale, pivots, ranks):
                         p[i, j], low[i, j] = long_minus_product(
                             p[i, j], low[i, j], factor, factor_low, p[k, j], low[k, j]
                         )
-        gram = np.eye(r)
         for i in range(r):
             for m in range(i + 1):
+                gram[i, m] = 1.0 if i == m else 0.0
                 for j in range(d):
                     if not used[j]:
                         gram[i, m] += p[i, j] * p[m, j]

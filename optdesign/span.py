@@ -228,12 +228,16 @@ def _eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivo
     rows and columns that are scaled; T then takes the scales in.
     """
     n, d, n_blocks = len(candidates), x.shape[1], len(ranks)
-    start = np.zeros(n_blocks + 1, np.int64)
+    start = np.empty(n_blocks + 1, np.int64)
+    for b in range(n_blocks + 1):
+        start[b] = 0
     for c in candidates:
         start[blocks[c] + 1] += 1
     for b in range(n_blocks):
         start[b + 1] += start[b]
-    fill = start[:-1].copy()
+    fill = np.empty(n_blocks, np.int64)
+    for b in range(n_blocks):
+        fill[b] = start[b]
     y = np.empty((n, d))
     origin = np.empty(n, np.int64)
     for c in candidates:
@@ -244,14 +248,15 @@ def _eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivo
             y[i, j] = x[c, j]
 
     size, column = np.empty(n), np.empty(d)
-    norm, doubt, weight = np.zeros(n), np.zeros(n), np.empty(n)
-    v = np.empty(d)
+    norm, doubt, weight = np.empty(n), np.empty(n), np.empty(n)
+    v, q = np.empty(d), np.empty((d, d))
     at = np.empty(d, np.int64)
     for b in range(n_blocks):
         lo, hi = start[b], start[b + 1]
-        _equilibrate(y[lo:hi], size[lo:hi], column)
+        _equilibrate(y, lo, hi, size, column)
         largest = -np.inf
         for i in range(lo, hi):
+            norm[i], doubt[i] = 0.0, 0.0
             for j in range(d):
                 norm[i] += y[i, j] * y[i, j]
             size[i] += np.log2(row_scale[groups[origin[i]]])
@@ -259,7 +264,9 @@ def _eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivo
         for i in range(lo, hi):
             weight[i] = 4.0 ** max(size[i] - largest, LIGHTEST)
         margin[b, 1] = np.inf
-        q = np.eye(d)
+        for i in range(d):
+            for j in range(d):
+                q[i, j] = 1.0 if i == j else 0.0
         for k in range(d):
             best, best_volume, best_value, rejected = -1, 0.0, 0.0, 0.0
             for i in range(lo, hi):
@@ -293,7 +300,8 @@ def _eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivo
             for i in range(d):
                 _reflect(q, i, v, beta, k)
             y[best, k] = diagonal
-            y[best, k + 1 :] = 0.0
+            for j in range(k + 1, d):
+                y[best, j] = 0.0
         r = ranks[b]
         for i in range(d):
             for j in range(r - 1, -1, -1):
@@ -306,21 +314,24 @@ def _eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivo
 
 
 @kernel
-def _equilibrate(y, size, column):
-    """Divide rows and columns by powers of two: 2^column_j, then 2^size_n for a row peak in [1/2, 1).
+def _equilibrate(y, lo, hi, size, column):
+    """Divide rows lo .. hi - 1 and columns by powers of two.
+
+    They are 2^column_j, then 2^size_n for a row peak in [1/2, 1).
 
     Overwrites y, size and column. The columns' exponents are those of the least-squares fit
     log2 |y_nj| = r_n + c_j over the entries that are not zero, logarithms rounded up to whole numbers, by
     alternating between r and c.
     """
-    n, d = y.shape
-    column[:] = 0.0
+    d = y.shape[1]
+    for j in range(d):
+        column[j] = 0.0
     if d > 1:
         sums, counts = np.empty(d), np.empty(d)
         for _ in range(FIT_ROUNDS):
-            sums[:] = 0.0
-            counts[:] = 0.0
-            for i in range(n):
+            for j in range(d):
+                sums[j], counts[j] = 0.0, 0.0
+            for i in range(lo, hi):
                 mean, count = 0.0, 0
                 for j in range(d):
                     if y[i, j] != 0.0:
@@ -338,8 +349,8 @@ def _equilibrate(y, size, column):
             if moved < 0.5:
                 break
     for j in range(d):
-        column[j] = np.round(column[j])
-    for i in range(n):
+        column[j] = np.rint(column[j])
+    for i in range(lo, hi):
         peak = -10_000
         for j in range(d):
             if y[i, j] != 0.0:

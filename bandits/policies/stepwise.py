@@ -21,15 +21,15 @@ from __future__ import annotations
 import functools
 import os
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import config, njit
+from numba import config
 
-from bandits.identity import content_hash
 from bandits.noise import draw
 from bandits.trial import Trial
+from optdesign._kernel import code_hash, kernel, uncached
 
 STEPS_PER_CALL = 1 << 20
 """Decisions between two returns to Python, where an interrupt is noticed."""
@@ -120,41 +120,18 @@ def compiled(policy: type, loop: types.FunctionType) -> Callable[..., None]:
     own = {name: getattr(policy, name) for name in ("choose", "observe", "synchronise")}
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return types.FunctionType(loop.__code__, loop.__globals__ | own)
-    name = f"{loop.__name__}_{policy.__name__}_{content_hash(*reached([loop, *own.values()]))[:16]}"
+    name = f"{loop.__name__}_{policy.__name__}_{code_hash([loop, *own.values()])[:16]}"
     file = own["choose"].__code__.co_filename
     on_disk = os.path.isfile(file)
     code = loop.__code__.replace(co_name=name, co_filename=file) if on_disk else loop.__code__
     copy = types.FunctionType(code, loop.__globals__ | {key: _jitted(f) for key, f in own.items()}, name)
     copy.__qualname__ = name
-    return njit(cache=on_disk, nogil=True, error_model="numpy")(copy)
-
-
-def reached(functions: Iterable[Any]) -> list[Any]:
-    """All that goes into the compiled code of functions: theirs, that of those they call, and constants."""
-    found: list[Any] = []
-    seen: set[int] = set()
-    left = list(functions)
-    while left:
-        called = left.pop()
-        function = getattr(called, "py_func", called)
-        if id(function) in seen:
-            continue
-        seen.add(id(function))
-        found.append((function.__code__, function.__defaults__))
-        cells = [cell.cell_contents for cell in function.__closure__ or ()]
-        values = {name: function.__globals__.get(name) for name in function.__code__.co_names}
-        values |= dict(zip(function.__code__.co_freevars, cells, strict=True))
-        for name, value in values.items():
-            if isinstance(value, types.FunctionType) or hasattr(value, "py_func"):
-                left.append(value)
-            elif isinstance(value, bool | int | float | str | tuple | np.ndarray):
-                found.append((name, value))
-    return found
+    return kernel(copy) if on_disk else uncached(copy)
 
 
 def _jitted(function: Any) -> Any:
     """A function as the loop can call it; it is compiled into the loop, which has the cache."""
-    return function if hasattr(function, "py_func") else njit(nogil=True, error_model="numpy")(function)
+    return function if hasattr(function, "py_func") else uncached(function)
 
 
 choose: Any = None

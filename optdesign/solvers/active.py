@@ -19,23 +19,22 @@ from optdesign._kernel import kernel
 from optdesign.problem import DesignProblem
 from optdesign.reduced import reduce
 from optdesign.solvers import Step, bca, newton
-from optdesign.solvers.start import ROOM, many_candidates, priced
-from optdesign.solvers.systems import step_time
+from optdesign.solvers.costs import step_time, sweep_time
+from optdesign.solvers.start import many_candidates, priced
 
 INNER = 0.01
 """A round solves its part to this fraction of the last gap over all candidates."""
 LAST = 0.3
 """But not below this fraction of the target."""
 
-SWEEPS = 10
-"""Sweeps of block coordinate ascent that a round tries before Newton steps, if its weights are sparse."""
+SWEEPS, SWEEPS_WORTH = 10, 4
+"""Sweeps of block coordinate ascent that a round tries before Newton steps, if they take no longer than so
+many of those."""
 
 NEWTON_STEPS = 100
 """Most Newton steps in a round; they rarely need twenty."""
 
-GROW = 0.5
-"""Candidates enter that exceed the active bound by this fraction of the group's largest excess."""
-KEEP = 0.9
+KEEP = 0.98
 """Candidates without weight stay active while their variance is this fraction of the bound."""
 
 ALL = 0.5
@@ -88,7 +87,8 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
         reduced = reduce(problem, rows)
         u = reduced.restrict(trial, problem)
         inner_gap = np.inf
-        if len(rows) < n and np.count_nonzero(u) <= ROOM * problem.enough:
+        sweeps = SWEEPS * sweep_time(problem, len(rows), int(np.count_nonzero(u)))
+        if len(rows) < n and sweeps <= SWEEPS_WORTH * step_time(problem, len(rows), problem.n_groups):
             for gaps in bca.ascend(reduced, u, inner, SWEEPS):
                 inner_gap = gaps[-1]
         if inner_gap > inner:
@@ -121,6 +121,6 @@ def _next_rows(groups, g, top, rows, weights):
         chosen[n] = weights[n] > 0.0 or g[n] >= KEEP * bound[groups[n]]
     for n in range(len(g)):
         low = bound[groups[n]]
-        if g[n] >= max(low + GROW * (top[groups[n]] - low), low * (1.0 + ENTER_RTOL)):
+        if g[n] > low * (1.0 + ENTER_RTOL):
             chosen[n] = True
     return np.flatnonzero(chosen)

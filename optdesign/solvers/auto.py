@@ -15,8 +15,8 @@ import numpy as np
 
 from optdesign.problem import DesignProblem
 from optdesign.solvers import Step, active, bca
+from optdesign.solvers.costs import step_time, sweep_time
 from optdesign.solvers.start import many_candidates
-from optdesign.solvers.systems import SystemTooLarge, step_time
 
 SWEEPS = 10
 """Sweeps between two looks at how fast the gap falls."""
@@ -32,7 +32,9 @@ SMALL_SWEEP = 3e4
 def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
     """Run the combination. Overwrites weights."""
     left = max_iter
-    if _sweep_time(problem, int(np.count_nonzero(weights))) <= SMALL_SWEEP or not many_candidates(problem):
+    if sweep_time(
+        problem, problem.n_candidates, int(np.count_nonzero(weights))
+    ) <= SMALL_SWEEP or not many_candidates(problem):
         gaps = np.empty(0)
         spent = 0.0
         for step in bca.run(problem, weights, target, left, batch=SWEEPS):
@@ -42,7 +44,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
                 return
             gaps = np.concatenate([gaps, step.gaps])[-SWEEPS:]
             positive = int(np.count_nonzero(weights))
-            sweep = _sweep_time(problem, positive)
+            sweep = sweep_time(problem, problem.n_candidates, positive)
             spent += len(step.gaps) * sweep
             if len(gaps) == SWEEPS:
                 ahead, newton = _sweeps_ahead(gaps, target) * sweep, _newton_time(problem, positive)
@@ -52,21 +54,12 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
         if left <= 0:
             return
         gap = np.inf
-        try:
-            for step in method(problem, weights, target, left):
-                left -= len(step.gaps)
-                gap = step.gaps[-1] if len(step.gaps) else gap
-                yield step
-        except SystemTooLarge:
-            continue
+        for step in method(problem, weights, target, left):
+            left -= len(step.gaps)
+            gap = step.gaps[-1] if len(step.gaps) else gap
+            yield step
         if gap <= target:
             return
-
-
-def _sweep_time(problem: DesignProblem, positive: int) -> float:
-    """Nanoseconds of a sweep, roughly: variances of all candidates, and updates for those with weight."""
-    n, row = problem.n_candidates, 48 + problem.span.maps.shape[2] ** 2
-    return row * (0.3 * n + 0.7 * positive) + 20 * n * (problem.n_blocks > 1)
 
 
 def _newton_time(problem: DesignProblem, positive: int) -> float:

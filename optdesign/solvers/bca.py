@@ -28,7 +28,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from optdesign._kernel import kernel
-from optdesign.information import accumulate, factorise, invert, variances
+from optdesign.information import accumulate, factorise, invert, variance
 from optdesign.problem import DesignProblem
 from optdesign.reduced import Reduced, reduce
 from optdesign.solvers import Step
@@ -80,23 +80,36 @@ def ascend(
     width = z.shape[1]
     batch = int(np.clip(WORK_PER_CALL / (3.0 * z.size * width), 1, batch))
     separable = _separable(blocks, starts, len(ranks))
+    buffers = _buffers(starts, separable)
     inverse = np.zeros((len(ranks), width, width))
     done = 0
     while done < max_iter:
         gaps = np.empty(min(batch, max_iter - done))
-        n, largest_step = _sweeps(z, blocks, starts, separable, ranks, target, u, inverse, gaps)
+        n, largest_step = _sweeps(z, blocks, starts, separable, ranks, target, u, inverse, gaps, *buffers)
         done += n
         yield gaps[:n]
         if gaps[n - 1] <= target or largest_step <= STALL_STEP:
             return
 
 
+def _buffers(
+    starts: np.ndarray, separable: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """For variances, water-filling and exchanges; None, and nothing compiled, for what does not occur."""
+    largest = int(np.diff(starts).max())
+    fill = np.empty(largest) if separable.any() else None
+    return np.empty(largest), fill, None if separable.all() else np.empty(largest, np.int64)
+
+
 @kernel
 def _separable(blocks, starts, n_blocks):
     """Tell for every group whether its candidates lie in different blocks."""
-    seen = np.full(n_blocks, -1)
-    out = np.ones(len(starts) - 1, np.bool_)
+    seen = np.empty(n_blocks, np.int64)
+    for b in range(n_blocks):
+        seen[b] = -1
+    out = np.empty(len(starts) - 1, np.bool_)
     for i in range(len(starts) - 1):
+        out[i] = True
         for n in range(starts[i], starts[i + 1]):
             if seen[blocks[n]] == i:
                 out[i] = False
@@ -105,22 +118,18 @@ def _separable(blocks, starts, n_blocks):
 
 
 @kernel
-def _sweeps(z, blocks, starts, separable, ranks, target, u, inverse, gaps):
-    """Sweep len(gaps) times, or until the gap is at most target. Overwrites u, inverse and gaps.
+def _sweeps(z, blocks, starts, separable, ranks, target, u, inverse, gaps, g, fill, play):
+    """Sweep len(gaps) times, or until the gap is at most target. Overwrites u, inverse, gaps, buffers.
 
     Returns the number of sweeps and the largest change of a share in the last one. The gap of a sweep is
     summed up from each group's largest variance as it is visited, so it lags behind; where it comes near
     the target it is computed again from the shares alone.
     """
-    largest = 0
-    for i in range(len(starts) - 1):
-        largest = max(largest, starts[i + 1] - starts[i])
     width = z.shape[1]
-    g = np.empty(largest)
-    s = np.empty(largest)
     y = np.empty((2, width))
-    play = np.empty(largest, np.int64)
-    rank = ranks.sum()
+    rank = 0
+    for b in range(len(ranks)):
+        rank += ranks[b]
     information = np.empty((len(ranks), width, width))
     factor = np.zeros((len(ranks), width, width))
     step, fresh = 0.0, False
@@ -133,9 +142,10 @@ def _sweeps(z, blocks, starts, separable, ranks, target, u, inverse, gaps):
         step = 0.0
         for i in range(len(starts) - 1):
             lo, hi = starts[i], starts[i + 1]
-            if separable[i]:
-                top, moved = _water_fill(z, blocks, ranks, lo, hi, u, inverse, g, s, y)
-            else:
+            top, moved = 0.0, 0.0
+            if fill is not None and separable[i]:
+                top, moved = _water_fill(z, blocks, ranks, lo, hi, u, inverse, g, fill, y)
+            elif play is not None:
                 top, moved = _exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play)
             total += top
             step = max(step, moved)
@@ -153,7 +163,10 @@ def _sweeps(z, blocks, starts, separable, ranks, target, u, inverse, gaps):
 @kernel
 def _refresh(z, blocks, ranks, u, information, factor):
     """Factorise the information of the shares u. Overwrites information and factor."""
-    information[:] = 0.0
+    for b in range(len(ranks)):
+        for i in range(information.shape[1]):
+            for j in range(i + 1):
+                information[b, i, j] = 0.0
     accumulate(z, blocks, ranks, u, information)
     factorise(information, ranks, factor)
 
@@ -163,11 +176,15 @@ def _gap(z, blocks, starts, ranks, factor):
     """G - D from factors of the information."""
     total = 0.0
     for i in range(len(starts) - 1):
-        lo, hi = starts[i], starts[i + 1]
-        g = np.empty(hi - lo)
-        variances(z[lo:hi], blocks[lo:hi], ranks, factor, g)
-        total += g.max()
-    return total - ranks.sum()
+        top = 0.0
+        for n in range(starts[i], starts[i + 1]):
+            g = variance(factor, blocks[n], z, n, ranks[blocks[n]])
+            if g > top or np.isnan(g):  # what is not a number stays one
+                top = g
+        total += top
+    for b in range(len(ranks)):
+        total -= ranks[b]
+    return total
 
 
 @kernel
@@ -283,14 +300,13 @@ def _exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play):
         first = max(first, excess)
         if not excess > max(EXCHANGE_STOP * first, EXCHANGE_FLOOR * top):
             break
-        step = max(step, _exchange_pair(z, blocks, ranks, play[:count], k, m, u, inverse, g, y))
+        step = max(step, _exchange_pair(z, blocks, ranks, play[:count], play[k], play[m], u, inverse, g, y))
     return top, step
 
 
 @kernel
-def _exchange_pair(z, blocks, ranks, play, k, m, u, inverse, g, y):
-    """Move the best share from play[m] to play[k]. Overwrites u, inverse, g, y[:2]; returns its size."""
-    gain, lose = play[k], play[m]
+def _exchange_pair(z, blocks, ranks, play, gain, lose, u, inverse, g, y):
+    """Move the best share from lose to gain. Overwrites u, inverse, g, y[:2]; returns its size."""
     bk, bm = blocks[gain], blocks[lose]
     _apply(inverse, bk, z, gain, ranks[bk], y[0])
     _apply(inverse, bm, z, lose, ranks[bm], y[1])

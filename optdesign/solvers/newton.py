@@ -8,7 +8,7 @@ With g = grad F, a bound lambda_i for every group and slacks s, optimality is
     s_n = lambda_i - g_n >= 0,   u_n s_n = 0,   sum_{n in i} u_n = 1.
 
 Each iteration takes one Newton step towards u_n s_n = mu (Mehrotra's predictor, then corrector); the linear
-system behind it, and the two ways to solve it, are in :mod:`optdesign.solvers.systems`. Groups with a single
+system behind it, and the ways to solve it, are in :mod:`optdesign.solvers.systems`. Groups with a single
 candidate, or with zero vectors only, have nothing to choose and are left out.
 
 Rounding errors of the system grow with the ratios in u / s, fastest at degenerate optima, and slacks may
@@ -18,17 +18,18 @@ slacks that fit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from optdesign._kernel import kernel
-from optdesign.information import accumulate, factorise
+from optdesign.information import WIDE, accumulate, factorise, whiten
 from optdesign.problem import DesignProblem
 from optdesign.reduced import Reduced, reduce
 from optdesign.solvers import Step
-from optdesign.solvers.systems import ByGroup, ByInformation, cheaper_system
+from optdesign.solvers.systems import System, cheapest_system
+from optdesign.solvers.systems.layout import Layout
 
 STEP_TO_BOUNDARY = 0.995
 CAUTIOUS_STEP = 0.9
@@ -50,6 +51,9 @@ OVERSHOOT = 0.1
 
 STALL_STEPS, RESTARTS = 6, 2
 """After so many steps without a smaller gap the iteration starts again, so many times."""
+NOTHING = np.empty(0)
+"""What is yielded while a step is under way."""
+
 GAP_FLOOR = 2.0**-52
 """Gaps below this fraction of the rank are rounding in any certificate. Going on would only let slacks
 underflow."""
@@ -60,27 +64,28 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
     reduced = reduce(problem)
     u = reduced.restrict(weights, problem)
     for gaps in iterate(reduced, u, target, max_iter):
-        reduced.extend(u, problem, weights)
+        if len(gaps):
+            reduced.extend(u, problem, weights)
         yield Step(gaps, "newton")
 
 
 def iterate(reduced: Reduced, u: np.ndarray, target: float, max_iter: int) -> Iterator[np.ndarray]:
     """Newton steps until the gap is at most ``target``. Overwrites u, with better shares only.
 
-    Yields the gap of every step.
+    Yields the gap of every step, and nothing now and then while a long one is under way.
     """
     free = _free(reduced, u)
     best = free.gap(u[free.rows])
     if best <= target or not len(free.rows):
         yield np.array([best])
         return
-    system = cheaper_system(free.blocks, free.starts, free.ranks)
+    system = cheapest_system(free.layout)
     x = _start(free, u[free.rows], best)
     enough = max(OVERSHOOT * target, GAP_FLOOR * reduced.rank)
     gap, since_start, since_best, restarts = np.inf, 0, 0, RESTARTS
     for _ in range(max_iter):
         damping = CAUTIOUS_STEP if since_start < CAUTIOUS_STEPS else STEP_TO_BOUNDARY
-        gap = _newton_step(free, system, x, gap, damping)
+        gap = yield from _newton_step(free, system, x, gap, damping)
         since_start, since_best = since_start + 1, since_best + 1
         if gap < best:
             best, since_best = gap, 0
@@ -100,16 +105,24 @@ class _Free(NamedTuple):
 
     rows: np.ndarray
     z: np.ndarray
-    blocks: np.ndarray
-    starts: np.ndarray
-    ranks: np.ndarray
+    layout: Layout
     fixed: np.ndarray
     """Information of the groups without a choice."""
 
+    def evaluate(self, u: np.ndarray, a: np.ndarray, g: np.ndarray) -> float:
+        """Overwrite a with the rows whitened at u, g with their variances; the gap, inf without rank."""
+        layout = self.layout
+        if self.z.shape[1] < WIDE:
+            return _evaluate(self.z, layout.block, layout.starts, layout.ranks, self.fixed, u, a, g)
+        for b, rows, rank in layout.blocks():
+            if not whiten(self.z[rows, :rank], u[rows], self.fixed[b, :rank, :rank], a, rows):
+                return np.inf
+        np.einsum("ij,ij->i", a, a, out=g)
+        return _gap(layout.starts, u, g)
+
     def gap(self, u: np.ndarray) -> float:
         """Gap of shares, infinite if they lose rank."""
-        a, g = np.empty_like(self.z), np.empty(len(u))
-        return _evaluate(self.z, self.blocks, self.starts, self.ranks, self.fixed, u, a, g)
+        return self.evaluate(u, np.zeros_like(self.z), np.empty(len(u)))
 
 
 def _free(reduced: Reduced, u: np.ndarray) -> _Free:
@@ -123,7 +136,7 @@ def _free(reduced: Reduced, u: np.ndarray) -> _Free:
     accumulate(z, blocks, ranks, fixed_u, fixed)
     sizes = np.zeros(int(np.count_nonzero(keep)) + 1, np.int64)
     sizes[1:] = np.diff(starts)[keep]
-    return _Free(rows, z[rows], blocks[rows], np.cumsum(sizes), ranks, fixed)
+    return _Free(rows, z[rows], Layout(blocks[rows], np.cumsum(sizes), ranks), fixed)
 
 
 class _State(NamedTuple):
@@ -147,40 +160,66 @@ def _start(free: _Free, u: np.ndarray, gap: float) -> _State:
     Mixing in theta of the uniform design and adding theta to the bounds makes all products u_n s_n of
     the order of theta: supported candidates have small slacks, the others small shares.
     """
-    theta = float(np.clip(gap / float(free.ranks.sum()), *START_UNIFORM))
-    sizes = np.diff(free.starts)
+    starts = free.layout.starts
+    theta = float(np.clip(gap / float(free.layout.ranks.sum()), *START_UNIFORM))
+    sizes = np.diff(starts)
     mixed = (1 - theta) * u + theta * np.repeat(1.0 / sizes, sizes)
-    a, g = np.empty_like(free.z), np.empty(len(u))
-    _evaluate(free.z, free.blocks, free.starts, free.ranks, free.fixed, mixed, a, g)
-    top = np.maximum.reduceat(g, free.starts[:-1])
+    a, g = np.zeros_like(free.z), np.empty(len(u))
+    free.evaluate(mixed, a, g)
+    top = np.maximum.reduceat(g, starts[:-1])
     bound = top + theta * top.mean()
     return _State(mixed, np.repeat(bound, sizes) - g, bound, a, g)
 
 
 def _without_dust(free: _Free, u: np.ndarray, target: float) -> np.ndarray:
     """Shares with negligible ones set to zero: as many as the target allows."""
-    sizes = np.diff(free.starts)
-    top = np.repeat(np.maximum.reduceat(u, free.starts[:-1]), sizes)
+    first, sizes = free.layout.starts[:-1], np.diff(free.layout.starts)
+    top = np.repeat(np.maximum.reduceat(u, first), sizes)
     for dust in DUST:
         clean = np.where(u < dust * top, 0.0, u)
-        clean /= np.repeat(np.add.reduceat(clean, free.starts[:-1]), sizes)
+        clean /= np.repeat(np.add.reduceat(clean, first), sizes)
         if free.gap(clean) <= DUST_SLACK * target:
             return clean
     return u
 
 
 def _newton_step(
-    free: _Free, system: ByGroup | ByInformation, x: _State, gap: float, damping: float
-) -> float:
+    free: _Free, system: System, x: _State, gap: float, damping: float
+) -> Generator[np.ndarray, None, float]:
     """Predictor, corrector, move. Overwrites x; returns its gap, infinite if there is no step."""
-    if not system.factorise(x.a, x.u / x.s):
-        return np.inf
-    r = _residual(free.starts, x.bound, x.g)
+    factors = system.factorise(x.a, x.u / x.s)
+    while True:
+        try:
+            next(factors)
+        except StopIteration as end:
+            if not end.value:
+                return np.inf
+            break
+        yield NOTHING
+    r = _residual(free.layout.starts, x.bound, x.g)
     du, _ = system.solve(r)
     centre = _target(x.u, x.s, du)
     du, dbound = system.solve(centre + r)
     ds = centre - x.s - x.s / x.u * du
-    return _move(free.z, free.blocks, free.starts, free.ranks, free.fixed, damping, gap, du, ds, dbound, *x)
+    return _move(free, damping, gap, x, du, ds, dbound)
+
+
+def _move(
+    free: _Free, damping: float, gap: float, x: _State, du: np.ndarray, ds: np.ndarray, dbound: np.ndarray
+) -> float:
+    """Go as far as positivity and a bounded gap allow. Overwrites the state; returns the new gap."""
+    primal, dual = damping * _reach(x.u, du), damping * _reach(x.s, ds)
+    new, new_gap = np.empty_like(du), np.inf
+    for _ in range(HALVINGS):
+        _moved(free.layout.starts, x.u, du, primal, new)
+        new_gap = free.evaluate(new, x.a, x.g)
+        if new_gap <= GAP_GROWTH * gap:
+            break
+        primal, dual = primal / 2, dual / 2
+    x.u[:] = new
+    x.s[:] += dual * ds
+    x.bound[:] += dual * dbound
+    return new_gap
 
 
 @kernel
@@ -198,32 +237,23 @@ def _has_choice(z, starts):
 
 @kernel
 def _evaluate(z, blocks, starts, ranks, fixed, u, a, g):
-    """Overwrite a with the rows whitened at u, g with their variances. Returns the gap, inf without rank.
-
-    The gap is summed up as sum_i sum_n u_n (max g - g_n), in which D does not cancel.
-    """
+    """Overwrite a with the rows whitened at u, g with their variances. Returns the gap, inf without rank."""
     information = fixed.copy()
     accumulate(z, blocks, ranks, u, information)
     factor = np.empty_like(information)
     if factorise(information, ranks, factor).min() == -np.inf:
         return np.inf
-    gap = 0.0
-    for i in range(len(starts) - 1):
-        top = 0.0
-        for n in range(starts[i], starts[i + 1]):
-            b = blocks[n]
-            g[n] = 0.0
-            a[n] = 0.0
-            for k in range(ranks[b]):
-                t = 0.0
-                for j in range(k + 1):
-                    t += factor[b, k, j] * z[n, j]
-                a[n, k] = t
-                g[n] += t * t
-            top = max(top, g[n])
-        for n in range(starts[i], starts[i + 1]):
-            gap += u[n] * (top - g[n])
-    return gap
+    for n in range(len(z)):
+        b = blocks[n]
+        g[n] = 0.0
+        a[n] = 0.0
+        for k in range(ranks[b]):
+            t = 0.0
+            for j in range(k + 1):
+                t += factor[b, k, j] * z[n, j]
+            a[n, k] = t
+            g[n] += t * t
+    return _gap(starts, u, g)
 
 
 @kernel
@@ -249,27 +279,28 @@ def _target(u, s, du):
 
 
 @kernel
-def _move(z, blocks, starts, ranks, fixed, damping, gap, du, ds, dbound, u, s, bound, a, g):
-    """Go as far as positivity and a bounded gap allow. Overwrites the state; returns the new gap."""
-    primal, dual = damping * _reach(u, du), damping * _reach(s, ds)
-    new = np.empty_like(u)
-    new_gap = np.inf
-    for _ in range(HALVINGS):
-        for i in range(len(starts) - 1):
-            total = 0.0
-            for n in range(starts[i], starts[i + 1]):
-                new[n] = u[n] + primal * du[n]
-                total += new[n]
-            for n in range(starts[i], starts[i + 1]):
-                new[n] /= total
-        new_gap = _evaluate(z, blocks, starts, ranks, fixed, new, a, g)
-        if new_gap <= GAP_GROWTH * gap:
-            break
-        primal, dual = primal / 2, dual / 2
-    u[:] = new
-    s += dual * ds
-    bound += dual * dbound
-    return new_gap
+def _moved(starts, u, du, length, new):
+    """Overwrite new with u + length du, scaled to sums of one."""
+    for i in range(len(starts) - 1):
+        total = 0.0
+        for n in range(starts[i], starts[i + 1]):
+            new[n] = u[n] + length * du[n]
+            total += new[n]
+        for n in range(starts[i], starts[i + 1]):
+            new[n] /= total
+
+
+@kernel
+def _gap(starts, u, g):
+    """sum_i sum_n u_n (max g - g_n), in which D does not cancel."""
+    gap = 0.0
+    for i in range(len(starts) - 1):
+        top = 0.0
+        for n in range(starts[i], starts[i + 1]):
+            top = max(top, g[n])
+        for n in range(starts[i], starts[i + 1]):
+            gap += u[n] * (top - g[n])
+    return gap
 
 
 @kernel

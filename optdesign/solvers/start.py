@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from optdesign._kernel import kernel
-from optdesign.information import factorise
-from optdesign.passes import composed, information_matrices, variances_of
+from optdesign.passes import composed, information_matrices, inverse_factors, variances_of
 from optdesign.problem import DesignProblem
+from optdesign.solvers.costs import pass_time, step_time
 
 MANY = 64
 """Candidates a group, on average, above which a uniform start is thinned out."""
@@ -28,13 +28,12 @@ SAMPLE = 100
 """Leverages are ranked by the information of this many times the candidates that an optimum needs."""
 
 ROOM = 6
-"""Weights on up to this many times the candidates that an optimum needs count as sparse; more candidates in
-all are far more than needed."""
+"""More than so many times the candidates that an optimum needs, or that a start may have, are far more."""
 
-LEVERAGE = (0.6, 0.7, 0.8, 0.9)
-THINNED = 50
-"""The start has the candidates of at least this fraction of their group's largest leverage: the first
-fraction that leaves no more than THINNED times the candidates that an optimum needs."""
+LEVERAGE = 0.6
+"""The start has the candidates of at least this fraction of their group's largest leverage,"""
+PASSES = 3
+"""and no more than a Newton step can handle in the time of so many passes over all."""
 
 
 def many_candidates(problem: DesignProblem) -> bool:
@@ -44,7 +43,20 @@ def many_candidates(problem: DesignProblem) -> bool:
 
 def _far_more(problem: DesignProblem) -> bool:
     """Whether there are far more candidates than an optimum needs."""
-    return problem.n_candidates > ROOM * problem.enough
+    return problem.n_candidates > ROOM * min(problem.enough, most(problem))
+
+
+def most(problem: DesignProblem) -> int:
+    """How many candidates a start may have."""
+    allowed = PASSES * pass_time(problem)
+    least, most = 4 * (problem.rank + problem.n_groups), problem.n_candidates
+    while most - least > 1:
+        middle = (least + most) // 2
+        if step_time(problem, middle, problem.n_groups) <= allowed:
+            least = middle
+        else:
+            most = middle
+    return least
 
 
 def default_start(problem: DesignProblem) -> np.ndarray:
@@ -52,7 +64,7 @@ def default_start(problem: DesignProblem) -> np.ndarray:
     if many_candidates(problem):
         return thinned(problem)
     if problem.n_candidates >= CROWDED * problem.n_groups * problem.n_blocks and _far_more(problem):
-        return _leaders(problem, problem.uniform(), np.arange(problem.n_candidates), (1.0,))
+        return _leaders(problem, problem.uniform(), np.arange(problem.n_candidates), 1.0)
     return problem.uniform()
 
 
@@ -65,18 +77,17 @@ def thinned(problem: DesignProblem) -> np.ndarray:
     return _leaders(problem, problem.uniform()[sample], sample, LEVERAGE)
 
 
-def _leaders(
-    problem: DesignProblem, weights: np.ndarray, rows: np.ndarray, levels: tuple[float, ...]
-) -> np.ndarray:
+def _leaders(problem: DesignProblem, weights: np.ndarray, rows: np.ndarray, level: float) -> np.ndarray:
     """Weights on a basis and on the candidates of high leverage under the weights of some rows.
 
-    High is the first level, as a fraction of the group's largest leverage, that leaves few enough.
+    High is the given fraction of the group's largest leverage, or a larger one if that leaves too many.
     """
     g, top = priced(problem, rows, weights)
-    for level in levels:
-        leaders = exceeding(problem.groups, g, level * top)
-        if len(leaders) <= THINNED * problem.enough:
-            break
+    leaders = exceeding(problem.groups, g, level * top)
+    count = most(problem)
+    if len(leaders) > count:
+        share = g[leaders] / top[problem.groups[leaders]]
+        leaders = leaders[np.sort(np.argpartition(-share, count)[:count])]
     chosen = np.zeros(problem.n_candidates, np.bool_)
     chosen[leaders] = True
     chosen[_basis(problem)] = True
@@ -104,8 +115,8 @@ def priced(problem: DesignProblem, rows: np.ndarray, weights: np.ndarray) -> tup
     All are infinite if the weights lose rank.
     """
     information = information_matrices(problem, weights, rows)
-    factor = np.zeros_like(information)
-    if np.all(factorise(information, problem.ranks, factor) > -np.inf):
+    factor, log_det = inverse_factors(information, problem.ranks)
+    if np.all(log_det > -np.inf):
         return variances_of(problem, problem.rows, composed(problem.rows.maps, problem.ranks, factor))
     return np.full(problem.n_candidates, np.inf), np.full(problem.n_groups, np.inf)
 

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import bandits
-from bandits.identity import content_hash
-from bandits.policies.stepwise import reached
+from optdesign._kernel import code_hash
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -110,7 +109,7 @@ def test_the_cache_knows_all_the_code_that_a_loop_is_made_of(monkeypatch):
         return helper_one(state)
 
     def name():
-        return content_hash(*reached([choose]))
+        return code_hash([choose])
 
     first = name()
     assert name() == first
@@ -132,6 +131,38 @@ def test_loops_are_compiled_once_for_all_processes():
         for _ in range(2)
     ]
     assert said[1].strip() == "1"
+
+
+def test_an_edit_of_what_a_policy_calls_is_seen(tmp_path):
+    """The policy's own file stays as it is."""
+    rule = tmp_path / "rule.py"
+    rule.write_text("import numba\nARM = 1\n@numba.njit\ndef favourite():\n    return ARM\n")
+    (tmp_path / "policy.py").write_text(
+        "from bandits.policies.stepwise import Stepwise\n"
+        "from rule import favourite\n"
+        "class Stubborn(Stepwise):\n"
+        "    @staticmethod\n"
+        "    def choose(state, i, t, rng):\n"
+        "        return favourite()\n"
+    )
+    code = (
+        "import numpy as np; from policy import Stubborn;"
+        "from bandits.policies.stepwise import compiled, _decide;"
+        "arms = np.zeros(1, np.int64); loop = compiled(Stubborn, _decide);"
+        "loop(0.0, 1, np.random.default_rng(0), arms);"
+        "print(arms[0], sum(loop.stats.cache_hits.values()))"
+    )
+
+    def ask():
+        run = subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        return run.stdout.split()
+
+    assert ask() == ["1", "0"]
+    assert ask() == ["1", "1"]
+    rule.write_text(rule.read_text().replace("ARM = 1", "ARM = 2"))
+    assert ask() == ["2", "0"]
 
 
 def always(arm, weights):

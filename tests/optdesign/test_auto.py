@@ -2,6 +2,7 @@
 
 import itertools
 import pathlib
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from structures import STRUCTURES, instances
 import optdesign as od
 from optdesign import problem as problem_module
 from optdesign.reduced import reduce
-from optdesign.solvers import active, auto, bca, start, systems
+from optdesign.solvers import active, auto, bca, start
+from optdesign.solvers.costs import sweep_time
+from optdesign.solvers.systems import ByDifference, ByGroup, ByInformation
 from optdesign.testing import assert_feasible
 
 TOL = 1e-9
@@ -82,7 +85,7 @@ def test_thinned_starts_are_feasible_sparse_and_of_full_rank(blocks: int) -> Non
     assert np.isfinite(od.certify(problem, w).gap)
     basis = problem.span.pivots[problem.span.pivots >= 0]
     assert np.all(w[basis] > 0)
-    assert np.count_nonzero(w) <= start.THINNED * needed(problem) + len(basis)
+    assert np.count_nonzero(w) <= start.most(problem) + len(basis)
     # All the weights of a group are the same.
     for i in range(3):
         own = w[(problem.groups == i) & (w > 0)]
@@ -90,10 +93,10 @@ def test_thinned_starts_are_feasible_sparse_and_of_full_rank(blocks: int) -> Non
 
 
 def test_thinned_starts_where_all_leverages_are_the_same() -> None:
-    """Every fraction leaves all candidates: the last one is taken, and the optimum is found from there."""
+    """Every fraction leaves all candidates, up to rounding, and the optimum is found from there."""
     angle = 2 * np.pi * np.arange(3000) / 3000
     problem = od.DesignProblem(np.column_stack([np.cos(angle), np.sin(angle)]))
-    assert np.count_nonzero(start.thinned(problem)) == 3000
+    assert np.count_nonzero(start.thinned(problem)) <= start.most(problem) + 2
     assert_certified(od.solve(problem, tol=TOL), TOL)
 
 
@@ -170,7 +173,7 @@ def test_rounds_go_on_until_the_target(tol: float) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_next_rows(seed: int) -> None:
-    """Weights stay, variances near the bound stay, those well above it enter; in order."""
+    """Weights stay, variances near the bound stay, those above it enter; in order."""
     rng = np.random.default_rng(seed)
     problem = many(3, 1, n=8000, seed=seed)
     rows = np.sort(rng.permutation(8000)[:400])
@@ -186,7 +189,7 @@ def test_next_rows(seed: int) -> None:
         bound = g[own[inside]].max()
         for n, known in zip(own, inside, strict=True):
             stays = known and (w[n] > 0 or g[n] >= active.KEEP * bound)
-            if stays or (g[n] >= bound + active.GROW * (top[i] - bound) and g[n] > bound):
+            if stays or g[n] > bound:
                 expected.append(n)
     np.testing.assert_array_equal(active._next_rows(problem.groups, g, top, rows, w), sorted(expected))
 
@@ -269,14 +272,18 @@ def test_sweeps_stop_when_they_have_cost_as_much_as_newton_steps() -> None:
     list(bca.run(problem, w, 0.0, auto.SWEEPS))
     positive = int(np.count_nonzero(w))
     assert not active.spread(problem, positive)
-    expected = auto._newton_time(problem, positive) / auto._sweep_time(problem, positive)
+    expected = auto._newton_time(problem, positive) / sweep_time(problem, problem.n_candidates, positive)
     assert 0.5 * expected <= sweeps_of(problem) <= 2 * expected + auto.SWEEPS
     assert od.solve(problem, tol=TOL, method="bca").iterations > 4 * expected
 
 
 def test_estimates_grow_with_what_there_is_to_do() -> None:
     small, large = (od.DesignProblem.disjoint(instances.features("gauss", m, 10, 3)) for m in (30, 300))
-    for time in (auto._sweep_time, auto._newton_time):
+
+    def sweep(problem: od.DesignProblem, positive: int) -> float:
+        return sweep_time(problem, problem.n_candidates, positive)
+
+    for time in (sweep, auto._newton_time):
         assert 0 < time(small, 40) < time(large, 400)
         assert time(large, 350) < time(large, 400)
 
@@ -345,9 +352,15 @@ def test_the_method_names_the_stages_in_order() -> None:
     assert od.solve(slow_for_sweeps(), tol=TOL).method == f"auto: bca, then {active.STAGE}"
 
 
-def test_sweeps_take_over_where_the_system_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a small limit, so that the problem can be small: what is left is done by more sweeps."""
-    monkeypatch.setattr(systems, "ORDER_LIMIT", 10)
+def test_sweeps_take_over_where_newton_steps_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No system can be factorised: what is left is done by more sweeps."""
+
+    def broken(*_: object) -> Iterator[None]:
+        yield
+        return False
+
+    for system in (ByDifference, ByGroup, ByInformation):
+        monkeypatch.setattr(system, "factorise", broken)
     r = od.solve(slow_for_sweeps(), tol=1e-4)
     assert_certified(r, 1e-4)
     assert r.method == f"auto: bca, then {active.STAGE}, then bca"
@@ -377,7 +390,6 @@ def test_time_limit_stops_any_stage(make) -> None:
     assert r.status is od.Status.TIME_LIMIT
     assert_feasible(r.problem, r.weights)
     assert np.isfinite(r.gap)
-    assert r.iterations >= 1
 
 
 def test_a_given_start_is_where_it_starts() -> None:
@@ -417,5 +429,5 @@ def test_sweeps_of_large_groups_start_from_high_leverage_too() -> None:
     problem = many()
     w = start.default_start(problem)
     next(bca.run(problem, w, 0.0, 1))
-    assert np.count_nonzero(w) <= start.THINNED * needed(problem)
+    assert np.count_nonzero(w) <= start.most(problem) + problem.rank
     assert_certified(od.solve(problem, tol=TOL, method="bca"), TOL)

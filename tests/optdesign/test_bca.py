@@ -43,9 +43,10 @@ def test_every_sweep_is_feasible_and_ascends(kind: str) -> None:
     sweeps = bca.ascend(r, u, 0.0, 1000)
     width = r.z.shape[1]
     separable = bca._separable(r.blocks, r.starts, len(r.ranks))
+    buffers = bca._buffers(r.starts, separable)
     for _ in range(30):
         inverse = np.zeros((len(r.ranks), width, width))
-        bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, 0.0, u, inverse, np.empty(1))
+        bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, 0.0, u, inverse, np.empty(1), *buffers)
         w = weights_of(r, u, problem)
         assert_feasible(problem, w)
         now = plain(problem, w)

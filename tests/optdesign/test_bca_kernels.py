@@ -176,7 +176,7 @@ def test_exchange_pair(seed: int, kind: str, empty: bool) -> None:
     g = c.variances()[play]
     # Blocks of different rank fill different lengths of the buffer; the rest may be anything.
     y = np.full((2, 3), np.nan)
-    size = bca._exchange_pair(c.z, c.blocks, c.ranks, play, 3, 1, c.u, inverse, g, y)
+    size = bca._exchange_pair(c.z, c.blocks, c.ranks, play, play[3], play[1], c.u, inverse, g, y)
     moved = c.u[k] - old[k]
     # A scalar search sees F to eps |F| only, so it finds the argument to sqrt of that; F itself agrees.
     assert c.objective(c.u) >= -best.fun - 1e-12
@@ -196,7 +196,7 @@ def test_exchange_pair_of_copies_moves_the_whole_share() -> None:
     inverse, before, share = c.inverses(), c.objective(c.u), c.u[m]
     play = np.array([k, m])
     g, y = c.variances()[play], np.empty((2, 3))
-    assert bca._exchange_pair(c.z, c.blocks, c.ranks, play, 0, 1, c.u, inverse, g, y) == share
+    assert bca._exchange_pair(c.z, c.blocks, c.ranks, play, play[0], play[1], c.u, inverse, g, y) == share
     assert c.u[m] == 0
     assert c.objective(c.u) == pytest.approx(before, rel=RTOL)
     np.testing.assert_allclose(inverse, c.inverses(), rtol=1e-8, atol=1e-8 * np.abs(inverse).max())
@@ -209,7 +209,8 @@ def test_exchange_pair_never_takes_from_the_gainer() -> None:
     inverse, old = c.inverses(), c.u.copy()
     play = np.array([k, m])
     g = c.variances()[play]
-    assert bca._exchange_pair(c.z, c.blocks, c.ranks, play, 1, 0, c.u, inverse, g, np.empty((2, 3))) == 0
+    y = np.empty((2, 3))
+    assert bca._exchange_pair(c.z, c.blocks, c.ranks, play, m, k, c.u, inverse, g, y) == 0
     np.testing.assert_array_equal(c.u, old)
 
 
@@ -288,18 +289,21 @@ def test_sweeps(seed: int, kind: str) -> None:
     r = reduced.reduce(problem)
     u = r.restrict(problem.uniform(), problem)
     separable = bca._separable(r.blocks, r.starts, len(r.ranks))
+    buffers = bca._buffers(r.starts, separable)
     width = r.z.shape[1]
     inverse = np.zeros((len(r.ranks), width, width))
     f = [od.certify(problem, weights_of(r, u, problem)).log_det]
     for _ in range(3):
-        n, step = bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, 0.0, u, inverse, np.empty(1))
+        n, step = bca._sweeps(
+            r.z, r.blocks, r.starts, separable, r.ranks, 0.0, u, inverse, np.empty(1), *buffers
+        )
         assert n == 1
         assert 0 <= step <= 1
         f.append(od.certify(problem, weights_of(r, u, problem)).log_det)
         assert f[-1] >= f[-2] - RTOL
     gaps = np.full(300, np.nan)
     target = 1e-2 * r.rank
-    n, _ = bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, target, u, inverse, gaps)
+    n, _ = bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, target, u, inverse, gaps, *buffers)
     assert np.isnan(gaps[n:]).all()
     assert np.all(gaps[: n - 1] > target)
     assert gaps[n - 1] <= target
@@ -314,13 +318,14 @@ def test_sweeps_go_on_where_the_running_gap_is_below_the_target_and_the_true_one
         r = reduced.reduce(problem)
         u = r.restrict(problem.uniform(), problem)
         separable = bca._separable(r.blocks, r.starts, len(r.ranks))
+        buffers = bca._buffers(r.starts, separable)
         width = r.z.shape[1]
         inverse = np.zeros((len(r.ranks), width, width))
         one = np.empty(1)
-        bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, -np.inf, u.copy(), inverse, one)
+        bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, -np.inf, u.copy(), inverse, one, *buffers)
         target = float(one[0])
         gaps = np.empty(1)
-        n, _ = bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, target, u, inverse, gaps)
+        n, _ = bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, target, u, inverse, gaps, *buffers)
         true = od.certify(problem, weights_of(r, u, problem)).gap
         assert n == 1
         assert gaps[0] == pytest.approx(true, abs=RTOL)

@@ -44,7 +44,9 @@ def test_near_collinear_candidates_cost_the_digits_they_lack(seed: int) -> None:
     problem = od.DesignProblem(x)
     c, exact = od.certify(problem, problem.uniform()), exact_gap(problem, problem.uniform())
     assert 0 <= c.gap - exact <= 2 * c.rounding
-    assert c.rounding <= certificate.ROUNDING_SHARE * c.g_value
+    # More than that may be left open only where it is little beside the gap.
+    allowed = max(certificate.ROUNDING_SHARE * c.g_value, certificate.GAP_SHARE * c.gap)
+    assert c.rounding <= allowed * (1 + 1e-6)
 
 
 @given(weighted())

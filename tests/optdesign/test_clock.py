@@ -1,7 +1,13 @@
 """A clock that stands still while kernels are compiled."""
 
+import gc
+import os
+import pty
+import subprocess
+import sys
 import threading
 import time
+import types
 from collections.abc import Iterator
 
 import numba
@@ -75,3 +81,45 @@ def test_it_is_said_once_to_somebody_who_waits(
     clock.be_silent()
     compile_something()
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_it_is_said_in_notebooks(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, running: bool
+) -> None:
+    """There stderr is no terminal and Python has no prompt; that IPython is installed is not enough."""
+    ipython = types.ModuleType("IPython")
+    ipython.get_ipython = lambda: object() if running else None  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setattr(clock, "_said", threading.Event())
+    compile_something()
+    assert ("compiling" in capsys.readouterr().err) == running
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_it_is_said_to_a_script_at_a_terminal(terminal: bool) -> None:
+    code = "import numba, optdesign; numba.njit(lambda x: x + 1)(1); numba.njit(lambda x: x + 2)(1)"
+    reader, writer = pty.openpty() if terminal else os.pipe()
+    settings = os.environ | {"NUMBA_DISABLE_JIT": "0"}
+    subprocess.run([sys.executable, "-c", code], stderr=writer, env=settings, check=True)
+    os.close(writer)
+    said = b""
+    try:
+        while chunk := os.read(reader, 4096):
+            said += chunk
+    except OSError:  # how a terminal ends
+        assert terminal
+    os.close(reader)
+    assert said.count(b"optdesign: compiling, on first use only") == terminal
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_garbage_is_collected_afterwards_as_before(collects: bool) -> None:
+    assert gc.isenabled()
+    try:
+        if not collects:
+            gc.disable()
+        compile_something()
+        assert gc.isenabled() == collects
+    finally:
+        gc.enable()

@@ -82,7 +82,7 @@ def test_equilibrate(seed: int) -> None:
     results = []
     for data in (x, x * units * sizes[:, None]):
         y, size, column = data.copy(), np.empty(9), np.empty(4)
-        span._equilibrate(y, size, column)
+        span._equilibrate(y, 0, 9, size, column)
         np.testing.assert_array_equal(y * 2.0**column * 2.0 ** size[:, None], data)
         peak = np.abs(y[1:]).max(axis=1)
         assert np.all((peak >= 0.5) & (peak < 1))
@@ -201,12 +201,11 @@ def test_factorise_flags_the_blocks_that_lose_rank() -> None:
 
 
 @seeds
-def test_variances(seed: int) -> None:
+def test_variance(seed: int) -> None:
     c = Case(seed)
     factor = np.zeros((3, 3, 3))
     information.factorise(c.matrices(), c.ranks, factor)
-    got = np.full(len(c.z), np.nan)
-    information.variances(c.z, c.blocks, c.ranks, factor, got)
+    got = [information.variance(factor, b, c.z, n, c.ranks[b]) for n, b in enumerate(c.blocks)]
     np.testing.assert_allclose(got, c.variances(), rtol=RTOL)
     assert c.u @ got == pytest.approx(c.ranks.sum(), rel=RTOL)
 
@@ -221,8 +220,9 @@ def test_variances_in_tiles(seed: int, n: int) -> None:
     white = rng.normal(size=(5, 4, 3))
     expected = np.array([np.sum((x[i] @ white[b])[: ranks[b]] ** 2) for i, b in enumerate(blocks)])
     got, largest = np.full(n, np.nan), np.zeros(3)
-    passes._variances(x, blocks, groups, white, ranks, got, largest)
+    passes._variances(x, blocks, white, ranks, got)
     np.testing.assert_allclose(got, expected, rtol=RTOL, atol=RTOL)
+    passes.raise_to_largest(groups, got, largest)
     np.testing.assert_array_equal(largest, [max([0.0, *got[groups == i]]) for i in range(3)])
 
 
@@ -268,18 +268,6 @@ def test_exceeding(seed: int) -> None:
     assert len(start.exceeding(groups[:-1], values[:-1], np.full(3, 99.0))) == 0
 
 
-@seeds
-def test_write_rows(seed: int) -> None:
-    c = Case(seed)
-    maps, root = c.rng.normal(size=(3, 3, 2)), c.rng.exponential(size=3)
-    groups = c.rng.integers(0, 3, size=len(c.z))
-    rows = c.rng.permutation(len(c.z))[:7]
-    z = np.full((7, 2), np.nan)
-    reduced._write_rows(c.z, c.blocks, groups, root, maps, rows, z)
-    expected = np.einsum("nj,njk->nk", c.z[rows], maps[c.blocks[rows]]) * root[groups[rows]][:, None]
-    np.testing.assert_allclose(z, expected, rtol=0, atol=RTOL)
-
-
 def test_is_sorted() -> None:
     for values in ([], [3], [1, 1, 2], [0, 5, 9]):
         assert reduced._is_sorted(np.array(values, dtype=np.int64))
@@ -303,10 +291,11 @@ def test_add_information(seed: int) -> None:
 
 
 @seeds
-def test_composed(seed: int) -> None:
+def test_compose(seed: int) -> None:
     rng = np.random.default_rng(seed)
     maps, factor, ranks = rng.normal(size=(2, 4, 3)), rng.normal(size=(2, 3, 3)), np.array([3, 2])
-    got = passes.composed(maps, ranks, factor)
+    got = maps.copy()
+    passes._compose(got, ranks, factor)
     for b, r in enumerate(ranks):
         expected = maps[b, :, :r] @ np.tril(factor[b, :r, :r]).T
         np.testing.assert_allclose(got[b, :, :r], expected, rtol=0, atol=RTOL)

@@ -9,13 +9,14 @@ from cases import RTOL, Whitened, seeds
 from problems import EPS
 
 from optdesign.solvers import newton
+from optdesign.solvers.systems.layout import Layout
 
 pytestmark = pytest.mark.kernels
 
 
 def free_of(c: Whitened) -> newton._Free:
     fixed = np.zeros((len(c.ranks), c.z.shape[1], c.z.shape[1]))
-    return newton._Free(np.arange(len(c.z)), c.z, c.blocks, c.starts, c.ranks, fixed)
+    return newton._Free(np.arange(len(c.z)), c.z, Layout(c.blocks, c.starts, c.ranks), fixed)
 
 
 def test_has_choice() -> None:
@@ -26,15 +27,18 @@ def test_has_choice() -> None:
 
 @seeds
 @pytest.mark.parametrize("with_fixed", [False, True])
-def test_evaluate(seed: int, with_fixed: bool) -> None:
+@pytest.mark.parametrize("wide", [False, True])
+def test_evaluate(seed: int, with_fixed: bool, wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By loops and by BLAS."""
+    monkeypatch.setattr(newton, "WIDE", 0 if wide else 100)
     c = Whitened(seed)
-    a, g = np.full_like(c.z, np.nan), np.full(len(c.z), np.nan)
+    a, g = np.zeros_like(c.z), np.full(len(c.z), np.nan)
     fixed = np.zeros((3, 3, 3))
     if with_fixed:
         rows = c.rng.normal(size=(3, 2, 3))
         for b, r in enumerate(c.ranks):
             fixed[b, :r, :r] = rows[b, :, :r].T @ rows[b, :, :r]
-    gap = newton._evaluate(c.z, c.blocks, c.starts, c.ranks, np.tril(fixed), c.u, a, g)
+    gap = free_of(c)._replace(fixed=np.tril(fixed)).evaluate(c.u, a, g)
     expected_gap = 0.0
     for b, (m, r, rows) in enumerate(zip(c.matrices(), c.ranks, c.rows(), strict=True)):
         lower = np.linalg.cholesky((m + fixed[b])[:r, :r])
@@ -49,13 +53,13 @@ def test_evaluate(seed: int, with_fixed: bool) -> None:
         assert sum(c.u * g) == pytest.approx(c.ranks.sum(), rel=RTOL)
 
 
-def test_evaluate_without_rank() -> None:
+@pytest.mark.parametrize("wide", [False, True])
+def test_evaluate_without_rank(wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(newton, "WIDE", 0 if wide else 100)
     c = Whitened(0, blocks=1, groups=1)
-    a, g = np.zeros_like(c.z), np.zeros(len(c.z))
     u = np.zeros(len(c.z))
     u[0] = 1.0
     c.ranks[:] = 3
-    assert newton._evaluate(c.z, c.blocks, c.starts, c.ranks, np.zeros((1, 3, 3)), u, a, g) == np.inf
     assert free_of(c).gap(u) == np.inf
 
 
@@ -115,9 +119,7 @@ def test_move(seed: int, allowed: float) -> None:
     # After the eighth try the slacks take half of its step: the halving that no try follows.
     dual = dual if expected <= 10 * gap else dual / 2
     expected_s, expected_bound = s + dual * ds, bound + dual * dbound
-    got = newton._move(
-        c.z, c.blocks, c.starts, c.ranks, free.fixed, 0.9, gap, du, ds, dbound, u, s, bound, a, g
-    )
+    got = newton._move(free, 0.9, gap, newton._State(u, s, bound, a, g), du, ds, dbound)
     np.testing.assert_allclose(u, new, rtol=RTOL)
     np.testing.assert_allclose(s, expected_s, rtol=RTOL, atol=RTOL)
     np.testing.assert_allclose(bound, expected_bound, rtol=RTOL)

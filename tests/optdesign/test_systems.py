@@ -1,81 +1,75 @@
-"""The linear systems of Newton steps: which one is taken, and those that are too large."""
+"""The linear systems of Newton steps: which one is taken, sums in batches, and factors in pieces."""
 
 import numpy as np
 import pytest
-from problems import EPS, random_problem
+from problems import EPS, KINDS, assert_certified, random_problem
+from work import done
 
 import optdesign as od
 from optdesign.reduced import reduce
-from optdesign.solvers import systems
-from optdesign.solvers.systems import ByGroup, ByInformation, SystemTooLarge, cheaper_system
-from optdesign.testing import assert_feasible
+from optdesign.solvers import costs
+from optdesign.solvers.systems import (
+    ByDifference,
+    ByGroup,
+    ByInformation,
+    by_information,
+    cheapest_system,
+    dense,
+    ways,
+)
+from optdesign.solvers.systems.layout import Layout
 
 TOL = 1e-9
 
 
-def index_of(problem: od.DesignProblem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def layout_of(problem: od.DesignProblem) -> Layout:
     reduced = reduce(problem)
-    return reduced.blocks, reduced.starts, reduced.ranks
+    return Layout(reduced.blocks, reduced.starts, reduced.ranks)
 
 
-def test_the_cheaper_system_is_taken() -> None:
-    """Few columns of information and many candidates, and the other way round."""
-    few = index_of(od.DesignProblem(np.random.default_rng(0).normal(size=(300, 2))))
-    many = index_of(od.DesignProblem(np.random.default_rng(0).normal(size=(24, 12))))
-    assert isinstance(cheaper_system(*few), ByInformation)
-    assert isinstance(cheaper_system(*many), ByGroup)
-    for index in (few, many):
-        costs = costs_of(*index)
-        assert costs[type(cheaper_system(*index))] == min(costs.values())
-
-
-def costs_of(blocks: np.ndarray, starts: np.ndarray, ranks: np.ndarray) -> dict[type, float]:
-    groups, largest = len(starts) - 1, int(np.bincount(blocks).max())
-    return {
-        ByGroup: systems._cost_by_group(len(ranks), largest, groups),
-        ByInformation: systems._cost_by_information(ranks, len(blocks), groups),
-    }
+def test_the_cheapest_system_is_taken() -> None:
+    """Few columns of information and many candidates, the other way round, and pairs."""
+    rng = np.random.default_rng(0)
+    few = layout_of(od.DesignProblem(rng.normal(size=(3000, 2))))
+    many = layout_of(od.DesignProblem(rng.normal(size=(60, 20))))
+    pairs = layout_of(od.DesignProblem.shared(rng.normal(size=(300, 2, 30))))
+    for layout, kind in ((few, ByInformation), (many, ByGroup), (pairs, ByDifference)):
+        times = ways(layout)
+        assert isinstance(cheapest_system(layout), kind)
+        assert times[kind] == min(times.values())
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("kind", ["shared", "clusters"])
-def test_too_large_is_what_the_matrices_need(seed: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the order of the information system, then that of the group system."""
-    problem = random_problem(seed, kind)
-    q = int(np.sum(problem.ranks * (problem.ranks + 1) // 2))
-    largest = max(problem.n_groups, np.bincount(problem.blocks).max())
-    monkeypatch.setattr(systems, "ORDER_LIMIT", 0)
-    with pytest.raises(SystemTooLarge, match=f"needs {q} and .*, or {largest} and"):
-        cheaper_system(*index_of(problem))
+@pytest.mark.parametrize("kind", KINDS)
+def test_differences_need_groups_within_one_block(seed: int, kind: str) -> None:
+    layout = layout_of(random_problem(seed, kind))
+    spread = any(len(set(layout.block[layout.group == i])) > 1 for i in range(layout.n_groups))
+    assert (ByDifference in ways(layout)) == (not spread)
 
 
-def test_what_is_too_large_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Order and cost each rule a system out, however cheap it is otherwise."""
-    index = index_of(od.DesignProblem(np.random.default_rng(0).normal(size=(24, 12))))
-    order, costs = 24, costs_of(*index)
-    assert order < ByInformation(*index).order
-    assert costs[ByGroup] < costs[ByInformation]
-    monkeypatch.setattr(systems, "ORDER_LIMIT", order)
-    assert isinstance(cheaper_system(*index), ByGroup)
-    monkeypatch.setattr(systems, "ORDER_LIMIT", order - 1)
-    with pytest.raises(SystemTooLarge, match=f"at most {order - 1} rows"):
-        cheaper_system(*index)
-    monkeypatch.undo()
-    monkeypatch.setattr(systems, "COST_LIMIT", costs[ByGroup])
-    assert isinstance(cheaper_system(*index), ByGroup)
-    monkeypatch.setattr(systems, "COST_LIMIT", 0.99 * costs[ByGroup])
-    with pytest.raises(SystemTooLarge, match=r"needs 78 and .*, or 24 and "):
-        cheaper_system(*index)
+def test_estimates_are_those_of_the_systems() -> None:
+    """What is estimated from sizes alone is what the cheapest system of such a layout is expected to take."""
+    rng = np.random.default_rng(0)
+    for problem in (
+        od.DesignProblem(rng.normal(size=(200, 12))),
+        od.DesignProblem.shared(rng.normal(size=(40, 4, 5))),
+        od.DesignProblem.disjoint(rng.normal(size=(40, 4, 5))),
+    ):
+        n, m = problem.n_candidates, problem.n_groups
+        expected = costs.CALL + costs.STEP_ROW * n + min(ways(layout_of(problem)).values())
+        assert costs.step_time(problem, n, m) == pytest.approx(expected)
 
 
-def test_information_system_in_several_batches() -> None:
+def test_information_system_in_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """More groups than fit into one batch: the matrix is that of all groups at once."""
     rng = np.random.default_rng(0)
     d, q = 10, 55
-    groups = systems.BATCH_ENTRIES // q + 10
+    monkeypatch.setattr(by_information, "BATCH_ENTRIES", 100 * q)
+    groups = 210
     a, w = rng.normal(size=(2 * groups, d)), rng.exponential(size=2 * groups)
-    system = ByInformation(np.zeros(2 * groups, np.int64), 2 * np.arange(groups + 1), np.array([d]))
-    assert system.factorise(a, w)
+    layout = Layout(np.zeros(2 * groups, np.int64), 2 * np.arange(groups + 1), np.array([d]))
+    system = ByInformation(layout)
+    assert done(system.factorise(a, w))
     i, j = np.tril_indices(d)
     phi = np.where(i == j, 1.0, np.sqrt(2)) * a[:, i] * a[:, j]
     # With two candidates a group, W~ is w1 w2 / (w1 + w2) times the square of their difference.
@@ -87,28 +81,59 @@ def test_information_system_in_several_batches() -> None:
     np.testing.assert_allclose(lower @ lower.T, expected, rtol=0, atol=rounding)
 
 
-# ------------------------------------------------------------------------------------------- too large
+# ------------------------------------------------------------------------------------- factors in pieces
 
 
-@pytest.fixture(scope="module")
-def large() -> od.DesignProblem:
-    """One group of 4,500 candidates in 100 dimensions: Q = 5,050 columns."""
-    return od.DesignProblem(np.random.default_rng(0).normal(size=(4500, 100)))
+@pytest.mark.parametrize("n", [1, 7, 16, 17, 40])
+def test_cholesky_in_pieces(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The factor is the same, panel by panel, and what lies above the diagonal is never read."""
+    monkeypatch.setattr(dense, "PIECE", 8)
+    root = np.random.default_rng(n).normal(size=(n, n + 3))
+    expected = root @ root.T
+    matrix = np.tril(expected) + np.triu(np.full((n, n), np.nan), 1)
+    pieces = dense.cholesky(matrix)
+    assert done(pieces)
+    lower = np.tril(matrix)
+    np.testing.assert_allclose(lower @ lower.T, expected, rtol=0, atol=4 * n * EPS * np.abs(expected).max())
+    b = np.arange(1.0, n + 1)
+    x = dense.solve(matrix, b)
+    np.testing.assert_allclose(expected @ x, b, rtol=0, atol=1e4 * n * EPS * np.linalg.cond(expected))
+    inverse = matrix.copy()
+    dense.inverse(inverse)
+    full = np.tril(inverse) + np.tril(inverse, -1).T
+    np.testing.assert_allclose(full @ expected, np.eye(n), atol=1e2 * n * EPS * np.linalg.cond(expected))
 
 
-def test_too_large_a_system_is_named_with_the_limit(large: od.DesignProblem) -> None:
-    assert min(large.n_candidates, 100 * 101 // 2) > systems.ORDER_LIMIT
-    message = (
-        rf"method 'newton' needs dense matrices of at most {systems.ORDER_LIMIT} rows and 2e\+10 "
-        r"multiplications a step; this problem needs 5050 and .*, or 4500 and .* Use method='bca' or 'auto'\."
-    )
-    with pytest.raises(ValueError, match=message):
-        od.solve(large, method="newton")
+@pytest.mark.parametrize("at", [0, 9, 23])
+def test_cholesky_in_pieces_tells_where_there_is_none(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dense, "PIECE", 8)
+    matrix = np.eye(24)
+    matrix[at, at] = -1.0
+    assert not done(dense.cholesky(matrix))
 
 
-def test_auto_makes_progress_where_newton_is_too_large(large: od.DesignProblem) -> None:
-    r = od.solve(large, tol=TOL, max_iter=1)
-    assert r.status is od.Status.MAX_ITER
-    assert r.iterations == 1
-    assert_feasible(large, r.weights)
-    assert r.gap < od.certify(large, large.uniform()).gap
+@pytest.mark.parametrize("n", [5, 24])
+@pytest.mark.parametrize("scale", [1.0, -0.5])
+def test_add_square_in_pieces(n: int, scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dense, "PIECE", 8)
+    rng = np.random.default_rng(n)
+    whole, rows = rng.normal(size=(2 * n, 2 * n)), rng.normal(size=(70, n))
+    for matrix in (whole[:n, :n].copy(), whole[:n, :n]):  # in one piece of memory, and not
+        expected = np.tril(matrix + scale * rows.T @ rows)
+        done(dense.add_square(matrix, rows, scale))
+        np.testing.assert_allclose(np.tril(matrix), expected, rtol=0, atol=700 * EPS * np.abs(expected).max())
+
+
+def test_long_steps_yield_on_their_way() -> None:
+    """Somebody who waits for a large system is not kept waiting for the whole of a step."""
+    rng = np.random.default_rng(0)
+    layout = Layout(np.zeros(2500, np.int64), np.array([0, 2500]), np.array([3]))
+    pieces = ByGroup(layout).factorise(rng.normal(size=(2500, 3)), np.ones(2500))
+    assert sum(1 for _ in pieces) > 3
+
+
+def test_where_newton_alone_was_too_large() -> None:
+    """One group of 1,500 candidates in 100 dimensions: Q = 5,050 columns."""
+    problem = od.DesignProblem(np.random.default_rng(0).normal(size=(1500, 100)))
+    for method in ("newton", "auto"):
+        assert_certified(od.solve(problem, tol=1e-6, method=method), 1e-6)

@@ -10,37 +10,49 @@ import numpy as np
 import pytest
 from cases import RTOL, Whitened, seeds
 from problems import EPS
+from work import done
 
-from optdesign.solvers import systems
-from optdesign.solvers.systems import ByGroup, ByInformation
+from optdesign.solvers.systems import (
+    ByDifference,
+    ByGroup,
+    ByInformation,
+    System,
+    by_difference,
+    by_group,
+    by_information,
+    ways,
+)
+from optdesign.solvers.systems.layout import Layout
+from optdesign.solvers.systems.pivots import pivots
 
 pytestmark = pytest.mark.kernels
 
 
 class Case(Whitened):
-    """A case with the parts of its systems, before and after their factorisation."""
+    """A case with the parts of its systems."""
 
-    def group_system(self, ridge: float = 0.0) -> tuple[ByGroup, np.ndarray, np.ndarray]:
-        system = ByGroup(self.blocks, self.starts, self.ranks)
-        factor = np.full((len(self.ranks), system.size, system.size), np.nan)
-        schur = np.full((system.groups, system.groups), np.nan)
-        index = system.group, system.by_block, system.block_starts
-        systems._group_system(self.a, self.w, *index, self.ranks, ridge, factor, schur)
-        return system, factor, schur
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.blocks, self.starts, self.ranks)
 
     def information_system(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        total, pivot = self.sums @ self.w, systems._pivots(self.w, self.starts)
+        """Sums of w, pivots, and I + M before it is factorised."""
+        system = ByInformation(self.layout)
+        total, pivot = self.sums @ self.w, pivots(self.w, self.starts)
         q = self.offsets[-1]
-        matrix = np.eye(q) + np.triu(np.full((q, q), np.nan), 1)
+        system.matrix = np.eye(q) + np.triu(np.full((q, q), np.nan), 1)
         sums = np.zeros((len(total), q))
-        rows = self.starts, self.blocks, self.ranks, self.offsets
-        systems._add_groups(self.a, self.w, total, pivot, *rows, 0, matrix, sums)
-        return total, pivot, matrix - sums.T @ sums
+        system.rows = (
+            self.a, self.w, total, pivot, self.starts, self.blocks, self.ranks, self.offsets
+        )  # fmt: skip
+        done(system._add_by_rows(0, sums))
+        return total, pivot, system.matrix - sums.T @ sums
 
-    def solutions(self, r: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        both = [system(self.blocks, self.starts, self.ranks) for system in (ByGroup, ByInformation)]
-        assert all(system.factorise(self.a, self.w) for system in both)
-        return [system.solve(r) for system in both]
+    def factorised(self) -> list[System]:
+        """Every system that applies."""
+        systems = [way(self.layout) for way in ways(self.layout)]
+        assert all(done(system.factorise(self.a, self.w)) for system in systems)
+        return systems
 
 
 SIZES = [
@@ -55,30 +67,11 @@ sizes = pytest.mark.parametrize("size", SIZES, ids=lambda s: "-".join(f"{k}{v}" 
 
 
 @seeds
-def test_cholesky_solve(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    root = rng.normal(size=(5, 5)) + 3 * np.eye(5)
-    matrix, b = root @ root.T, rng.normal(size=5)
-    x = b.copy()
-    noise = np.triu(np.full((5, 5), np.nan), 1)  # only the lower triangle is read
-    systems._cholesky_solve(np.linalg.cholesky(matrix) + noise, x)
-    np.testing.assert_allclose(x, np.linalg.solve(matrix, b), rtol=RTOL * np.linalg.cond(matrix))
-
-
-def test_cholesky_tells_whether_it_succeeded() -> None:
-    good = np.array([[4.0, np.nan], [2.0, 5.0]])
-    assert systems._cholesky(good, 0.0) is True
-    np.testing.assert_allclose(np.tril(good), [[2, 0], [1, 2]], rtol=4 * EPS)
-    assert systems._cholesky(np.array([[1.0, 0.0], [1.0, 1.0]]), 0.0) is False
-    assert systems._cholesky(np.array([[1.0, 0.0], [1.0, 1.0]]), 1e-8) is True
-
-
-@seeds
 def test_svec(seed: int) -> None:
     c = Case(seed)
     for n, b in enumerate(c.blocks):
         out = np.full(8, np.nan)
-        q = systems._svec(c.a[n], c.ranks[b], out)
+        q = by_information._svec(c.a[n], c.ranks[b], out)
         assert q == c.offsets[b + 1] - c.offsets[b]
         np.testing.assert_allclose(out[:q], c.phi[n, c.offsets[b] : c.offsets[b + 1]], rtol=RTOL)
         assert np.isnan(out[q:]).all()
@@ -90,34 +83,54 @@ def test_add_square_and_add_product(seed: int) -> None:
     rng = np.random.default_rng(seed)
     m, v, y = rng.normal(size=(4, 4)), rng.normal(size=4), rng.normal(size=3)
     got = m.copy()
-    systems._add_square(got, -0.7, v)
+    by_information._add_square(got, -0.7, v)
     np.testing.assert_allclose(np.tril(got), np.tril(m - 0.7 * np.outer(v, v)), rtol=RTOL, atol=RTOL)
     np.testing.assert_array_equal(np.triu(got, 1), np.triu(m, 1))
     got = m[:, :3].copy()
-    systems._add_product(got, 0.4, v, y)
+    by_information._add_product(got, 0.4, v, y)
     np.testing.assert_allclose(got, m[:, :3] + 0.4 * np.outer(v, y), rtol=RTOL, atol=RTOL)
 
 
 @seeds
 @sizes
-def test_group_system(seed: int, size: dict) -> None:
+@pytest.mark.parametrize("few", [0, 100])
+def test_group_system(seed: int, size: dict, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Schur complement, by inverses and by columns."""
+    monkeypatch.setattr(by_group, "FEW", few)
     c = Case(seed, **size)
-    system, factor, schur = c.group_system()
+    system = ByGroup(c.layout)
+    assert done(system.factorise(c.a, c.w))
     matrix = c.hessian + np.diag(1 / c.w)
     inverse = np.linalg.inv(matrix)
     rounding = RTOL * np.linalg.cond(matrix)
-    np.testing.assert_allclose(
-        schur, c.sums @ inverse @ c.sums.T, rtol=0, atol=rounding * np.abs(schur).max()
-    )
-    for b in range(len(c.ranks)):
-        rows = system.by_block[system.block_starts[b] : system.block_starts[b + 1]]
-        assert np.all(c.blocks[rows] == b)
-        lower = np.tril(factor[b, : len(rows), : len(rows)])
-        part = inverse[np.ix_(rows, rows)]
-        np.testing.assert_allclose(lower.T @ lower, part, rtol=0, atol=rounding * np.abs(part).max())
+    lower = np.tril(system.schur)
+    expected = c.sums @ inverse @ c.sums.T
+    np.testing.assert_allclose(lower @ lower.T, expected, rtol=0, atol=rounding * np.abs(expected).max())
     r = c.rng.normal(size=len(c.z))
-    t = systems._block_solve(factor, system.by_block, system.block_starts, r)
+    t = system._block_solve(r)
     np.testing.assert_allclose(t, inverse @ r, rtol=0, atol=rounding * np.abs(t).max())
+
+
+@seeds
+@pytest.mark.parametrize("size", SIZES[:3])
+@pytest.mark.parametrize("near", [1.0, 1e-9])
+def test_difference_system(seed: int, size: dict, near: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """N as its definition has it, to full relative precision where candidates of a group nearly agree."""
+    monkeypatch.setattr(by_difference, "TILE", 5)
+    c = Case(seed, **size)
+    heads = pivots(c.w, c.starts)[c.groups]
+    c.a = c.a[heads] + near * (c.a - c.a[heads])
+    system = ByDifference(c.layout)
+    system.a, system.w, system.pivot = c.a, c.w, pivots(c.w, c.starts)
+    free = np.flatnonzero(np.arange(len(c.w)) != heads)
+    got = np.tril(done(system._matrix(free, c.ranks[0], 1.0)))
+    d, s = c.a[free] - c.a[heads[free]], c.a[free] + c.a[heads[free]]
+    psi = (np.einsum("ni,nj->nij", d, s) + np.einsum("ni,nj->nij", s, d)).reshape(len(free), -1) / 2
+    same = c.groups[free][:, None] == c.groups[free]
+    expected = psi @ psi.T + np.diag(1 / c.w[free]) + same / c.w[heads[free]]
+    size_of = np.linalg.norm(psi, axis=1)
+    allowed = RTOL * (np.outer(size_of, size_of) + np.abs(expected))
+    assert np.all(np.abs(got - np.tril(expected)) <= allowed)
 
 
 @seeds
@@ -147,29 +160,19 @@ def test_information_system_has_met_both_block_orders() -> None:
 @seeds
 @sizes
 @pytest.mark.parametrize("entries", [1, 100, 10**6])
+@pytest.mark.parametrize("wide", [1, 10**6])
 def test_information_system_in_batches(
-    seed: int, size: dict, entries: int, monkeypatch: pytest.MonkeyPatch
+    seed: int, size: dict, entries: int, wide: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One group at a time, a few, or all at once: the factor is that of the same matrix."""
-    monkeypatch.setattr(systems, "BATCH_ENTRIES", entries)
+    """One group at a time, a few, or all at once, by rows or by blocks: the factor is that of one matrix."""
+    monkeypatch.setattr(by_information, "BATCH_ENTRIES", entries)
+    monkeypatch.setattr(by_information, "WIDE_ENTRIES", wide)
     c = Case(seed, **size)
-    system = ByInformation(c.blocks, c.starts, c.ranks)
-    assert system.factorise(c.a, c.w)
+    system = ByInformation(c.layout)
+    assert done(system.factorise(c.a, c.w))
     lower = np.tril(system.matrix)
     expected = np.eye(len(lower)) + c.phi.T @ c.centred @ c.phi
     np.testing.assert_allclose(lower @ lower.T, expected, rtol=0, atol=RTOL * np.abs(expected).max())
-
-
-@seeds
-@sizes
-def test_a_ridge_in_the_group_system(seed: int, size: dict) -> None:
-    """It is relative to H: W^-1 stays what it is."""
-    c = Case(seed, **size)
-    _, _, schur = c.group_system(0.5)
-    matrix = c.hessian + np.diag(0.5 * np.diag(c.hessian) + 1 / c.w)
-    expected = c.sums @ np.linalg.inv(matrix) @ c.sums.T
-    rounding = RTOL * np.linalg.cond(matrix) * np.abs(expected).max()
-    np.testing.assert_allclose(schur, expected, rtol=0, atol=rounding)
 
 
 @seeds
@@ -180,11 +183,11 @@ def test_centred(seed: int, size: dict) -> None:
     r, y = c.rng.normal(size=len(c.z)), np.zeros(c.offsets[-1])
     du, bound = np.full(len(r), np.nan), np.full(len(total), np.nan)
     rest = total, pivot, c.starts, c.blocks, c.ranks, c.offsets, r
-    systems._centred(c.a, c.w, *rest, y, False, du, bound)
+    by_information._centred(c.a, c.w, *rest, y, False, du, bound)
     scale = RTOL * max(1.0, np.abs(c.phi).max()) * c.w.sum()
     np.testing.assert_allclose(y, c.phi.T @ c.centred @ r, rtol=0, atol=scale)
     y = c.rng.normal(size=len(y))
-    systems._centred(c.a, c.w, *rest, y, True, du, bound)
+    by_information._centred(c.a, c.w, *rest, y, True, du, bound)
     v = r - c.phi @ y
     np.testing.assert_allclose(du, c.centred @ v, rtol=0, atol=scale * np.abs(v).max())
     np.testing.assert_allclose(
@@ -195,11 +198,12 @@ def test_centred(seed: int, size: dict) -> None:
 @pytest.mark.parametrize("seed", range(10))
 @sizes
 @pytest.mark.parametrize("orders", [0.0, 2.0, 6.0])
-def test_both_systems_solve_equation_1(seed: int, size: dict, orders: float) -> None:
+def test_all_systems_solve_equation_1(seed: int, size: dict, orders: float) -> None:
     c = Case(seed, orders=orders, **size)
     r = c.rng.normal(size=len(c.z))
     du, dbound, condition = c.dense(r)
-    for got_du, got_bound in c.solutions(r):
+    for system in c.factorised():
+        got_du, got_bound = system.solve(r)
         # Errors of a stable solution are eps times the condition, in units in which the matrix is
         # equilibrated: sqrt(w) for du. 100 bounds the sizes of N + groups <= 36 with their constants.
         rounding = 100 * EPS * condition
@@ -228,7 +232,9 @@ def test_information_system_with_ratios_of_twenty_orders(seed: int, size: dict, 
     r = c.rng.normal(size=len(c.z))
     _, _, matrix = c.information_system()
     np.linalg.cholesky(np.tril(matrix) + np.tril(matrix, -1).T)
-    du, dbound = c.solutions(r)[1]
+    system = ByInformation(c.layout)
+    assert done(system.factorise(c.a, c.w))
+    du, dbound = system.solve(r)
     np.testing.assert_allclose(c.sums @ du, 0, atol=len(du) * EPS * np.abs(du).max())
     residual = c.hessian @ du + du / c.w + dbound[c.groups] - r
     norm = np.linalg.norm(c.phi, axis=1)

@@ -1,0 +1,72 @@
+"""What things cost, in nanoseconds: the one place that knows about speed.
+
+Methods are chosen by these estimates, which come from sizes alone and not from a clock: so results do not
+depend on the machine, nor on what else it does. Units were measured once, on one core; only ratios matter.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optdesign.problem import DesignProblem
+
+FLOP = 0.025
+"""An operation in BLAS."""
+LOOP = 0.7
+"""A multiplication and an addition in a compiled loop over a matrix."""
+ROW = 10.0
+"""Fetching a row."""
+CALL = 70_000.0
+"""A Newton step on nothing: some thirty calls from Python."""
+STEP_ROW = 250.0
+"""A row in a Newton step, beside the linear system."""
+
+FEW = 8
+"""With one group in so many candidates of a block, or fewer, columns cost less than an inverse."""
+
+WIDE_ENTRIES = 100
+"""Entries of a block from which on the sums of an information system go through BLAS."""
+
+
+def pass_time(problem: DesignProblem) -> float:
+    """One pass over all candidates that computes their variances."""
+    return problem.n_candidates * (ROW + 2 * FLOP * problem.dim * float(problem.ranks.max()))
+
+
+def sweep_time(problem: DesignProblem, rows: int, positive: int) -> float:
+    """A sweep over some rows, of which so many have weight: variances of all, updates for those with weight.
+
+    Candidates that share a group's weight and a block are exchanged in pairs, each against all of them.
+    """
+    r = float(problem.ranks.max())
+    updates = (48 + r**2) * (0.3 * rows + 0.7 * positive) + 2 * ROW * rows * (problem.n_blocks > 1)
+    return updates + 0.5 * r * positive**2 / (problem.n_groups * problem.n_blocks)
+
+
+def step_time(problem: DesignProblem, rows: int, groups: int) -> float:
+    """A Newton step on so many candidates and groups, if blocks have equally many."""
+    k, ranks = problem.n_blocks, problem.ranks.astype(float)
+    sizes = np.full(k, rows / k)
+    times = [by_information(ranks * (ranks + 1) / 2, rows, groups), by_group(sizes, ranks, groups)]
+    if k == 1:
+        times.append(by_difference(np.maximum(sizes - groups, 0.0), ranks))
+    return CALL + STEP_ROW * rows + min(times)
+
+
+def by_group(sizes: np.ndarray, ranks: np.ndarray, groups: int) -> float:
+    """The system by group, for blocks of so many rows."""
+    few = FEW * groups <= sizes.max()
+    complement = 2 * groups * sizes**2 if few else 2 * sizes**3 / 3
+    return FLOP * float(np.sum(sizes**2 * ranks + sizes**3 / 3 + complement) + groups**3 / 3)
+
+
+def by_difference(sizes: np.ndarray, ranks: np.ndarray) -> float:
+    """The system by difference, for blocks of so many differences."""
+    return FLOP * float(np.sum(4 * sizes**2 * ranks + sizes**3 / 3))
+
+
+def by_information(entries: np.ndarray, rows: int, groups: int) -> float:
+    """The system by information, for blocks of r (r + 1) / 2 entries."""
+    q, largest = float(entries.sum()), float(entries.max())
+    own = (3 * FLOP if largest >= WIDE_ENTRIES else 1.5 * LOOP) * rows * largest**2
+    return own + FLOP * (groups * q**2 + q**3 / 3)

@@ -1,0 +1,41 @@
+"""The linear system of a Newton step, and the ways to solve it.
+
+In whitened coordinates a_n = L^-1 z_n the Hessian of -F is H_nm = (a_n' a_m)^2 within a block, so with
+W = diag(u / s) and A the group sums a step of :mod:`optdesign.solvers.newton` solves
+
+    (H + W^-1) du + A' dlambda = r,    A du = 0.                                            (1)
+
+Each way is a file here: by group, by difference, by information. They share a protocol: ``factorise``, a
+generator that yields while it works and returns whether it succeeded, then ``solve``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optdesign.solvers import costs
+from optdesign.solvers.systems.by_difference import ByDifference
+from optdesign.solvers.systems.by_group import ByGroup
+from optdesign.solvers.systems.by_information import ByInformation
+from optdesign.solvers.systems.layout import Layout
+
+System = ByGroup | ByDifference | ByInformation
+
+
+def cheapest_system(layout: Layout) -> System:
+    """The way to solve (1) that takes the least time."""
+    times = ways(layout)
+    return min(times, key=lambda way: times[way])(layout)
+
+
+def ways(layout: Layout) -> dict[type[System], float]:
+    """Nanoseconds of every way that there is to solve (1)."""
+    sizes, ranks = layout.sizes.astype(float), layout.ranks.astype(float)
+    times: dict[type[System], float] = {
+        ByInformation: costs.by_information(layout.entries.astype(float), layout.n_rows, layout.n_groups),
+        ByGroup: costs.by_group(sizes, ranks, layout.n_groups),
+    }
+    if layout.one_block_a_group:
+        heads = np.bincount(layout.block[layout.starts[:-1]], minlength=len(ranks))
+        times[ByDifference] = costs.by_difference(sizes - heads, ranks)
+    return times

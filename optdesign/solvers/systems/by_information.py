@@ -1,0 +1,248 @@
+"""The Newton system by information: one matrix of order Q, the sum of r (r + 1) / 2 over the blocks.
+
+H = Phi Phi' with phi_n = svec(a_n a_n'), Q columns. In each group the candidate p of largest W is eliminated
+through du_p = -sum of the others. With psi_n = phi_n - phi_p, the unknown y = Phi' du solves (I + M) y = rhs,
+where
+
+    M = sum_i ( sum_{n != p} w_n psi_n psi_n' - (1 / sum w) (sum w_n psi_n)(sum w_n psi_n)' )
+
+is a sum of squares. Because no w_n exceeds w_p, the subtraction cancels at most a factor of the group's size.
+So I + M stays positive definite in floating point, however large the ratios in W become.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from optdesign._kernel import kernel
+from optdesign.solvers.costs import WIDE_ENTRIES
+from optdesign.solvers.systems import dense
+from optdesign.solvers.systems.layout import Layout
+from optdesign.solvers.systems.pivots import pivots
+
+BATCH_ENTRIES = 1 << 22
+"""Numbers held at a time while the matrix is summed up over groups."""
+
+
+class ByInformation:
+    """One matrix of order Q."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.offsets = np.concatenate([[0], np.cumsum(layout.entries)])
+        self.order = int(self.offsets[-1])
+        self.rows: Any
+        self.matrix: np.ndarray
+
+    def factorise(self, a: np.ndarray, w: np.ndarray) -> dense.Attempt:
+        """Prepare for whitened rows a and the diagonal w of W. Returns whether that succeeded."""
+        layout = self.layout
+        total, pivot = np.add.reduceat(w, layout.starts[:-1]), pivots(w, layout.starts)
+        self.rows = (a, w, total, pivot, layout.starts, layout.block, layout.ranks, self.offsets)
+        add = self._add_by_blocks if layout.entries.max() >= WIDE_ENTRIES else self._add_by_rows
+        for ridge in dense.ridges():
+            self.matrix = np.eye(self.order)
+            batch = max(1, BATCH_ENTRIES // self.order)
+            for first in range(0, layout.n_groups, batch):
+                sums = np.zeros((min(batch, layout.n_groups - first), self.order))
+                yield from add(first, sums)
+                yield from dense.add_square(self.matrix, sums, -1.0)
+            self.matrix[np.diag_indices(self.order)] *= 1.0 + ridge
+            if (yield from dense.cholesky(self.matrix)):
+                return True
+        return False
+
+    def solve(self, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Solve (1) for du and dlambda."""
+        du, dbound, y = np.empty(len(r)), np.empty(self.layout.n_groups), np.zeros(self.order)
+        _centred(*self.rows, r, y, False, du, dbound)
+        _centred(*self.rows, r, dense.solve(self.matrix, y), True, du, dbound)
+        return du, dbound
+
+    def _add_by_rows(self, first: int, sums: np.ndarray) -> Iterator[None]:
+        """Add the squares of M for some groups to the matrix; write the rows to subtract into sums."""
+        _add_groups(*self.rows, first, self.matrix, sums)
+        yield
+
+    def _add_by_blocks(self, first: int, sums: np.ndarray) -> Iterator[None]:
+        """The same, by products of matrices, one for each block and block of pivots."""
+        a, w, total, pivot, starts, block, ranks, offsets = self.rows
+        last = first + len(sums)
+        lo, hi = starts[first], starts[last]
+        group = self.layout.group[lo:hi]
+        head = pivot[group]
+        free = np.arange(lo, hi) != head
+        elsewhere = np.zeros(len(sums))
+        for b in np.flatnonzero(np.bincount(block[lo:hi], minlength=len(ranks))):
+            own = slice(offsets[b], offsets[b + 1])
+            inside = free & (block[lo:hi] == b)
+            for c in np.unique(block[head[inside]]):
+                at = np.flatnonzero(inside & (block[head] == c))
+                rows, weight = lo + at, w[lo + at]
+                phi = _svecs(a, rows, ranks[b])
+                if c == b:
+                    phi -= _svecs(a, head[at], ranks[b])
+                else:
+                    np.add.at(elsewhere, group[at] - first, weight)
+                    product = (phi.T * weight) @ _svecs(a, head[at], ranks[c])
+                    if b > c:
+                        self.matrix[own, offsets[c] : offsets[c + 1]] -= product
+                    else:
+                        self.matrix[offsets[c] : offsets[c + 1], own] -= product.T
+                    yield
+                _add_rows(sums, group[at] - first, offsets[b], weight, phi)
+                phi *= np.sqrt(weight)[:, None]
+                yield from dense.add_square(self.matrix[own, own], phi)
+        for c in np.unique(block[pivot[first:last][elsewhere > 0]]):
+            at = np.flatnonzero((block[pivot[first:last]] == c) & (elsewhere > 0))
+            phi = _svecs(a, pivot[first + at], ranks[c])
+            _add_rows(sums, at, offsets[c], -elsewhere[at], phi)
+            phi *= np.sqrt(elsewhere[at])[:, None]
+            own = slice(offsets[c], offsets[c + 1])
+            yield from dense.add_square(self.matrix[own, own], phi)
+        sums /= np.sqrt(total[first:last])[:, None]
+
+
+def _svecs(a: np.ndarray, rows: np.ndarray, rank: int) -> np.ndarray:
+    """svec(a a') of some rows."""
+    out = np.empty((len(rows), rank * (rank + 1) // 2))
+    _write_svecs(a, rows, rank, out)
+    return out
+
+
+@kernel
+def _write_svecs(a, rows, rank, out):
+    """Overwrite out with svec(a a') of some rows."""
+    for i in range(len(rows)):
+        _svec(a[rows[i]], rank, out[i])
+
+
+@kernel
+def _add_rows(sums, at, offset, scale, rows):
+    """Add scaled rows to parts of sums. Overwrites sums."""
+    for i in range(len(at)):
+        for k in range(rows.shape[1]):
+            sums[at[i], offset + k] += scale[i] * rows[i, k]
+
+
+@kernel
+def _add_groups(a, w, total, pivot, starts, blocks, ranks, offsets, first, matrix, sums):
+    """Add the squares of M for some groups to the lower triangle of matrix; write the rows to subtract.
+
+    Overwrites matrix and sums; the caller subtracts sums' sums.
+    """
+    width = a.shape[1] * (a.shape[1] + 1) // 2
+    phi, head = np.empty(width), np.empty(width)
+    for i in range(first, first + len(sums)):
+        p = pivot[i]
+        bp = blocks[p]
+        qp = _svec(a[p], ranks[bp], head)
+        op = offsets[bp]
+        row = sums[i - first]
+        elsewhere = 0.0
+        for n in range(starts[i], starts[i + 1]):
+            if n == p:
+                continue
+            b = blocks[n]
+            o = offsets[b]
+            q = _svec(a[n], ranks[b], phi)
+            if b == bp:
+                for k in range(q):
+                    phi[k] -= head[k]
+            elif b > bp:
+                elsewhere += w[n]
+                _add_product(matrix[o : o + q, op : op + qp], -w[n], phi, head)
+            else:
+                elsewhere += w[n]
+                _add_product(matrix[op : op + qp, o : o + q], -w[n], head, phi)
+            _add_square(matrix[o : o + q, o : o + q], w[n], phi)
+            for k in range(q):
+                row[o + k] += w[n] * phi[k]
+        if elsewhere > 0.0:
+            _add_square(matrix[op : op + qp, op : op + qp], elsewhere, head)
+            for k in range(qp):
+                row[op + k] -= elsewhere * head[k]
+        row /= np.sqrt(total[i])
+
+
+@kernel
+def _add_square(matrix, scale, v):
+    """Add scale v v' to the lower triangle of matrix. Overwrites matrix."""
+    for k in range(len(matrix)):
+        c = scale * v[k]
+        for m in range(k + 1):
+            matrix[k, m] += c * v[m]
+
+
+@kernel
+def _add_product(matrix, scale, v, y):
+    """Add scale v y' to matrix. Overwrites matrix."""
+    for k in range(matrix.shape[0]):
+        c = scale * v[k]
+        for m in range(matrix.shape[1]):
+            matrix[k, m] += c * y[m]
+
+
+@kernel
+def _svec(row, rank, out):
+    """Overwrite out with svec(a a'), so that inner products of svec are squared inner products of a."""
+    k = 0
+    for i in range(rank):
+        for j in range(i):
+            out[k] = np.sqrt(2.0) * row[i] * row[j]
+            k += 1
+        out[k] = row[i] * row[i]
+        k += 1
+    return k
+
+
+@kernel
+def _centred(a, w, total, pivot, starts, blocks, ranks, offsets, r, y, finish, du, bound):
+    """One pass over the groups with W centred in each: W~ = W - W 1 1' W / sum w.
+
+    finish = False: overwrite y with Phi' W~ r. finish = True: overwrite du with W~ (r - Phi y) and bound
+    with the weighted mean of r - Phi y. All differences are taken to the group's pivot.
+    """
+    root = np.sqrt(2.0)
+    for i in range(len(starts) - 1):
+        for n in range(starts[i], starts[i + 1]):
+            du[n] = r[n]
+            if finish:
+                b = blocks[n]
+                k = offsets[b]
+                for row in range(ranks[b]):
+                    t = 0.0
+                    for column in range(row):
+                        t += y[k] * a[n, column]
+                        k += 1
+                    du[n] -= (root * t + y[k] * a[n, row]) * a[n, row]
+                    k += 1
+        p = pivot[i]
+        at_pivot = du[p]
+        shift = 0.0
+        for n in range(starts[i], starts[i + 1]):
+            if n != p:
+                du[n] -= at_pivot
+                shift += w[n] * du[n]
+        shift /= total[i]
+        bound[i] = at_pivot + shift
+        rest = 0.0
+        for n in range(starts[i], starts[i + 1]):
+            if n != p:
+                du[n] = w[n] * (du[n] - shift)
+                rest += du[n]
+        du[p] = -rest
+        if not finish:
+            for n in range(starts[i], starts[i + 1]):
+                b = blocks[n]
+                k = offsets[b]
+                for row in range(ranks[b]):
+                    c = root * du[n] * a[n, row]
+                    for column in range(row):
+                        y[k] += c * a[n, column]
+                        k += 1
+                    y[k] += du[n] * a[n, row] * a[n, row]
+                    k += 1

@@ -1,0 +1,49 @@
+"""Where the rows of a Newton system belong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+
+
+class Layout:
+    """Rows sorted by group, each in a block."""
+
+    def __init__(self, block: np.ndarray, starts: np.ndarray, ranks: np.ndarray) -> None:
+        self.block, self.starts, self.ranks = block, starts, ranks
+        self.n_rows, self.n_groups = len(block), len(starts) - 1
+
+    @cached_property
+    def group(self) -> np.ndarray:
+        """Group of every row."""
+        return np.repeat(np.arange(self.n_groups), np.diff(self.starts))
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """Rows of every block."""
+        return np.bincount(self.block, minlength=len(self.ranks))
+
+    @cached_property
+    def entries(self) -> np.ndarray:
+        """r (r + 1) / 2 of every block."""
+        return self.ranks * (self.ranks + 1) // 2
+
+    @cached_property
+    def one_block_a_group(self) -> bool:
+        """Whether no group has candidates in two blocks."""
+        return bool(np.all(self.block == self.block[self.starts[:-1]][self.group]))
+
+    @cached_property
+    def _rows(self) -> Sequence[np.ndarray | slice]:
+        if len(self.ranks) == 1:
+            return [slice(None)]
+        order = np.argsort(self.block, kind="stable")
+        return np.split(order, np.cumsum(self.sizes)[:-1])
+
+    def blocks(self) -> Iterator[tuple[int, np.ndarray | slice, int]]:
+        """Number, rows and rank of every block that has any rows."""
+        for b, (rows, size, rank) in enumerate(zip(self._rows, self.sizes, self.ranks, strict=True)):
+            if size:
+                yield b, rows, rank

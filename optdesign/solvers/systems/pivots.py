@@ -1,0 +1,14 @@
+"""The candidate of each group to which differences are taken."""
+
+import numpy as np
+
+from optdesign._kernel import kernel
+
+
+@kernel
+def pivots(w, starts):
+    """Row of the largest w in every group."""
+    pivot = np.empty(len(starts) - 1, np.int64)
+    for i in range(len(pivot)):
+        pivot[i] = starts[i] + np.argmax(w[starts[i] : starts[i + 1]])
+    return pivot
