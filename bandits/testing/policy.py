@@ -98,11 +98,10 @@ def assert_plays(policy: Policy | Maker, env: LinearEnvironment, horizon: int, s
     ``policy`` may be a function of the environment that makes one.
     """
     own: Policy = policy(env) if not hasattr(policy, "play") else policy  # type: ignore[assignment]
-    untouched = copy.deepcopy(own)
-    run = simulate(own, env, horizon, trials=2, seed=seed)
+    run = simulate(copy.deepcopy(own), env, horizon, trials=2, seed=seed)
     assert_played(run, env)
-    _assert_repeatable(untouched, run, env, seed)
-    shown, hidden = (_watched(own, env, horizon, seed, hide) for hide in (False, True))
+    _assert_repeatable(copy.deepcopy(own), run, env, seed)
+    shown, hidden = (_watched(copy.deepcopy(own), env, horizon, seed, hide) for hide in (False, True))
     _assert_paid(own, env, horizon, *shown)
     if not _same(shown[1].counts, hidden[1].counts):
         raise AssertionError(

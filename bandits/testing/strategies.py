@@ -112,6 +112,10 @@ def _environments(
     if not draw(st.booleans()):  # no column that is zero for all
         used = x.any(axis=(0, 1))
         x, theta = x[:, :, used], theta[..., used]
+    if not draw(st.booleans()):  # no arm that is another's twin
+        same = np.concatenate([x, np.broadcast_to(theta, (k, x.shape[2]))[None]]).transpose(1, 0, 2)
+        kept = np.sort(np.unique(same.reshape(k, -1), axis=0, return_index=True)[1])
+        x, theta = x[:, kept], theta if parameters == SHARED else theta[kept]
     if collinear:
         like, factor = draw(st.integers(0, len(x) - 1)), draw(st.sampled_from([1.0, -1.0, 2.0, 0.5]))
         x = np.concatenate([x, factor * x[[like]]])

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import find, given, settings
+from hypothesis import Phase, find, given, settings
 
 import bandits
 from bandits.testing import (
@@ -18,7 +18,8 @@ from bandits.testing import (
     random_environments,
 )
 
-few = settings(max_examples=30)
+few = settings(max_examples=20)
+seen = settings(max_examples=2000, phases=[Phase.generate])
 
 LEARNERS = [
     bandits.FedPE,
@@ -52,11 +53,11 @@ def test_environments_are_what_was_asked_for(parameters, noise):
 @pytest.mark.parametrize("noise", NOISES)
 def test_corners_occur(noise):
     drawn = environments(noise=noise)
-    find(drawn, lambda env: env.arms == 1 and env.clients > 1)
-    find(drawn, lambda env: np.all(env.means == 0) and env.arms > 1)
-    find(drawn, lambda env: env.optimal.all() and env.arms > 1 and env.means.any())
-    find(drawn, lambda env: env.ell < env.L)
-    find(drawn, lambda env: env.clients < env.dim)
+    find(drawn, lambda env: env.arms == 1 and env.clients > 1, settings=seen)
+    find(drawn, lambda env: np.all(env.means == 0) and env.arms > 1, settings=seen)
+    find(drawn, lambda env: env.optimal.all() and env.arms > 1 and env.means.any(), settings=seen)
+    find(drawn, lambda env: env.ell < env.L, settings=seen)
+    find(drawn, lambda env: env.clients < env.dim, settings=seen)
 
 
 @few
@@ -147,10 +148,11 @@ class Remembers(Plain):
 
 
 class OwnStream(Plain):
-    rng = np.random.default_rng(0)
+    def __init__(self):
+        self.rng = np.random.default_rng(0)
 
     def arms(self, trial):
-        return OwnStream.rng.integers(trial.env.arms, size=trial.env.clients)
+        return self.rng.integers(trial.env.arms, size=trial.env.clients)
 
 
 class FreeLooks(Plain):
@@ -218,7 +220,7 @@ def test_a_plain_policy_passes():
         (Peeks(), "Peeks makes other pulls when the parameters are hidden from it"),
         (ReadsRegret(), "ReadsRegret makes other pulls when the parameters are hidden"),
         (Remembers(), "Remembers plays trial 1 otherwise when it comes first: regret"),
-        (OwnStream(), "OwnStream plays trial 1 otherwise|makes other pulls"),
+        (OwnStream(), "OwnStream plays trial 1 otherwise"),
         (FreeLooks(), "FreeLooks learns the rewards of 2 pulls of a client, and the horizon is 1"),
         (CheapClock(), "CheapClock counts a regret of 0, and the pulls whose rewards it drew cost"),
         (DearClock(), "DearClock counts a regret of .*, and all its pulls cost 0"),
@@ -232,7 +234,7 @@ def test_a_cheat_is_caught_with_a_small_example(policy, message):
     with pytest.raises(AssertionError, match=message) as caught:
         check_policy(policy, environments(noise="gaussian"))
     shown = "\n".join(caught.value.__notes__)
-    assert "env=LinearEnvironment([[[" in shown
+    assert "env=LinearEnvironment(" in shown
     assert len(shown) < 250, shown
 
 

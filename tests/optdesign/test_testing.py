@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import find, given, settings
+from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 from problems import KNOWN, random_problem
 
@@ -33,7 +33,8 @@ from optdesign.testing import (
 )
 
 LINE = od.DesignProblem([[1.0, -1.0], [1.0, 0.0], [1.0, 1.0]])
-few = settings(max_examples=30)
+few = settings(max_examples=20)
+seen = settings(max_examples=2000, phases=[Phase.generate])
 
 
 def of_rank(p: od.DesignProblem) -> np.ndarray:
@@ -91,18 +92,18 @@ def test_options_are_obeyed(structure: str) -> None:
 def test_every_structure_occurs_in_each_of_its_forms(structure: str) -> None:
     """Each is found, not only allowed: degenerate ranks, unequal budgets, scales, inactive arms."""
     drawn = problems(structure=structure)
-    find(drawn, lambda p: p.rank < p.n_parameters)
-    find(drawn, lambda p: p.rank == p.n_parameters > 1)
-    find(drawn, lambda p: not p.candidates.any(axis=1).all())
-    find(drawn, lambda p: p.budgets.max() > 5 or p.budgets.min() < 0.2)
+    find(drawn, lambda p: p.rank < p.n_parameters, settings=seen)
+    find(drawn, lambda p: p.rank == p.n_parameters > 1, settings=seen)
+    find(drawn, lambda p: not p.candidates.any(axis=1).all(), settings=seen)
+    find(drawn, lambda p: p.budgets.max() > 5 or p.budgets.min() < 0.2, settings=seen)
     scaled = problems(structure=structure, scales=9.0)
-    find(scaled, lambda p: np.abs(p.candidates).max() > 1e8)
+    find(scaled, lambda p: np.abs(p.candidates).max() > 1e8, settings=seen)
     if structure in ("disjoint", "shared"):
-        find(drawn, lambda p: p._grid[2] is not None)
+        find(drawn, lambda p: p._grid[2] is not None, settings=seen)
     if structure != "classical":
-        find(drawn, lambda p: p.n_groups >= 3)
+        find(drawn, lambda p: p.n_groups >= 3, settings=seen)
     if structure == "mixed":
-        find(drawn, lambda p: 0 in np.bincount(p.blocks))
+        find(drawn, lambda p: 0 in np.bincount(p.blocks), settings=seen)
 
 
 def size(p: od.DesignProblem) -> float:
@@ -385,7 +386,12 @@ def test_what_a_solver_raises_is_shown_with_the_problem() -> None:
 
 @pytest.mark.parametrize("method", sorted(od.METHODS))
 def test_our_methods_solve_all_structures(method: str) -> None:
-    check_solver(lambda p: od.solve(p, method=method), problems(scales=3.0, budgets=3.0), reference=None)
+    check_solver(
+        lambda p: od.solve(p, method=method),
+        problems(scales=3.0, budgets=3.0),
+        reference=None,
+        max_examples=50,
+    )
 
 
 def test_our_solver_against_cvxpy() -> None:
