@@ -84,8 +84,9 @@ def problems(
 
     Examples
     --------
-    >>> from hypothesis import find
-    >>> find(problems(), lambda p: p.rank == 2).candidates.tolist()
+    >>> from hypothesis import Phase, find, settings
+    >>> smallest = settings(phases=[Phase.generate, Phase.shrink])
+    >>> find(problems(), lambda p: p.rank == 2, settings=smallest).candidates.tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
     kinds = _kinds(structure)
@@ -273,9 +274,10 @@ def feasible_weights(draw: st.DrawFn, problem: DesignProblem, *, zeros: bool = F
     They are positive, so that no rank is lost; in a group, the largest is at most 64 times the smallest. With
     ``zeros`` some are zero, and rank may be lost.
 
-    >>> from hypothesis import find
+    >>> from hypothesis import Phase, find, settings
+    >>> smallest = settings(phases=[Phase.generate, Phase.shrink])
     >>> p = DesignProblem([[1.0], [1.0], [1.0]], groups=[0, 0, 1], budgets=[1, 5])
-    >>> find(feasible_weights(p), lambda w: True).tolist()
+    >>> find(feasible_weights(p), lambda w: True, settings=smallest).tolist()
     [0.5, 0.5, 5.0]
     """
     sizes = st.one_of(st.integers(1, 8).map(float), st.floats(0.125, 8.0))
