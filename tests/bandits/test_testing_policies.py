@@ -74,9 +74,9 @@ def test_collinear_identical_and_random_clients(collinear, identical, generic):
 
 
 def test_environments_shrink_to_few_small_numbers():
-    smallest = find(environments(), lambda _: True, settings=smallest)
-    assert smallest.features.tolist() == [[[1.0]]]
-    assert smallest.parameters.tolist() == [[0.0]]
+    one = find(environments(), lambda _: True, settings=smallest)
+    assert one.features.tolist() == [[[1.0]]]
+    assert one.parameters.tolist() == [[0.0]]
     two = find(environments(), lambda env: env.clients >= 2 and env.gaps.max() > 0.3, settings=smallest)
     assert two.features.shape == (2, 2, 1)
     assert np.abs(two.features).max() == 1
