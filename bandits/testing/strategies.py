@@ -19,6 +19,7 @@ from bandits.environments import random as random_environment
 from bandits.noise import KINDS
 from bandits.policies.parameters import PARAMETERS, SHARED
 from optdesign.testing import lattice
+from optdesign.testing.options import at_least_one, chosen
 
 NOISES = (*KINDS, "bernoulli")
 """Names of the noises, the Gaussian first."""
@@ -66,10 +67,8 @@ def environments(
     """
     if parameters is not None and parameters not in PARAMETERS:
         raise ValueError(f"parameters must be one of {', '.join(PARAMETERS)}; got {parameters!r}.")
-    kinds = _kinds(noise)
-    for name, size in {"max_clients": max_clients, "max_arms": max_arms, "max_dim": max_dim}.items():
-        if size < 1:
-            raise ValueError(f"{name} must be at least 1; got {size}. One is the smallest environment.")
+    kinds = chosen("noise", noise, NOISES)
+    at_least_one(max_clients=max_clients, max_arms=max_arms, max_dim=max_dim)
     if collinear and max_clients < 2:
         raise ValueError("max_clients must be at least 2 for collinear clients; got 1. Use 4.")
     values = lattice() if entries is None else entries
@@ -77,17 +76,6 @@ def environments(
     sizes = (max_clients, max_arms, max_dim)
     words = st.sampled_from(PARAMETERS if parameters is None else (parameters,))
     return _environments(sizes, words, st.sampled_from(kinds), values, scales, collinear, identical)
-
-
-def _kinds(noise: str | Sequence[str] | None) -> tuple[str, ...]:
-    if noise is None:
-        return NOISES
-    given = (noise,) if isinstance(noise, str) else tuple(noise)
-    unknown = [n for n in given if n not in NOISES]
-    if unknown or not given:
-        what = repr(unknown[0]) if unknown else "none"
-        raise ValueError(f"noise must be of {', '.join(NOISES)}; got {what}. Leave it out for any.")
-    return given
 
 
 @st.composite
@@ -149,5 +137,5 @@ def random_environments(
     shared = st.booleans() if parameters is None else st.just(parameters == SHARED)
     return st.builds(
         random_environment, st.integers(1, max_clients), st.integers(1, max_arms), st.integers(1, max_dim),
-        st.integers(0, 2**32 - 1), shared=shared, noise=st.sampled_from(_kinds(noise)),
+        st.integers(0, 2**32 - 1), shared=shared, noise=st.sampled_from(chosen("noise", noise, NOISES)),
     )  # fmt: skip

@@ -12,6 +12,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from optdesign.problem import DesignProblem
+from optdesign.testing.options import chosen
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -55,9 +56,8 @@ def ugly_problems(*families: str) -> st.SearchStrategy[DesignProblem]:
     Some of them are beyond double precision: a rank can be a close decision (``problem.rank_note`` says so),
     and a solver may have to stop before its tolerance.
     """
-    for name in families:
-        _check_family(name)
-    return st.builds(ugly_problem, st.sampled_from(families or tuple(FAMILIES)), SEEDS)
+    names = chosen("families", families or None, tuple(FAMILIES))
+    return st.builds(ugly_problem, st.sampled_from(names), SEEDS)
 
 
 def ugly_problem(family: str, seed: int) -> DesignProblem:
@@ -66,13 +66,8 @@ def ugly_problem(family: str, seed: int) -> DesignProblem:
     >>> ugly_problem("hilbert", 0).candidates[0, :3].tolist()
     [1.0, 0.5, 0.3333333333333333]
     """
-    _check_family(family)
-    return FAMILIES[family](np.random.default_rng(seed))
-
-
-def _check_family(name: str) -> None:
-    if name not in FAMILIES:
-        raise ValueError(f"families must be of {', '.join(FAMILIES)}; got {name!r}. Leave it out for any.")
+    (name,) = chosen("family", family, tuple(FAMILIES))
+    return FAMILIES[name](np.random.default_rng(seed))
 
 
 def labelled(

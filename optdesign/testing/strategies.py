@@ -17,6 +17,7 @@ from hypothesis.extra.numpy import arrays
 
 from optdesign.problem import DesignProblem
 from optdesign.testing.linear import lattice
+from optdesign.testing.options import at_least_one, chosen
 
 Structure = Literal["classical", "strata", "disjoint", "shared", "mixed"]
 STRUCTURES: tuple[Structure, ...] = get_args(Structure)
@@ -89,14 +90,12 @@ def problems(
     >>> find(problems(), lambda p: p.rank == 2, settings=smallest).candidates.tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
-    kinds = _kinds(structure)
+    kinds = chosen("structure", structure, STRUCTURES)
     entries = lattice() if entries is None else entries
     options = _Options(
         max_candidates, max_groups, max_blocks, max_dim, entries, deficient, int(duplicates), scales, budgets
     )
-    for name, value in options._asdict().items():
-        if name.startswith("max_") and value < 1:
-            raise ValueError(f"{name} must be at least 1; got {value}. One is the smallest problem.")
+    at_least_one(max_candidates=max_candidates, max_groups=max_groups, max_blocks=max_blocks, max_dim=max_dim)
     for name, orders in {"scales": scales, "budgets": budgets}.items():
         if not 0 <= orders <= MOST_SCALES:
             raise ValueError(f"{name} must lie between 0 and {MOST_SCALES:g} orders; got {orders}. Use 6.")
@@ -113,25 +112,14 @@ def problems(
 GRIDS: tuple[Structure, ...] = ("disjoint", "shared")
 
 
-def _kinds(structure: Structure | Sequence[Structure] | None) -> tuple[Structure, ...]:
-    if structure is None:
-        return STRUCTURES
-    given: tuple[Any, ...] = (structure,) if isinstance(structure, str) else tuple(structure)
-    unknown = [s for s in given if s not in STRUCTURES]
-    if unknown or not given:
-        what = repr(unknown[0]) if unknown else "none"
-        raise ValueError(f"structure must be of {', '.join(STRUCTURES)}; got {what}. Leave it out for any.")
-    return given
-
-
 @st.composite
-def _problems(draw: st.DrawFn, kinds: tuple[Structure, ...], o: _Options) -> DesignProblem:
+def _problems(draw: st.DrawFn, kinds: tuple[str, ...], o: _Options) -> DesignProblem:
     kind = draw(st.sampled_from(kinds))
     return draw(_grids(kind, o) if kind in GRIDS else _labelled(kind, o))
 
 
 @st.composite
-def _labelled(draw: st.DrawFn, kind: Structure, o: _Options) -> DesignProblem:
+def _labelled(draw: st.DrawFn, kind: str, o: _Options) -> DesignProblem:
     full, most = o.deficient is False, o.max_candidates - o.copies
     d = draw(st.integers(1, min(o.max_dim, most) if full else o.free_dim))
     # All that belongs to a candidate is drawn at once: when it goes, nothing else changes.
@@ -157,7 +145,7 @@ def _labelled(draw: st.DrawFn, kind: Structure, o: _Options) -> DesignProblem:
 
 
 @st.composite
-def _grids(draw: st.DrawFn, kind: Structure, o: _Options) -> DesignProblem:
+def _grids(draw: st.DrawFn, kind: str, o: _Options) -> DesignProblem:
     full, disjoint = o.deficient is False, kind == "disjoint"
     widest = o.max_candidates // (1 + o.copies)
     k = draw(st.integers(1, min(o.max_blocks, widest) if disjoint else widest))
