@@ -118,7 +118,7 @@ def size(p: od.DesignProblem) -> float:
     [
         (lambda _: True, 2),
         (lambda p: p.n_groups >= 2 and p.rank >= 2, 6),
-        (lambda p: p.n_blocks >= 2 and p.rank >= 2, 4),
+        (lambda p: p.n_blocks >= 2 and p.rank >= 2, 6),
         (lambda p: p.rank >= 3, 12),
         (lambda p: p.rank < p.dim, 5),
         (lambda p: np.abs(p.candidates).max() > 1.2, 3),
