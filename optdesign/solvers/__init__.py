@@ -27,4 +27,7 @@ class Step(NamedTuple):
     """What is being done, in the words of ``DesignResult.method``."""
 
 
+NOTHING = np.empty(0)
+"""The gaps of a step that is still under way."""
+
 Method = Callable[["DesignProblem", np.ndarray, float, int], Iterator[Step]]

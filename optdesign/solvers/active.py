@@ -18,7 +18,7 @@ import numpy as np
 from optdesign._kernel import kernel
 from optdesign.problem import DesignProblem
 from optdesign.reduced import reduce
-from optdesign.solvers import Step, bca, newton
+from optdesign.solvers import NOTHING, Step, bca, newton
 from optdesign.solvers.costs import step_time, sweep_time
 from optdesign.solvers.start import many_candidates, priced
 
@@ -90,10 +90,10 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
         sweeps = SWEEPS * sweep_time(problem, len(rows), int(np.count_nonzero(u)))
         if len(rows) < n and sweeps <= SWEEPS_WORTH * step_time(problem, len(rows), problem.n_groups):
             for gaps in bca.ascend(reduced, u, inner, SWEEPS):
-                inner_gap = gaps[-1]
+                inner_gap = gaps[-1] if len(gaps) else inner_gap
         if inner_gap > inner:
             for _ in newton.iterate(reduced, u, inner, NEWTON_STEPS):
-                yield Step(np.empty(0), STAGE)
+                yield Step(NOTHING, STAGE)
         reduced.extend(u, problem, trial)
 
 

@@ -39,6 +39,8 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
         spent = 0.0
         for step in bca.run(problem, weights, target, left, batch=SWEEPS):
             yield step
+            if not len(step.gaps):
+                continue
             left -= len(step.gaps)
             if step.gaps[-1] <= target:
                 return

@@ -24,6 +24,7 @@ afresh from the shares every few sweeps, and before a gap is believed.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,10 +32,11 @@ from optdesign._kernel import kernel
 from optdesign.information import accumulate, factorise, invert, variance
 from optdesign.problem import DesignProblem
 from optdesign.reduced import Reduced, reduce
-from optdesign.solvers import Step
+from optdesign.solvers import NOTHING, Step
 
 WORK_PER_CALL = 2e7
-"""Multiplications between two returns to Python, where limits and interrupts are looked at."""
+"""Multiplications between two returns to Python, where limits and interrupts are looked at; of one visit to a
+group, ten times that."""
 
 PLAY = 0.2
 """Candidates without a share take part in exchanges above this fraction of the group's largest excess."""
@@ -68,28 +70,62 @@ def run(
     reduced = reduce(problem)
     u = reduced.restrict(weights, problem)
     for gaps in ascend(reduced, u, target, max_iter, batch):
-        reduced.extend(u, problem, weights)
+        if len(gaps):
+            reduced.extend(u, problem, weights)
         yield Step(gaps, "bca")
 
 
 def ascend(
     reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: int = 1000
 ) -> Iterator[np.ndarray]:
-    """Sweep until the gap is at most ``target``. Overwrites u; yields the gaps of the sweeps done."""
+    """Sweep until the gap is at most ``target``. Overwrites u; yields the gaps of the sweeps done.
+
+    During long sweeps it yields nothing, now and then.
+    """
     z, blocks, starts, ranks, _ = reduced
     width = z.shape[1]
-    batch = int(np.clip(WORK_PER_CALL / (3.0 * z.size * width), 1, batch))
+    sweeps = WORK_PER_CALL / (3.0 * z.size * width)
+    groups = max(1, int(min(sweeps, 1.0) * reduced.n_groups))
     separable = _separable(blocks, starts, len(ranks))
-    buffers = _buffers(starts, separable)
     inverse = np.zeros((len(ranks), width, width))
-    done = 0
+    state = _State(z, blocks, starts, separable, ranks, u, inverse, *_buffers(starts, separable))
+    done, largest_step, fresh = 0, 0.0, False
     while done < max_iter:
-        gaps = np.empty(min(batch, max_iter - done))
-        n, largest_step = _sweeps(z, blocks, starts, separable, ranks, target, u, inverse, gaps, *buffers)
-        done += n
-        yield gaps[:n]
-        if gaps[n - 1] <= target or largest_step <= STALL_STEP:
+        if groups == reduced.n_groups:
+            gaps = np.empty(min(int(np.clip(sweeps, 1, batch)), max_iter - done))
+            n, largest_step = _sweeps(*state, target, gaps)
+            gaps = gaps[:n]
+        else:
+            if done % REFRESH == 0 and not fresh:
+                _invert_afresh(z, blocks, starts, ranks, u, inverse, False)
+            total, largest_step = 0.0, 0.0
+            for first in range(0, reduced.n_groups, groups):
+                top, moved = _visit(*state, first, min(first + groups, reduced.n_groups))
+                total, largest_step = total + top, max(largest_step, moved)
+                yield NOTHING
+            gaps = np.array([total - reduced.rank])
+            fresh = bool(gaps[0] <= LAG * target)
+            if fresh:
+                gaps[0] = _invert_afresh(z, blocks, starts, ranks, u, inverse, True)
+        done += len(gaps)
+        yield gaps
+        if gaps[-1] <= target or largest_step <= STALL_STEP:
             return
+
+
+class _State(NamedTuple):
+    """What the kernels read and overwrite."""
+
+    z: np.ndarray
+    blocks: np.ndarray
+    starts: np.ndarray
+    separable: np.ndarray
+    ranks: np.ndarray
+    u: np.ndarray
+    inverse: np.ndarray
+    g: np.ndarray
+    fill: np.ndarray | None
+    play: np.ndarray | None
 
 
 def _buffers(
@@ -118,57 +154,62 @@ def _separable(blocks, starts, n_blocks):
 
 
 @kernel
-def _sweeps(z, blocks, starts, separable, ranks, target, u, inverse, gaps, g, fill, play):
+def _sweeps(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, target, gaps):
     """Sweep len(gaps) times, or until the gap is at most target. Overwrites u, inverse, gaps, buffers.
 
     Returns the number of sweeps and the largest change of a share in the last one. The gap of a sweep is
     summed up from each group's largest variance as it is visited, so it lags behind; where it comes near
     the target it is computed again from the shares alone.
     """
-    width = z.shape[1]
-    y = np.empty((2, width))
     rank = 0
     for b in range(len(ranks)):
         rank += ranks[b]
-    information = np.empty((len(ranks), width, width))
-    factor = np.zeros((len(ranks), width, width))
     step, fresh = 0.0, False
     for sweep in range(len(gaps)):
         if sweep % REFRESH == 0 and not fresh:
-            _refresh(z, blocks, ranks, u, information, factor)
-            invert(factor, ranks, inverse)
-        fresh = False
-        total = 0.0
-        step = 0.0
-        for i in range(len(starts) - 1):
-            lo, hi = starts[i], starts[i + 1]
-            top, moved = 0.0, 0.0
-            if fill is not None and separable[i]:
-                top, moved = _water_fill(z, blocks, ranks, lo, hi, u, inverse, g, fill, y)
-            elif play is not None:
-                top, moved = _exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play)
-            total += top
-            step = max(step, moved)
+            _invert_afresh(z, blocks, starts, ranks, u, inverse, False)
+        total, step = _visit(
+            z, blocks, starts, separable, ranks, u, inverse, g, fill, play, 0, len(starts) - 1
+        )
         gaps[sweep] = total - rank
-        if gaps[sweep] <= LAG * target:
-            _refresh(z, blocks, ranks, u, information, factor)
-            gaps[sweep] = _gap(z, blocks, starts, ranks, factor)
+        fresh = gaps[sweep] <= LAG * target
+        if fresh:
+            gaps[sweep] = _invert_afresh(z, blocks, starts, ranks, u, inverse, True)
             if gaps[sweep] <= target:
                 return sweep + 1, step
-            invert(factor, ranks, inverse)
-            fresh = True
     return len(gaps), step
 
 
 @kernel
-def _refresh(z, blocks, ranks, u, information, factor):
-    """Factorise the information of the shares u. Overwrites information and factor."""
-    for b in range(len(ranks)):
-        for i in range(information.shape[1]):
-            for j in range(i + 1):
-                information[b, i, j] = 0.0
+def _visit(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, first, last):
+    """Solve the subproblems of the groups first .. last - 1. Overwrites u, inverse and buffers.
+
+    Returns the sum of their largest variances and the largest change of a share.
+    """
+    y = np.empty((2, z.shape[1]))
+    total, step = 0.0, 0.0
+    for i in range(first, last):
+        lo, hi = starts[i], starts[i + 1]
+        top, moved = 0.0, 0.0
+        if fill is not None and separable[i]:
+            top, moved = _water_fill(z, blocks, ranks, lo, hi, u, inverse, g, fill, y)
+        elif play is not None:
+            top, moved = _exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play)
+        total += top
+        step = max(step, moved)
+    return total, step
+
+
+@kernel
+def _invert_afresh(z, blocks, starts, ranks, u, inverse, measure):
+    """Overwrite inverse with those of the shares u alone. Returns their gap, if it is to be measured."""
+    width = z.shape[1]
+    information = np.zeros((len(ranks), width, width))
+    factor = np.zeros((len(ranks), width, width))
     accumulate(z, blocks, ranks, u, information)
     factorise(information, ranks, factor)
+    invert(factor, ranks, inverse)
+    return _gap(z, blocks, starts, ranks, factor) if measure else np.nan
 
 
 @kernel
@@ -289,7 +330,9 @@ def _exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play):
             count += 1
     first = 0.0
     step = 0.0
-    for _ in range(EXCHANGES * count):
+    rank = z.shape[1]
+    most = 1 + int(10.0 * WORK_PER_CALL / (rank * (count + 6.0 * rank)))
+    for _ in range(min(EXCHANGES * count, most)):
         k, m = 0, -1
         for i in range(count):
             if g[i] > g[k]:

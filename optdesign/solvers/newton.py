@@ -27,7 +27,7 @@ from optdesign._kernel import kernel
 from optdesign.information import WIDE, accumulate, factorise, whiten
 from optdesign.problem import DesignProblem
 from optdesign.reduced import Reduced, reduce
-from optdesign.solvers import Step
+from optdesign.solvers import NOTHING, Step
 from optdesign.solvers.systems import System, cheapest_system
 from optdesign.solvers.systems.layout import Layout
 
@@ -51,9 +51,6 @@ OVERSHOOT = 0.1
 
 STALL_STEPS, RESTARTS = 6, 2
 """After so many steps without a smaller gap the iteration starts again, so many times."""
-NOTHING = np.empty(0)
-"""What is yielded while a step is under way."""
-
 GAP_FLOOR = 2.0**-52
 """Gaps below this fraction of the rank are rounding in any certificate. Going on would only let slacks
 underflow."""

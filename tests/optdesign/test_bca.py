@@ -46,7 +46,7 @@ def test_every_sweep_is_feasible_and_ascends(kind: str) -> None:
     buffers = bca._buffers(r.starts, separable)
     for _ in range(30):
         inverse = np.zeros((len(r.ranks), width, width))
-        bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, 0.0, u, inverse, np.empty(1), *buffers)
+        bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, u, inverse, *buffers, 0.0, np.empty(1))
         w = weights_of(r, u, problem)
         assert_feasible(problem, w)
         now = plain(problem, w)
@@ -72,9 +72,8 @@ def test_every_group_update_is_feasible_and_ascends(kind: str) -> None:
         for i in range(r.n_groups):
             lo, hi = r.starts[i], r.starts[i + 1]
             before = plain(problem, weights_of(r, u, problem))
-            information, factor, inverse = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-            bca._refresh(r.z, r.blocks, r.ranks, u, information, factor)
-            bca.invert(factor, r.ranks, inverse)
+            inverse = np.zeros(shape)
+            bca._invert_afresh(r.z, r.blocks, r.starts, r.ranks, u, inverse, False)
             g, s, y = np.empty(hi - lo), np.empty(hi - lo), np.empty((max(2, hi - lo), width))
             if separable[i]:
                 bca._water_fill(r.z, r.blocks, r.ranks, lo, hi, u, inverse, g, s, y)
@@ -144,3 +143,20 @@ def test_max_iter_counts_sweeps_across_calls(monkeypatch: pytest.MonkeyPatch) ->
     assert once.iterations == many.iterations == 7
     np.testing.assert_allclose(once.weights, many.weights, rtol=0, atol=1e-8)
     np.testing.assert_allclose(once.history.gaps, many.history.gaps, rtol=0, atol=1e-8 * once.rank)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sweeps_in_pieces_are_the_same_sweeps(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Group by group, with a look at the clock between two: the shares and gaps are those of whole sweeps."""
+    problem = random_problem(2, kind)
+    reduced = reduce(problem)
+    whole = reduced.restrict(problem.uniform(), problem)
+    pieces = whole.copy()
+    gaps = np.concatenate([*bca.ascend(reduced, whole, 0.0, 8, batch=8)])
+    work = 3.0 * reduced.z.size * reduced.z.shape[1]
+    monkeypatch.setattr(bca, "WORK_PER_CALL", work / (2 * reduced.n_groups))
+    steps = list(bca.ascend(reduced, pieces, 0.0, 8))
+    np.testing.assert_array_equal(np.concatenate(steps), gaps)
+    np.testing.assert_array_equal(pieces, whole)
+    if reduced.n_groups > 1:
+        assert sum(len(step) == 0 for step in steps) == 8 * reduced.n_groups

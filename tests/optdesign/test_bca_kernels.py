@@ -271,14 +271,15 @@ def test_exchange_without_anything_to_gain(copies: int) -> None:
 
 
 @seeds
-def test_refresh_and_gap(seed: int) -> None:
+def test_inverses_afresh_and_their_gap(seed: int) -> None:
     c = Case(seed)
-    m, factor = np.full((3, 3, 3), np.nan), np.zeros((3, 3, 3))
-    bca._refresh(c.z, c.blocks, c.ranks, c.u, m, factor)
-    np.testing.assert_allclose(np.tril(m), np.tril(c.matrices()), atol=RTOL)
+    inverse = np.zeros((3, 3, 3))
+    got = bca._invert_afresh(c.z, c.blocks, c.starts, c.ranks, c.u, inverse, True)
+    np.testing.assert_allclose(inverse, c.inverses(), rtol=RTOL, atol=RTOL)
     g = c.variances()
     expected = sum(g[lo:hi].max() for lo, hi in zip(c.starts, c.starts[1:], strict=False)) - c.ranks.sum()
-    assert bca._gap(c.z, c.blocks, c.starts, c.ranks, factor) == pytest.approx(expected, rel=RTOL)
+    assert got == pytest.approx(expected, rel=RTOL)
+    assert np.isnan(bca._invert_afresh(c.z, c.blocks, c.starts, c.ranks, c.u, inverse, False))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -295,7 +296,7 @@ def test_sweeps(seed: int, kind: str) -> None:
     f = [od.certify(problem, weights_of(r, u, problem)).log_det]
     for _ in range(3):
         n, step = bca._sweeps(
-            r.z, r.blocks, r.starts, separable, r.ranks, 0.0, u, inverse, np.empty(1), *buffers
+            r.z, r.blocks, r.starts, separable, r.ranks, u, inverse, *buffers, 0.0, np.empty(1)
         )
         assert n == 1
         assert 0 <= step <= 1
@@ -303,7 +304,7 @@ def test_sweeps(seed: int, kind: str) -> None:
         assert f[-1] >= f[-2] - RTOL
     gaps = np.full(300, np.nan)
     target = 1e-2 * r.rank
-    n, _ = bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, target, u, inverse, gaps, *buffers)
+    n, _ = bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, u, inverse, *buffers, target, gaps)
     assert np.isnan(gaps[n:]).all()
     assert np.all(gaps[: n - 1] > target)
     assert gaps[n - 1] <= target
@@ -322,10 +323,10 @@ def test_sweeps_go_on_where_the_running_gap_is_below_the_target_and_the_true_one
         width = r.z.shape[1]
         inverse = np.zeros((len(r.ranks), width, width))
         one = np.empty(1)
-        bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, -np.inf, u.copy(), inverse, one, *buffers)
+        bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, u.copy(), inverse, *buffers, -np.inf, one)
         target = float(one[0])
         gaps = np.empty(1)
-        n, _ = bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, target, u, inverse, gaps, *buffers)
+        n, _ = bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, u, inverse, *buffers, target, gaps)
         true = od.certify(problem, weights_of(r, u, problem)).gap
         assert n == 1
         assert gaps[0] == pytest.approx(true, abs=RTOL)
