@@ -180,7 +180,12 @@ def test_matrices_shrink() -> None:
 def test_ugly_families(family: str) -> None:
     p = ugly_problem(family, 3)
     np.testing.assert_array_equal(p.candidates, ugly_problem(family, 3).candidates)
-    assert_certified(od.solve(p, time_limit=20))
+    r = od.solve(p, time_limit=20)
+    if r.gap == np.inf:  # beyond double precision, and said so
+        assert r.status is od.Status.STALLED
+        refused("rank of the design", assert_certified, r)
+    else:
+        assert_certified(r)
 
 
 @few
