@@ -9,8 +9,9 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from optdesign.certificate import Certificate
+from optdesign.certificate import Certificate, certify
 from optdesign.dependence import of_what
 from optdesign.listing import html, notes, to_frame
 from optdesign.problem import DesignProblem, read_only
@@ -71,6 +72,18 @@ class DesignResult:
     iterations: int
     seconds: float
     history: History
+
+    @classmethod
+    def given(cls, problem: DesignProblem, weights: ArrayLike, *, method: str = "given") -> DesignResult:
+        """Weights of any origin as a result, with the certificate of :func:`optdesign.certify`.
+
+        >>> p = DesignProblem([[1.0, 0.0], [0.0, 1.0]])
+        >>> DesignResult.given(p, [0.5, 0.5]).efficiency > 0.999999
+        True
+        """
+        certificate, none = certify(problem, weights), np.empty(0)
+        w = read_only(np.array(weights, dtype=np.float64))
+        return cls(problem, w, certificate, Status.GIVEN, method, 0, 0.0, History(none, none, none))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a pickled result: frozen as before, which arrays by themselves do not remember."""

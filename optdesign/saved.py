@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from optdesign.certificate import FEASIBILITY_RTOL, certify
+from optdesign.certificate import FEASIBILITY_RTOL
 from optdesign.files import CandidateFile
-from optdesign.result import DesignResult, History, Status
+from optdesign.result import DesignResult
 from optdesign.settings import listed
 
 
@@ -39,15 +39,4 @@ def design(source: CandidateFile, path: Path) -> DesignResult:
                 f"the weights of a group must sum to the budget; those of group {str(names[i])!r} in {path} "
                 f"sum to {sums[i]:g}, and its budget is {source.budgets[i]:g}. Solve again with this budget."
             )
-    problem = source.problem()
-    nothing = np.empty(0)
-    return DesignResult(
-        problem=problem,
-        weights=weights,
-        certificate=certify(problem, weights),
-        status=Status.GIVEN,
-        method="saved",
-        iterations=0,
-        seconds=0.0,
-        history=History(nothing, nothing, nothing),
-    )
+    return DesignResult.given(source.problem(), weights, method="saved")

@@ -137,18 +137,18 @@ def _against(
     ours: DesignResult, theirs: DesignResult, own: Audit
 ) -> tuple[tuple[Comparison, ...], tuple[str, ...]]:
     """Objective and information of two designs, and a note where matrices are too large to be exact."""
-    problem = ours.problem
+    problem, other = ours.problem, theirs.method.partition("/")[0]
     allowed = max(ours.gap, theirs.gap) + ROUNDING * max(1.0, abs(ours.log_det)) + own.noise * ours.rank
     if own.missing or (information_work(problem, int(np.count_nonzero(theirs.weights))) > WORK):
         difference = abs(ours.log_det - theirs.log_det)
         note = "the information of the two designs was not compared: too many numbers for exact arithmetic."
-        return (Comparison("objective against cvxpy", difference, allowed),), (note,)
+        return (Comparison(f"objective against {other}", difference, allowed),), (note,)
     logs = np.log(relative_eigenvalues(own, theirs))
     (low_a, high_a), (low_b, high_b) = _log_eigenvalue_range(ours.gap), _log_eigenvalue_range(theirs.gap)
     tolerance = max(high_a - low_b, high_b - low_a) + math.sqrt(ROUNDING) + own.noise
     return (
-        Comparison("objective against cvxpy", abs(math.fsum(logs)), allowed),
-        Comparison("information against cvxpy (log eigenvalues)", float(np.max(np.abs(logs))), tolerance),
+        Comparison(f"objective against {other}", abs(math.fsum(logs)), allowed),
+        Comparison(f"information against {other} (log eigenvalues)", float(np.max(np.abs(logs))), tolerance),
     ), ()
 
 

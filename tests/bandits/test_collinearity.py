@@ -10,6 +10,7 @@ from play import Rewards, converse
 
 import bandits
 from bandits.collinearity import collinear_classes
+from bandits.testing import environments
 
 
 def by_definition(features):
@@ -34,12 +35,9 @@ def same_partition(a, b):
 
 
 @settings(deadline=None, derandomize=True, max_examples=60)
-@given(st.integers(1, 5), st.integers(1, 2), st.integers(1, 4), st.integers(0, 2**32 - 1))
-def test_classes_are_those_of_the_definition(m, k, d, seed):
-    rng = np.random.default_rng(seed)
-    x = rng.integers(-1, 2, (m, k, d)).astype(float)
-    x[~x.any(axis=2)] = np.eye(d)[0]
-    assert same_partition(collinear_classes(x), by_definition(x))
+@given(environments(max_clients=5, max_arms=2, max_dim=4, entries=st.integers(-1, 1).map(float)))
+def test_classes_are_those_of_the_definition(env):
+    assert same_partition(collinear_classes(env.features), by_definition(env.features))
 
 
 @pytest.mark.parametrize("orthogonal", [True, False])

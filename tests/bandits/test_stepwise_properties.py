@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import bandits
 from bandits.policies import stepwise
+from bandits.testing import assert_played, random_environments
 
 stable = settings(deadline=None, derandomize=True, max_examples=60)
 
@@ -23,17 +24,16 @@ KINDS = st.sampled_from(
         lambda _: bandits.LocalUCB("ucb1"),
     ]
 )
-NOISES = st.sampled_from(["gaussian", "bernoulli", "bounded", "two-point"])
-SIZES = st.tuples(st.integers(1, 6), st.integers(1, 5), st.integers(1, 4))
+GAUSSIAN = random_environments(parameters="disjoint", noise="gaussian")
 SEEDS = st.integers(0, 2**32 - 1)
 
 
 @stable
-@given(KINDS, NOISES, SIZES, st.booleans(), st.integers(1, 300), SEEDS)
-def test_every_run_is_well_formed(kind, noise, sizes, shared, horizon, seed):
-    env = bandits.environments.random(*sizes, seed, shared=shared, noise=noise)
-    policy = kind("shared" if shared else "disjoint")
+@given(KINDS, random_environments(), st.integers(1, 300), SEEDS)
+def test_every_run_is_well_formed(kind, env, horizon, seed):
+    policy = kind("shared" if env.shared else "disjoint")
     run = bandits.simulate(policy, env, horizon, trials=1, seed=seed)
+    assert_played(run, env)
     steps = np.diff(np.append(0.0, run.regret[0])) / np.diff(np.append(0, run.times))
     # A pull costs between nothing and the largest gap, up to the rounding of sums of 300.
     assert np.all((steps >= -1e-12) & (steps <= env.gaps.max() + 1e-12))
@@ -44,9 +44,8 @@ def test_every_run_is_well_formed(kind, noise, sizes, shared, horizon, seed):
 
 
 @stable
-@given(KINDS, SIZES, st.integers(2, 60), SEEDS)
-def test_how_many_rounds_a_call_plays_does_not_matter(kind, sizes, steps, seed):
-    env = bandits.environments.random(*sizes, seed)
+@given(KINDS, GAUSSIAN, st.integers(2, 60), SEEDS)
+def test_how_many_rounds_a_call_plays_does_not_matter(kind, env, steps, seed):
     whole = bandits.simulate(kind("disjoint"), env, 100, trials=1, seed=seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stepwise, "STEPS_PER_CALL", steps)
@@ -56,15 +55,13 @@ def test_how_many_rounds_a_call_plays_does_not_matter(kind, sizes, steps, seed):
 
 
 @stable
-@given(st.sampled_from([bandits.LinUCB, bandits.DisLinUCB]), SIZES, SEEDS)
-def test_rotations_of_the_features_do_not_matter(kind, sizes, seed):
+@given(st.sampled_from([bandits.LinUCB, bandits.DisLinUCB]), GAUSSIAN, SEEDS)
+def test_rotations_of_the_features_do_not_matter(kind, env, seed):
     """x -> Q x and theta -> Q theta for an orthogonal Q: ridge regression does not see it, but for rounding.
 
     A tie that is broken by rounding may change what is played, so rewards have no noise and arms are random.
     """
-    m, k, d = sizes
-    env = bandits.environments.random(m, k, d, seed)
-    q = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))[0]
+    q = np.linalg.qr(np.random.default_rng(seed).standard_normal((env.dim, env.dim)))[0]
     plain = bandits.LinearEnvironment(env.features, env.parameters, scale=0.0, s=2.0)
     turned = bandits.LinearEnvironment(env.features @ q.T, env.parameters @ q.T, scale=0.0, s=2.0)
     a, b = (bandits.simulate(kind(sigma=1.0), e, 80, trials=1) for e in (plain, turned))

@@ -20,6 +20,8 @@ import numpy as np
 from flint import arb, arb_mat, fmpz, fmpz_mat, nmod_mat
 
 import optdesign as od
+from optdesign.testing import families
+from optdesign.testing.families import gaussian, labelled
 
 PRIME = 18446744073709551557
 """The largest prime below 2^64: not the one of the package."""
@@ -105,103 +107,6 @@ class Prey(NamedTuple):
     start: np.ndarray | None = None
 
 
-def labelled(
-    x: np.ndarray, rng: np.random.Generator, budgets: tuple[float, float] = (0.0, 0.0)
-) -> od.DesignProblem:
-    """Candidates in a structure drawn at random: classical, strata, several blocks."""
-    n = len(x)
-    groups, blocks = min(n, int(rng.integers(1, 4))), int(rng.integers(1, 3))
-    labels = np.sort(rng.permutation(np.arange(n) % groups)), rng.integers(0, blocks, size=n)
-    if rng.random() < 0.4:
-        return od.DesignProblem(x)
-    return od.DesignProblem(x, *labels, 10.0 ** rng.uniform(*budgets, size=groups))
-
-
-def gaussian(rng: np.random.Generator) -> np.ndarray:
-    d = int(rng.integers(2, 5))
-    return rng.normal(size=(int(rng.integers(d + 1, 30)), d))
-
-
-def clustered_pool(rng: np.random.Generator) -> Prey:
-    """Nearly all rows alike, a few elsewhere that a sample misses."""
-    d, n = int(rng.integers(2, 5)), int(rng.integers(80, 200))
-    x = 1 + 10.0 ** rng.uniform(-9, -3) * rng.normal(size=(n, d))
-    few = rng.choice(n, size=d + 1, replace=False)
-    x[few] = rng.uniform(size=(d + 1, d))
-    x[:, 0] = 1.0
-    return Prey(od.DesignProblem(x, groups=np.arange(n) % int(rng.integers(1, 3))))
-
-
-def plane_with_small_rows(rng: np.random.Generator) -> Prey:
-    """Integer rows in a plane, exactly, and rows outside that are smaller by many orders of magnitude."""
-    d = int(rng.integers(2, 5))
-    basis = rng.integers(-9, 10, size=(d - 1, d)).astype(float)
-    plane = rng.integers(-9, 10, size=(int(rng.integers(3, 12)), d - 1)) @ basis
-    small = 10.0 ** rng.uniform(-30, -8) * rng.normal(size=(int(rng.integers(1, 4)), d))
-    return Prey(labelled(np.vstack([plane, small]), rng))
-
-
-def tiny_budget_carrier(rng: np.random.Generator) -> Prey:
-    """A direction that only a group of a tiny budget informs."""
-    d = int(rng.integers(2, 5))
-    basis = rng.normal(size=(d - 1, d)) if rng.random() < 0.5 else rng.integers(-9, 10, size=(d - 1, d))
-    plane = rng.integers(-9, 10, size=(int(rng.integers(4, 12)), d - 1)) @ basis
-    carriers = rng.normal(size=(int(rng.integers(1, 4)), d))
-    groups = np.repeat([0, 1], [len(plane), len(carriers)])
-    budgets = [1.0, 10.0 ** rng.uniform(-10, -3)]
-    return Prey(od.DesignProblem(np.vstack([plane, carriers]), groups, budgets=budgets))
-
-
-def near_parallel(rng: np.random.Generator) -> Prey:
-    d = int(rng.integers(2, 5))
-    x = rng.normal(size=(1, d)) + 10.0 ** rng.uniform(-13, -4) * rng.normal(
-        size=(int(rng.integers(d, 14)), d)
-    )
-    return Prey(labelled(x * 10.0 ** rng.uniform(-6, 6, size=(len(x), 1)), rng))
-
-
-def vandermonde(rng: np.random.Generator) -> Prey:
-    low = rng.choice([-1.0, 0.0, 1.0, 10.0, 1990.0])
-    points = np.sort(rng.uniform(low, low + rng.choice([1.0, 2.0, 30.0]), size=int(rng.integers(13, 20))))
-    return Prey(labelled(np.vander(points, int(rng.integers(2, 13))), rng))
-
-
-def hilbert(rng: np.random.Generator) -> Prey:
-    d = int(rng.integers(2, 13))
-    i, j = np.meshgrid(np.arange(d + int(rng.integers(0, 5))), np.arange(d), indexing="ij")
-    return Prey(labelled(1.0 / (i + j + 1.0), rng))
-
-
-def column_scales(rng: np.random.Generator) -> Prey:
-    x = gaussian(rng)
-    return Prey(labelled(x * 10.0 ** rng.uniform(-50, 50, size=x.shape[1]), rng))
-
-
-def row_scales(rng: np.random.Generator) -> Prey:
-    x = gaussian(rng)
-    rows, columns = (
-        10.0 ** rng.uniform(-20, 20, size=(len(x), 1)),
-        10.0 ** rng.uniform(-20, 20, size=x.shape[1]),
-    )
-    return Prey(labelled(x * rows * columns, rng))
-
-
-def budgets(rng: np.random.Generator) -> Prey:
-    return Prey(labelled(gaussian(rng), rng, budgets=(-10.0, 10.0)))
-
-
-def single_precision(rng: np.random.Generator) -> Prey:
-    x = gaussian(rng) if rng.random() < 0.5 else near_parallel(rng).problem.candidates
-    return Prey(od.DesignProblem(x.astype(np.float32)))
-
-
-def rounded_dependence(rng: np.random.Generator) -> Prey:
-    """Columns that are combinations of others, up to rounding, or exactly."""
-    x = gaussian(rng)
-    x = np.round(8 * x) if rng.random() < 0.5 else x
-    return Prey(labelled(np.column_stack([x, x @ rng.integers(-3, 4, size=(x.shape[1], 2))]), rng))
-
-
 def adversarial_start(rng: np.random.Generator) -> Prey:
     """Weights of any size, in the worst places."""
     problem = labelled(np.vstack([np.eye(3), gaussian(rng)[:, [0, 1, 0]]]), rng)
@@ -211,12 +116,9 @@ def adversarial_start(rng: np.random.Generator) -> Prey:
 
 
 FAMILIES: dict[str, Callable[[np.random.Generator], Prey]] = {
-    f.__name__: f
-    for f in (
-        clustered_pool, plane_with_small_rows, tiny_budget_carrier, near_parallel, vandermonde, hilbert,
-        column_scales, row_scales, budgets, single_precision, rounded_dependence, adversarial_start,
-    )
-}  # fmt: skip
+    **{name: lambda rng, make=make: Prey(make(rng)) for name, make in families.FAMILIES.items()},
+    "adversarial_start": adversarial_start,
+}
 
 
 # -------------------------------------------------------------------------------------------------- the hunt

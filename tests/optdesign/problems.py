@@ -1,4 +1,4 @@
-"""Instances with known optima, hypothesis strategies, and a plain NumPy certificate.
+"""Instances with known optima, and a plain NumPy certificate.
 
 Everything here is written from the mathematics alone, without the library's own linear algebra, so that
 a test which compares the two compares two derivations.
@@ -8,6 +8,8 @@ Tolerances come from three places. *Gaps*: a certified design is at most its gap
 perturbs its variances by at most about (N + 10 r) eps cond(U), where U is scaled to unit diagonal; that
 bound is returned as ``Plain.error``. *Rounding of the library*: its own computation obeys the same bound,
 so comparisons of the two allow twice ``Plain.error``.
+
+Strategies and assertions that need no plain certificate are those of :mod:`optdesign.testing`.
 """
 
 from __future__ import annotations
@@ -16,12 +18,15 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from scipy.optimize import brentq
 
 import optdesign as od
+from optdesign import testing
 from optdesign.reduced import Reduced
+from optdesign.testing import assert_feasible as assert_feasible
+from optdesign.testing import matrices as matrices
+from optdesign.testing import problems as problems
+from optdesign.testing import weighted as weighted
 
 EPS = np.finfo(float).eps
 METHODS = sorted({"auto", *od.METHODS})
@@ -159,15 +164,6 @@ def weights_of(reduced: Reduced, u: np.ndarray, problem: od.DesignProblem) -> np
     return w
 
 
-def assert_feasible(problem: od.DesignProblem, weights: np.ndarray) -> None:
-    """Non-negative, and every group sums to its budget up to the rounding of that sum."""
-    assert weights.shape == (problem.n_candidates,)
-    assert np.all(weights >= 0)
-    total = np.bincount(problem.groups, weights=weights, minlength=problem.n_groups)
-    slack = 4 * EPS * problem.n_candidates
-    np.testing.assert_allclose(total, problem.budgets, rtol=slack, atol=0)
-
-
 def assert_bounds(c: od.Certificate, p: Plain) -> None:
     """The gap is no less than the true one, and exceeds it by no more than what it says of rounding."""
     assert -2 * p.error <= c.gap - max(0.0, p.gap) <= 2 * p.error + c.rounding
@@ -175,10 +171,9 @@ def assert_bounds(c: od.Certificate, p: Plain) -> None:
 
 
 def assert_certified(result: od.DesignResult, tol: float) -> Plain:
-    """The gap of a converged result, recomputed from its weights alone, is at most tol * rank."""
+    """Certified by exact arithmetic and, where conditions are moderate, by plain NumPy as well."""
+    testing.assert_certified(result, tol)
     assert result.status is od.Status.CONVERGED, str(result)
-    assert result.gap <= tol * result.rank
-    assert_feasible(result.problem, result.weights)
     p = plain(result.problem, result.weights)
     assert p.rank == result.rank
     assert p.gap <= tol * p.rank + 2 * p.error
@@ -354,57 +349,3 @@ def ugly(seed: int, kind: str) -> od.DesignProblem:
         x[0, -1] = 0.0
     budgets = 10.0 ** rng.uniform(-6, 6, size=m)
     return getattr(od.DesignProblem, kind)(x, budgets=budgets)
-
-
-# Multiples of 1/4 up to 2: sums and products are exact, and zeros, duplicates and collinear rows common.
-lattice = st.integers(-8, 8).map(lambda v: v / 4)
-budget_values = st.floats(-1, 1).map(lambda e: 10.0**e)
-
-
-@st.composite
-def labels(draw: st.DrawFn, n: int, most: int) -> np.ndarray:
-    """Labels 0, 1, 2, ... without gaps."""
-    raw = draw(arrays(np.int64, n, elements=st.integers(0, most - 1)))
-    return np.unique(raw, return_inverse=True)[1].reshape(-1)
-
-
-@st.composite
-def matrices(draw: st.DrawFn, max_rows: int = 8, max_dim: int = 4) -> np.ndarray:
-    """Lattice rows, not all of them zero."""
-    n, d = draw(st.integers(1, max_rows)), draw(st.integers(1, max_dim))
-    x = draw(arrays(np.float64, (n, d), elements=lattice))
-    if not x.any():
-        x[0, 0] = 1.0
-    return x
-
-
-@st.composite
-def problems(
-    draw: st.DrawFn, max_candidates: int = 12, max_dim: int = 3, max_groups: int = 4, max_blocks: int = 3
-) -> od.DesignProblem:
-    """Small problems with exact arithmetic data, many of them degenerate."""
-    x = draw(matrices(max_candidates, max_dim))
-    groups = draw(labels(len(x), max_groups))
-    blocks = draw(arrays(np.int64, len(x), elements=st.integers(0, max_blocks - 1)))
-    budgets = draw(arrays(np.float64, int(groups.max()) + 1, elements=budget_values))
-    return od.DesignProblem(x, groups, blocks, budgets)
-
-
-@st.composite
-def weighted(draw: st.DrawFn, **sizes: int) -> tuple[od.DesignProblem, np.ndarray]:
-    """A problem with positive feasible weights."""
-    problem = draw(problems(**sizes))
-    raw = draw(arrays(np.float64, problem.n_candidates, elements=st.floats(0.125, 8.0)))
-    total = np.bincount(problem.groups, weights=raw)
-    return problem, raw * (problem.budgets / total)[problem.groups]
-
-
-@st.composite
-def semidefinite(draw: st.DrawFn, max_dim: int = 4) -> np.ndarray:
-    """Symmetric positive semi-definite with eigenvalues in {0} or [1/4, 4], so ranks are beyond doubt."""
-    n = draw(st.integers(1, max_dim))
-    seed = draw(st.integers(0, 2**32 - 1))
-    q = np.linalg.qr(np.random.default_rng(seed).normal(size=(n, n)))[0]
-    values = draw(arrays(np.float64, n, elements=st.one_of(st.just(0.0), st.floats(0.25, 4.0))))
-    a = (q * values) @ q.T
-    return (a + a.T) / 2

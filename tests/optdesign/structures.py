@@ -4,7 +4,6 @@ import importlib.util
 from pathlib import Path
 
 import numpy as np
-from hypothesis import strategies as st
 
 import optdesign as od
 
@@ -83,32 +82,3 @@ def _structures() -> dict[str, od.DesignProblem]:
 
 
 STRUCTURES = _structures()
-
-
-@st.composite
-def rough(draw: st.DrawFn) -> od.DesignProblem:
-    """Problems of up to 40 candidates in up to 5 dimensions, with everything that makes data rough.
-
-    Hypothesis draws what is the matter with them, and a seed for the numbers themselves.
-    """
-    n, d = draw(st.integers(1, 40)), draw(st.integers(1, 5))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    x = rng.normal(size=(n, d))
-    rank = draw(st.integers(1, d))
-    if rank < d:  # small integers, so that the rank is exact
-        x = rng.integers(-3, 4, size=(n, rank)) @ rng.integers(-3, 4, size=(rank, d)).astype(float)
-    elif draw(st.booleans()):  # ties
-        x = np.round(2 * x)
-    groups = np.unique(rng.integers(0, draw(st.integers(1, n)), size=n), return_inverse=True)[1].reshape(-1)
-    blocks = rng.integers(0, draw(st.integers(1, 5)), size=n)
-    if draw(st.booleans()):  # duplicates, some in the same group
-        copied = rng.integers(0, n, size=n // 2)
-        x[: n // 2], blocks[: n // 2] = x[copied], blocks[copied]
-    if draw(st.booleans()):  # norms over several orders; powers of two keep ranks exact
-        x *= 2.0 ** rng.integers(-10, 11, size=(n, 1))
-    if draw(st.booleans()):
-        x[rng.integers(0, n)] = 0.0
-    if not x.any():
-        x[0, 0] = 1.0
-    span = draw(st.sampled_from([0.0, 1.0, 3.0]))
-    return od.DesignProblem(x, groups, blocks, 10.0 ** rng.uniform(-span, span, size=int(groups.max()) + 1))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from problems import METHODS, assert_certified, assert_feasible, plain, random_problem
+from problems import METHODS, assert_certified, plain, random_problem
 from structures import STRUCTURES, instances
 
 import optdesign as od
@@ -15,6 +15,7 @@ from optdesign.reduced import reduce
 from optdesign.solvers import active, auto, bca, start
 from optdesign.solvers.costs import sweep_time
 from optdesign.solvers.systems import ByDifference, ByGroup, ByInformation
+from optdesign.testing import assert_feasible
 
 TOL = 1e-9
 

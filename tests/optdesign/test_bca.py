@@ -8,9 +8,7 @@ from problems import (
     KINDS,
     assert_bounds,
     assert_certified,
-    assert_feasible,
     plain,
-    problems,
     random_problem,
     same_family,
     weights_of,
@@ -19,6 +17,7 @@ from problems import (
 import optdesign as od
 from optdesign.reduced import reduce
 from optdesign.solvers import bca
+from optdesign.testing import assert_feasible, problems
 
 
 @pytest.mark.parametrize("kind", KINDS)

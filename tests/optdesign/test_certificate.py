@@ -5,10 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 from hypothesis import given
-from problems import EPS, assert_bounds, exact_gap, plain, weighted
+from problems import EPS, assert_bounds, exact_gap, plain
 
 import optdesign as od
 from optdesign import certificate, passes
+from optdesign.testing import weighted
 
 X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from problems import EPS, plain, problems, weighted, weights_of
+from problems import EPS, plain, weights_of
 
 import optdesign as od
 from optdesign.reduced import reduce
+from optdesign.testing import problems, weighted
 
 
 @given(weighted())

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numba import types
-from problems import METHODS, assert_bounds, assert_feasible, plain, same_family
+from problems import METHODS, assert_bounds, plain, same_family
 
 import optdesign as od
 from optdesign.interrupts import Deferred
+from optdesign.testing import assert_feasible
 
 TOL = 1e-13
 

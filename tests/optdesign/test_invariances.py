@@ -20,13 +20,12 @@ from problems import (
     assert_certified,
     eigenvalue_interval,
     plain,
-    problems,
     random_problem,
     relative_eigenvalues,
-    weighted,
 )
 
 import optdesign as od
+from optdesign.testing import problems, weighted
 
 
 class Change(NamedTuple):

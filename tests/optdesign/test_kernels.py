@@ -8,10 +8,10 @@ import pytest
 from cases import RTOL, Case, seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import matrices
 
 from optdesign import certificate, information, passes, reduced, rows, span
 from optdesign.solvers import start
+from optdesign.testing import matrices
 
 pytestmark = pytest.mark.kernels
 

@@ -7,23 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from problems import (
-    EPS,
-    KINDS,
-    METHODS,
-    assert_bounds,
-    assert_certified,
-    assert_feasible,
-    basis,
-    plain,
-    problems,
-    random_problem,
-    semidefinite,
-    weighted,
-)
+from problems import EPS, KINDS, METHODS, assert_bounds, assert_certified, basis, plain, random_problem
 
 import optdesign as od
 from optdesign import linalg
+from optdesign.testing import assert_feasible, problems, semidefinite, weighted
 
 # Eigenvalues of ``semidefinite`` lie in {0} or [1/4, 4]; see test_linalg.RTOL.
 ATOL = 1e4 * EPS

@@ -5,9 +5,10 @@ import pytest
 import scipy.linalg
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import EPS, matrices, semidefinite
+from problems import EPS
 
 from optdesign import linalg
+from optdesign.testing import matrices, semidefinite
 
 # Eigenvalues of the strategy lie in {0} or [1/4, 4]: condition at most 16, so 1e3 eps covers the rounding
 # of an eigendecomposition of a 4 x 4 matrix and of products of its factors with room for cond^2 = 256.

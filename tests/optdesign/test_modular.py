@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import matrices
 
 from optdesign import modular
+from optdesign.testing import matrices
 
 pytestmark = pytest.mark.kernels
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from problems import EPS, KINDS, assert_certified, assert_feasible, plain, random_problem, same_family
+from problems import EPS, KINDS, assert_certified, plain, random_problem, same_family
 from structures import STRUCTURES
 from work import done
 
@@ -13,6 +13,7 @@ import optdesign as od
 from optdesign.reduced import reduce
 from optdesign.solvers import newton
 from optdesign.solvers.systems import ByDifference, ByGroup, ByInformation, System, ways
+from optdesign.testing import assert_feasible
 
 TOL = 1e-9
 

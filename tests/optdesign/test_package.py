@@ -24,7 +24,10 @@ MODULES = [
 
 
 def test_import_stays_light() -> None:
-    heavy = "cvxpy", "matplotlib", "typer", "bandits", "rich", "pyarrow", "pandas", "formulaic", "polars"
+    heavy = (
+        "cvxpy", "matplotlib", "typer", "bandits", "rich", "pyarrow", "pandas", "formulaic", "polars",
+        "hypothesis",
+    )  # fmt: skip
     code = f"import sys, optdesign; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from problems import KINDS, lattice, matrices, problems, random_problem
+from problems import KINDS, random_problem
 
 import optdesign as od
 from optdesign import validation as module
+from optdesign.testing import lattice, matrices, problems
 
 X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 
@@ -222,7 +223,7 @@ def test_problems_survive_pickling(p: od.DesignProblem) -> None:
     same(p, pickle.loads(pickle.dumps(p)))
 
 
-@given(problems())
+@given(problems(structure=("classical", "strata", "mixed")))
 def test_counts_and_defaults(p: od.DesignProblem) -> None:
     assert p.n_candidates == len(p.candidates)
     assert p.n_groups == len(p.budgets) == p.groups.max() + 1
@@ -259,7 +260,7 @@ def test_repr_counts_in_words() -> None:
 
 @given(
     st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(1, 2)).flatmap(
-        lambda s: st.tuples(arrays(np.float64, s, elements=lattice), arrays(np.bool_, s[:2]))
+        lambda s: st.tuples(arrays(np.float64, s, elements=lattice()), arrays(np.bool_, s[:2]))
     ),
     st.booleans(),
 )

@@ -15,7 +15,6 @@ from problems import (
     KINDS,
     KNOWN,
     assert_bounds,
-    assert_feasible,
     eigenvalue_interval,
     plain,
     random_problem,
@@ -26,6 +25,7 @@ from structures import instances
 import optdesign as od
 from optdesign import programs, reference
 from optdesign.reduced import reduce
+from optdesign.testing import assert_feasible
 from optdesign.worker import Worker
 
 # 4 kinds x 2 x 8 = 64 instances, primal and dual by turns, Clarabel mostly and SCS on every fourth.

@@ -17,17 +17,15 @@ from problems import (
     METHODS,
     assert_bounds,
     assert_certified,
-    assert_feasible,
     exact_gap,
     plain,
-    problems,
     random_problem,
     same_family,
     ugly,
-    weighted,
 )
 
 import optdesign as od
+from optdesign.testing import assert_feasible, problems, weighted
 
 
 @pytest.mark.parametrize("method", METHODS)

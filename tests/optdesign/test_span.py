@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import EPS, matrices, problems
+from problems import EPS
 
 import optdesign as od
 from optdesign import span
+from optdesign.testing import matrices, problems
 
 
 def normalised_rank(x: np.ndarray) -> int:

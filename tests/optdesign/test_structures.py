@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from problems import METHODS, assert_certified, plain
-from structures import STRUCTURES, rough
+from structures import STRUCTURES
 
 import optdesign as od
+from optdesign.testing import random_problems
 
 TOL = 1e-9
 
@@ -28,14 +29,14 @@ def test_methods_agree_to_their_gaps(name: str) -> None:
 
 
 @settings(max_examples=1000)
-@given(problem=rough())
+@given(problem=random_problems())
 def test_nine_digits_on_a_thousand_random_problems(problem: od.DesignProblem) -> None:
     """No failure and no warning, with a rank that plain NumPy finds too and a gap that it confirms."""
     assert_certified(od.solve(problem, tol=TOL), TOL)
 
 
 @settings(max_examples=100)
-@given(problem=rough())
+@given(problem=random_problems())
 def test_nine_digits_by_newton_steps_alone(problem: od.DesignProblem) -> None:
     """Random rough data again, for the method that has a linear system to lose digits in."""
     assert_certified(od.solve(problem, tol=TOL, method="newton"), TOL)

@@ -1,0 +1,32 @@
+"""Property-based tests of bandit code: environments of every kind, and what must hold of any policy.
+
+>>> import bandits
+>>> from bandits.testing import check_policy
+>>> check_policy(bandits.LocalUCB(), max_examples=5)
+
+:func:`environments` draws small ones whose numbers are exact, :func:`random_environments` generic ones from
+seeds. :func:`assert_played` takes a run, :func:`assert_plays` a policy and an environment, and
+:func:`check_policy` looks for an environment on which a policy of yours breaks a rule.
+
+Needs hypothesis: the extra ``optdesign[testing]``.
+"""
+
+try:
+    import hypothesis  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ImportError(
+        "bandits.testing needs hypothesis, which is not installed. Install the extra: "
+        "pip install 'optdesign[testing]'."
+    ) from error
+
+from bandits.testing.policy import assert_played, assert_plays, check_policy
+from bandits.testing.strategies import NOISES, environments, random_environments
+
+__all__ = [
+    "NOISES",
+    "assert_played",
+    "assert_plays",
+    "check_policy",
+    "environments",
+    "random_environments",
+]

@@ -1,0 +1,218 @@
+"""A ready test of any policy: what must hold of every run, and what must not matter to it.
+
+A policy knows the features, the bounds ell, L and s, the noise level sigma, and the rewards it pays for. It
+does not know the parameters, nor means and gaps that follow from them, and it keeps nothing from trial to
+trial. Sums over T pulls of M clients are compared up to 4 T M roundings of the larger sum.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bandits.environments import LinearEnvironment
+from bandits.run import Run
+from bandits.simulate import simulate
+from bandits.testing.strategies import environments
+from bandits.trial import Policy, Record, Trial
+from optdesign.compensated import UNIT
+from optdesign.testing.solver import PHASES
+
+Maker = Callable[[LinearEnvironment], Policy]
+"""For policies that differ between environments, say with parameters shared or not."""
+
+
+def assert_played(run: Run, env: LinearEnvironment) -> None:
+    """A run on this environment is well formed.
+
+    Regret is finite, starts at nothing, never falls, and grows by no more a pull than the mean over clients
+    of the largest gap; so with a single arm it is zero. Scalars are counted, phases follow one another up to
+    the horizon, and each leaves a client between one and all arms.
+
+    >>> import bandits
+    >>> env = bandits.environments.authors(3, 2, 2)
+    >>> assert_played(bandits.simulate(bandits.FedPE(), env, 100, trials=2), env)
+    """
+    who = f"{run.policy} on {env.clients} client(s) with {env.arms} arm(s)"
+    if run.times[-1] != run.horizon or run.regret.shape != (len(run.trials), len(run.times)):
+        raise AssertionError(f"{who}: regret is not read up to the horizon {run.horizon}")
+    if not np.all(np.isfinite(run.regret)):
+        raise AssertionError(f"{who}: regret is not finite: {run.regret.tolist()}")
+    worst = float(env.gaps.max(axis=1).mean())
+    lengths = np.diff(run.times, prepend=0)
+    steps = np.diff(run.regret, axis=1, prepend=0.0)
+    slack = 4 * UNIT * run.horizon * env.clients * max(worst * run.horizon, float(np.abs(run.regret).max()))
+    for name, wrong in (("falls", -steps), ("grows too fast", steps - worst * lengths)):
+        n, c = (int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
+        if wrong[n, c] > slack:
+            raise AssertionError(
+                f"{who}: regret {name} up to pull {run.times[c]} of trial {run.trials[n]}, by "
+                f"{steps[n, c]:.6g} in {lengths[c]} pull(s); one pull costs between 0 and {worst:.6g}"
+            )
+    for name in ("uploaded", "downloaded"):
+        counts = getattr(run, name)
+        if np.any(counts < 0):
+            raise AssertionError(f"{who}: scalars {name} must not be negative; got {counts.min()}")
+    _assert_phases(run, env, who)
+
+
+def _assert_phases(run: Run, env: LinearEnvironment, who: str) -> None:
+    """Phases of each trial, if a policy records any."""
+    for n, trial in enumerate(run.trials):
+        rows = run.phases[run.phases["trial"] == trial]
+        ends = rows["start"] + rows["length"]
+        if np.any(rows["start"][1:] < ends[:-1]) or np.any(rows["length"] < 0) or np.any(ends > run.horizon):
+            raise AssertionError(
+                f"{who}: phases of trial {trial} overlap or pass the horizon {run.horizon}; they start at "
+                f"{rows['start'].tolist()} with lengths {rows['length'].tolist()}"
+            )
+        if np.any((rows["active"] < 1) | (rows["active"] > env.arms)):
+            raise AssertionError(
+                f"{who}: a client must have between one and {env.arms} active arm(s); the phases of trial "
+                f"{trial} have {rows['active'].tolist()} on average"
+            )
+        for name in ("uploaded", "downloaded"):
+            if rows[name].sum() > getattr(run, name)[n]:
+                raise AssertionError(
+                    f"{who}: the phases of trial {trial} have {rows[name].sum()} scalars {name}, the ledger "
+                    f"{getattr(run, name)[n]}"
+                )
+
+
+def assert_plays(policy: Policy | Maker, env: LinearEnvironment, horizon: int, seed: int = 0) -> None:
+    """A policy obeys the rules on one environment.
+
+    1. It plays to the horizon, and its runs pass :func:`assert_played`.
+    2. Trials do not depend on one another: a trial played first, by a copy, is the trial played second. So
+       results depend neither on n_jobs nor on what was played before.
+    3. The times at which regret is read do not matter.
+    4. It pays for what it sees: no client learns the rewards of more pulls than it has made, and the regret
+       is at least that of the pulls whose rewards were drawn; if those are all pulls, it is that.
+    5. It does not peek: with the parameters hidden, and the same rewards, it makes the same pulls.
+
+    ``policy`` may be a function of the environment that makes one.
+    """
+    own: Policy = policy(env) if not hasattr(policy, "play") else policy  # type: ignore[assignment]
+    run = simulate(copy.deepcopy(own), env, horizon, trials=2, seed=seed)
+    assert_played(run, env)
+    _assert_repeatable(copy.deepcopy(own), run, env, seed)
+    shown, hidden = (_watched(copy.deepcopy(own), env, horizon, seed, hide) for hide in (False, True))
+    _assert_paid(own, env, horizon, *shown)
+    if not _same(shown[1].counts, hidden[1].counts):
+        raise AssertionError(
+            f"{own.name} makes other pulls when the parameters are hidden from it: it reads parameters, "
+            "means, gaps or regret, which nobody may know. Use features, ell, L, s, sigma and rewards"
+        )
+
+
+def check_policy(
+    policy: Policy | Maker,
+    strategy: st.SearchStrategy[LinearEnvironment] | None = None,
+    *,
+    max_horizon: int = 100,
+    max_examples: int = 50,
+) -> None:
+    """Look for an environment, a horizon and a seed with which a policy of yours breaks a rule.
+
+    Draws environments, of ``strategy`` or of :func:`bandits.testing.environments`, and asks
+    :func:`assert_plays` of each; what fails is shrunk. Whatever the policy raises counts as a failure too.
+    """
+
+    @settings(max_examples=max_examples, deadline=None, phases=PHASES, report_multiple_bugs=False)
+    @given(
+        env=environments() if strategy is None else strategy,
+        horizon=st.integers(1, max_horizon),
+        seed=st.integers(0, 2**16),
+    )
+    def plays(env: LinearEnvironment, horizon: int, seed: int) -> None:
+        assert_plays(policy, env, horizon, seed)
+
+    plays()
+
+
+def _assert_repeatable(policy: Policy, run: Run, env: LinearEnvironment, seed: int) -> None:
+    """Play the second trial first and read the regret at the end only; ``policy`` has not played before."""
+    stream = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
+    trial = Trial(env, run.horizon, [run.horizon], stream)
+    policy.play(trial)
+    again = trial.record
+    off = abs(float(again.regret[-1]) - float(run.regret[1, -1]))
+    if off > 4 * UNIT * run.horizon * env.clients * float(run.regret[1, -1]):
+        raise AssertionError(
+            f"{policy.name} plays trial 1 otherwise when it comes first: regret {again.regret[-1]:.9g}, and "
+            f"{run.regret[1, -1]:.9g} after trial 0. Draw from trial.rng alone, and keep nothing of a trial"
+        )
+    for name in ("uploaded", "downloaded"):
+        if getattr(again, name) != getattr(run, name)[1]:
+            raise AssertionError(
+                f"{policy.name} sends other numbers of scalars when trial 1 comes first: {name} "
+                f"{getattr(again, name)}, and {getattr(run, name)[1]} after trial 0"
+            )
+
+
+class _Watched(LinearEnvironment):
+    """An environment that notes what is pulled; its parameters may be hidden, the rewards are the same."""
+
+    inner: LinearEnvironment
+    counts: list[np.ndarray]
+
+    def __init__(self, env: LinearEnvironment, hide: bool) -> None:
+        shown = np.zeros_like(env.parameters) if hide else env.parameters
+        super().__init__(env.features, shown, env.noise, ell=env.ell, L=env.L, s=env.s)
+        object.__setattr__(self, "inner", env.fresh())
+        object.__setattr__(self, "counts", [])
+
+    def pull(self, rng: np.random.Generator, counts: np.ndarray) -> np.ndarray:
+        """Sums of rewards, as the environment gives them."""
+        self.counts.append(np.array(counts))
+        return self.inner.pull(rng, counts)
+
+
+def _watched(
+    policy: Policy, env: LinearEnvironment, horizon: int, seed: int, hide: bool
+) -> tuple[Record, _Watched]:
+    """A trial on a watched environment, and that environment after it."""
+    trial = Trial(_Watched(env, hide), horizon, [horizon], np.random.default_rng(seed))
+    policy.play(trial)
+    watched: Any = trial.env
+    return trial.record, watched
+
+
+def _assert_paid(
+    policy: Policy, env: LinearEnvironment, horizon: int, record: Record, watched: _Watched
+) -> None:
+    """The pulls whose rewards were drawn are among those that were made."""
+    drawn = np.zeros(env.means.shape, dtype=np.int64)
+    for counts in watched.counts:
+        if counts.shape != drawn.shape or np.any(counts < 0):
+            raise AssertionError(
+                f"{policy.name} pulls counts {counts.tolist()}; they must be {drawn.shape} and not negative"
+            )
+        drawn += counts
+    most = int(drawn.sum(axis=1).max())
+    if most > horizon:
+        raise AssertionError(
+            f"{policy.name} learns the rewards of {most} pulls of a client, and the horizon is {horizon}: "
+            "every pull must be counted. Advance the clock by as many"
+        )
+    least, regret = float((drawn * env.gaps).sum() / env.clients), float(record.regret[-1])
+    slack = 4 * UNIT * horizon * env.clients * max(least, regret)
+    if regret < least - slack:
+        raise AssertionError(
+            f"{policy.name} counts a regret of {regret:.9g}, and the pulls whose rewards it drew cost "
+            f"{least:.9g}. Tell the clock the arms that are pulled"
+        )
+    if np.all(drawn.sum(axis=1) == horizon) and regret > least + slack:
+        raise AssertionError(
+            f"{policy.name} counts a regret of {regret:.9g}, and all its pulls cost {least:.9g}. Tell the "
+            "clock the arms that are pulled"
+        )
+
+
+def _same(a: list[np.ndarray], b: list[np.ndarray]) -> bool:
+    return len(a) == len(b) and all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))

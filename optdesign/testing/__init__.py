@@ -1,0 +1,53 @@
+"""Property-based tests of design code: problems of every structure, and what must hold of any answer.
+
+>>> import optdesign as od
+>>> from hypothesis import given
+>>> from optdesign.testing import assert_certified, problems
+>>> @given(problems(structure="strata"))
+... def test_designs_of_strata(problem):
+...     assert_certified(od.solve(problem), tol=1e-6)
+>>> test_designs_of_strata()
+
+*Problems.* :func:`problems` draws small ones whose numbers are exact, :func:`random_problems` larger ones
+from seeds, :func:`ugly_problems` those on which naive code breaks. :func:`feasible_weights` and
+:func:`weighted` add designs, :func:`matrices` and :func:`semidefinite` serve tests of linear algebra.
+
+*Assertions.* :func:`assert_feasible`, :func:`assert_certified` and :func:`assert_same_design` take one
+answer. :func:`assert_solves` holds a routine of your own against one problem, :func:`check_solver` against
+many.
+
+Needs hypothesis: the extra ``optdesign[testing]``.
+"""
+
+try:
+    import hypothesis  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ImportError(
+        "optdesign.testing needs hypothesis, which is not installed. Install the extra: "
+        "pip install 'optdesign[testing]'."
+    ) from error
+
+from optdesign.testing.assertions import assert_certified, assert_feasible, assert_same_design
+from optdesign.testing.families import FAMILIES, random_problems, ugly_problem, ugly_problems
+from optdesign.testing.linear import lattice, matrices, semidefinite
+from optdesign.testing.solver import assert_solves, check_solver
+from optdesign.testing.strategies import STRUCTURES, feasible_weights, problems, weighted
+
+__all__ = [
+    "FAMILIES",
+    "STRUCTURES",
+    "assert_certified",
+    "assert_feasible",
+    "assert_same_design",
+    "assert_solves",
+    "check_solver",
+    "feasible_weights",
+    "lattice",
+    "matrices",
+    "problems",
+    "random_problems",
+    "semidefinite",
+    "ugly_problem",
+    "ugly_problems",
+    "weighted",
+]

@@ -1,0 +1,225 @@
+"""What must hold of a design, with messages that say which claim is false and by how much.
+
+Nothing here trusts the arithmetic of the solvers: claims are recomputed by :mod:`optdesign.audit`, with exact
+ranks and information matrices in decimals of as many digits as it takes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optdesign.audit import Audit, Comparison, audit
+from optdesign.certificate import FEASIBILITY_RTOL
+from optdesign.compensated import UNIT
+from optdesign.problem import DesignProblem, check_problem, floats
+from optdesign.result import DesignResult, Status
+from optdesign.verification import compare
+
+SHOWN = 40
+"""Problems up to this many numbers are written out in messages."""
+
+MEANINGS = {
+    "weights": "a budget is missed, or a weight negative, by this fraction of the budget",
+    "rank of the candidates": "the claimed rank is not the exact one",
+    "rank of the design": "candidates with weight span so many dimensions less than all candidates do",
+    "log Det": "the claimed value is not that of the weights",
+    "sum of weight times variance": "with the claimed variances it is not the rank",
+    "variances": "those claimed, times budgets, are not those of the weights",
+    "gap": "G - D of the weights is larger than claimed",
+    "efficiency": "more is claimed than D / G",
+    "what the noted ranks leave out": "a rank was taken for lower than it is, and not because of rounding",
+}
+"""What it means that a comparison of :mod:`optdesign.audit` fails."""
+
+
+def assert_feasible(problem: DesignProblem, weights: ArrayLike, *, rtol: float | None = None) -> None:
+    """Weights are finite, not negative, and sum to the budget of each group.
+
+    ``rtol`` is the fraction of its budget that a group may miss. Default: the rounding of a sum of as many
+    numbers as there are candidates, four times.
+
+    >>> assert_feasible(DesignProblem([[1.0], [2.0]], budgets=3), [1.0, 1.0])
+    Traceback (most recent call last):
+        ...
+    AssertionError: the weights of group 0 sum to 2, and its budget is 3: off by 0.333 of it, allowed 1.78e-15
+      problem  DesignProblem([[1.0], [2.0]], budgets=[3.0])
+      weights  [1.0, 1.0]
+    """
+    check_problem(problem)
+    w = floats(weights, "weights")
+    about = _about(problem, w)
+    if w.shape != (problem.n_candidates,):
+        raise AssertionError(
+            f"there must be one weight per candidate, shape ({problem.n_candidates},); got {w.shape}{about}"
+        )
+    for n in np.flatnonzero(~np.isfinite(w))[:1]:
+        raise AssertionError(f"weights must be finite; weights[{n}] = {w[n]}{about}")
+    slack = 8 * UNIT * problem.n_candidates if rtol is None else rtol
+    low = w < (0.0 if rtol is None else -rtol * problem.budgets[problem.groups])
+    for n in np.flatnonzero(low)[:1]:
+        raise AssertionError(f"weights must not be negative; weights[{n}] = {w[n]:.3g}{about}")
+    total = np.array([math.fsum(w[problem.groups == i]) for i in range(problem.n_groups)])
+    off = np.abs(total - problem.budgets) / problem.budgets
+    i = int(np.argmax(off))
+    if off[i] > slack:
+        raise AssertionError(
+            f"the weights of group {i} sum to {total[i]:.6g}, and its budget is {problem.budgets[i]:.6g}: "
+            f"off by {off[i]:.3g} of it, allowed {slack:.3g}{about}"
+        )
+
+
+def assert_certified(result: DesignResult, tol: float | None = None) -> None:
+    """Every claim of a result is true; with ``tol``, it is optimal to that tolerance as well.
+
+    Ranks, log Det, variances, gap and efficiency are recomputed from the weights as
+    :func:`optdesign.verify` does, at its tolerances: what is claimed as a bound is one, the rest agrees up to
+    rounding. A design that loses rank is refused. Weights meet their budgets up to rounding, or up to a
+    millionth if the result was ``given``, as :func:`optdesign.certify` allows.
+
+    With ``tol`` the status is CONVERGED, or GIVEN, and the gap at most tol * rank: the D-efficiency is then
+    at least 1 / (1 + tol).
+
+    >>> import optdesign as od
+    >>> assert_certified(od.solve(DesignProblem([[1.0, 0.0], [0.0, 2.0]])), tol=1e-6)
+    """
+    _audited(result)
+    if tol is None:
+        return
+    about = _about(result.problem, result.weights)
+    if not result.gap <= tol * result.rank:
+        raise AssertionError(
+            f"the design is not optimal to {tol:.3g}: its gap is {result.gap:.3g}, and tol * rank is "
+            f"{tol * result.rank:.3g}{_deserving(result)}{about}"
+        )
+    if result.status not in (Status.CONVERGED, Status.GIVEN):
+        raise AssertionError(
+            f"the gap {result.gap:.3g} is within tol * rank = {tol * result.rank:.3g}, yet the status is "
+            f"{result.status.name}, not CONVERGED{about}"
+        )
+
+
+def assert_same_design(a: DesignResult, b: DesignResult) -> None:
+    """Two results are designs of one problem that differ by no more than their gaps allow.
+
+    Weights are not compared: several designs can be optimal. Their objective and their information matrices
+    are unique, and the certificates bound how far near-optimal ones are from them. Both F are at most their
+    gap below the maximum, so
+
+        abs(F_a - F_b) <= max(gap_a, gap_b).
+
+    Let e_k be the eigenvalues, over all blocks, of the information of a design relative to the optimal one.
+    They satisfy sum e_k <= D and sum log e_k = F - F* >= -gap, hence sum (e_k - 1 - log e_k) <= gap, in which
+    no term is negative. So each e_k lies between the two roots l(gap) <= 1 <= h(gap) of t - 1 - log t = gap,
+    and the eigenvalues of U_a relative to U_b between l(gap_a) / h(gap_b) and h(gap_a) / l(gap_b). For small
+    gaps the roots are 1 +- sqrt(2 gap): the information agrees to half as many digits as the objective. To
+    both, :mod:`optdesign.verification`, which compares, adds an allowance for rounding.
+
+    The claims of both are checked first, for a false gap would allow too much or too little. A design whose
+    gap is infinite is the same as no other.
+
+    >>> import optdesign as od
+    >>> p = DesignProblem([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> assert_same_design(od.solve(p, method="newton"), od.solve(p, method="bca"))
+    """
+    for one in (a, b):
+        _check_result(one)
+    if not same_problem(a.problem, b.problem):
+        raise ValueError(
+            f"a and b must be designs of the same problem; got {a.problem} and {b.problem}. Solve one of "
+            "them twice."
+        )
+    own, _ = _audited(a), _audited(b)
+    for one in (a, b):
+        if one.gap == math.inf:
+            about = _about(one.problem, one.weights)
+            raise AssertionError(f"the design of {one.method} proves nothing, its gap is infinite{about}")
+    found = compare(a, b, own)
+    if not found.agrees:
+        raise AssertionError(
+            f"the designs of {a.method} (gap {a.gap:.3g}) and {b.method} (gap {b.gap:.3g}) differ by more "
+            f"than their gaps allow:{_listed(found.comparisons)}{_about(a.problem, a.weights, b.weights)}"
+        )
+
+
+def same_problem(a: DesignProblem, b: DesignProblem) -> bool:
+    """Whether two problems have the same numbers."""
+    return a is b or all(
+        np.array_equal(getattr(a, name), getattr(b, name))
+        for name in ("candidates", "groups", "blocks", "budgets")
+    )
+
+
+def _check_result(result: object) -> None:
+    if not isinstance(result, DesignResult):
+        raise TypeError(
+            f"result must be a DesignResult; got {type(result).__name__}. Wrap weights: "
+            "DesignResult.given(problem, weights)."
+        )
+
+
+def _audited(result: DesignResult) -> Audit:
+    """The audit of a result, all of whose claims hold."""
+    _check_result(result)
+    given = result.status is Status.GIVEN
+    assert_feasible(result.problem, result.weights, rtol=FEASIBILITY_RTOL if given else None)
+    own = audit(result)
+    if own.wrong:
+        claims = f"gap {result.gap:.6g}, efficiency {result.efficiency:.9g}, rank {result.rank}, "
+        claims += f"log det {result.log_det:.9g}"
+        raise AssertionError(
+            f"the design of {result.method} claims what is not so ({claims}):{_listed(own.comparisons)}"
+            f"{_about(result.problem, result.weights)}"
+        )
+    return own
+
+
+def _listed(comparisons: Iterable[Comparison]) -> str:
+    lines = ""
+    for c in comparisons:
+        if not c.agrees:
+            meaning = f"; {MEANINGS[c.name]}" if c.name in MEANINGS else ""
+            lines += f"\n  {c.name}: off by {c.difference:.3g}, allowed {c.tolerance:.3g}{meaning}"
+    return lines
+
+
+def _deserving(result: DesignResult) -> str:
+    """Where weight should go: the candidate that exceeds the mean variance of its group's weight most."""
+    p, g = result.problem, np.asarray(result.variances)
+    if not np.all(np.isfinite(g)):
+        n = int(np.argmax(~np.isfinite(g)))
+        return f"\n  candidate {n} lies outside the span of those with weight in block {p.blocks[n]}"
+    mean = np.bincount(p.groups, weights=result.weights * g, minlength=p.n_groups) / p.budgets
+    n = int(np.argmax(p.budgets[p.groups] * (g - mean[p.groups])))
+    i = p.groups[n]
+    return (
+        f"\n  candidate {n} deserves more weight: its variance is {g[n]:.6g}, above the mean {mean[i]:.6g} "
+        f"over the weights of its group {i}, which none exceeds at the optimum"
+    )
+
+
+def _about(problem: DesignProblem, *designs: np.ndarray) -> str:
+    """The problem and the weights, for the end of a message."""
+    lines = f"\n  problem  {as_code(problem)}"
+    for w in designs:
+        lines += f"\n  weights  {w.tolist() if w.size <= SHOWN else np.array2string(w, threshold=10)}"
+    return lines
+
+
+def as_code(problem: DesignProblem) -> str:
+    """The call that makes a problem, if it is small; else what it is.
+
+    >>> as_code(DesignProblem([[1.0], [2.0]], groups=[0, 1]))
+    'DesignProblem([[1.0], [2.0]], groups=[0, 1])'
+    """
+    if problem.candidates.size > SHOWN:
+        return repr(problem)
+    parts = [str(problem.candidates.tolist())]
+    for name, usual in (("groups", 0), ("blocks", 0), ("budgets", 1)):
+        values = getattr(problem, name)
+        if np.any(values != usual):
+            parts.append(f"{name}={values.tolist()}")
+    return f"DesignProblem({', '.join(parts)})"
