@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri
 
+from optdesign import threads
 from optdesign._kernel import kernel
 from optdesign.compensated import two_sum
 from optdesign.information import SINGULAR_RTOL, WIDE, factorise
@@ -62,13 +63,16 @@ def information_matrices(
 def coordinates(problem: DesignProblem, some: np.ndarray, rows: Rows) -> np.ndarray:
     """Coordinates of some candidates."""
     out = np.zeros((len(some), rows.maps.shape[2]))
-    if out.shape[1] < WIDE:
-        write_coordinates(rows.x, problem.blocks, some, rows.maps, out)
-        return out
-    for b, at in _by_block(problem, some):
-        for k in range(0, len(at), PIECE):
-            part = at[k : k + PIECE]
-            out[part] = doubles(rows.x, some[part]) @ rows.maps[b]
+
+    def write(first: int, last: int) -> None:
+        part = some[first:last]
+        if out.shape[1] < WIDE:
+            write_coordinates(rows.x, problem.blocks, part, rows.maps, out[first:last])
+            return
+        for b, at in _by_block(problem, part):
+            out[first + at] = doubles(rows.x, part[at]) @ rows.maps[b]
+
+    threads.each(write, len(some), PIECE)
     return out
 
 
@@ -103,12 +107,16 @@ def composed(maps: np.ndarray, ranks: np.ndarray, factor: np.ndarray) -> np.ndar
 def variances_of(problem: DesignProblem, rows: Rows, white: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """g_n = |x_n @ white[b]|^2 of every candidate, the largest in every group, in one pass over the data."""
     g, largest = np.empty(problem.n_candidates), np.zeros(problem.n_groups)
-    for lo in range(0, problem.n_candidates, PIECE):
-        part = slice(lo, min(lo + PIECE, problem.n_candidates))
-        if white.shape[2] >= (PLAIN if problem.n_blocks == 1 else WIDE):
+    wide = white.shape[2] >= (PLAIN if problem.n_blocks == 1 else WIDE)
+
+    def write(first: int, last: int) -> None:
+        part = slice(first, last)
+        if wide:
             _wide_variances(problem, rows, white, part, g[part])
         else:
             _variances(rows.x[part], problem.blocks[part], white, problem.ranks, g[part])
+
+    threads.each(write, problem.n_candidates, PIECE)
     raise_to_largest(problem.groups, g, largest)
     return g, largest
 

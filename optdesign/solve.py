@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign import clock
+from optdesign import threads as cores
 from optdesign.certificate import Certificate, certify, settled
 from optdesign.interrupts import Deferred
 from optdesign.problem import DesignProblem, check_number, check_problem, floats, read_only
@@ -30,6 +32,9 @@ START_MIX = 1e-3
 """Share of the uniform design that is mixed into a start which loses rank, or whose relative gap exceeds
 the inverse of this: it informs some direction hardly more than that share does."""
 
+SMALL = 5e6
+"""Multiplications of a pass over the data below which one thread is enough."""
+
 RETRIES = 4
 """How often a solver goes on when its own gap is below the target and the certificate's is not."""
 
@@ -43,6 +48,7 @@ def solve(
     max_iter: int | None = None,
     time_limit: float | None = None,
     progress: bool = False,
+    threads: int | None = None,
 ) -> DesignResult:
     """Find the optimal design of a problem, with its certificate.
 
@@ -62,6 +68,10 @@ def solve(
         Most seconds, not counting those of compilation on first use.
     progress : bool
         Show a progress display on standard error once a second has passed.
+    threads : int, optional
+        Cores to use. Default: all that this process may use, where problems are large enough for it to pay;
+        one in threads that are not the first. The result is the same for any number, but for rounding in
+        systems of large order.
 
     Returns
     -------
@@ -78,9 +88,13 @@ def solve(
     [-1.0, 0.0, 1.0]
     """
     began = clock.now()
-    _check(problem, tol, method, max_iter, time_limit)
+    _check(problem, tol, method, max_iter, time_limit, threads)
     tol, time_limit = float(tol), None if time_limit is None else float(time_limit)
-    with Deferred() as interrupted, Progress(progress, tol * problem.rank) as display:
+    with (
+        Deferred() as interrupted,
+        Progress(progress, tol * problem.rank) as display,
+        _cores(problem, threads),
+    ):
         run = _Run(problem, _start(problem, start), tol, began, time_limit, interrupted)
         limit = DEFAULT_MAX_ITER if max_iter is None else int(max_iter)
         status, certificate = run.go(METHODS[method], limit, display)
@@ -108,6 +122,7 @@ def solve_many(problems: Iterable[DesignProblem], *, n_jobs: int = 1, **options:
         return [_or_interrupt(solve(problem, **options)) for problem in problems]
     from joblib import Parallel, delayed
 
+    options = {"threads": 1, **options}
     run = Parallel(n_jobs=n_jobs, prefer="threads")
     return list(run(delayed(solve)(problem, **options) for problem in problems))
 
@@ -210,8 +225,20 @@ class _Run:
         )
 
 
+def _cores(problem: DesignProblem, threads: int | None) -> AbstractContextManager[None]:
+    """The threads of a solve; nothing where the problem is too small for more than one to pay."""
+    if problem.n_candidates * problem.dim**2 < SMALL and threads is None:
+        return nullcontext()
+    return cores.using(cores.available() if threads is None else int(threads))
+
+
 def _check(
-    problem: DesignProblem, tol: float, method: str, max_iter: int | None, time_limit: float | None
+    problem: DesignProblem,
+    tol: float,
+    method: str,
+    max_iter: int | None,
+    time_limit: float | None,
+    threads: int | None,
 ) -> None:
     check_problem(problem)
     check_number(tol, "tol", "The default is 1e-6.")
@@ -225,6 +252,11 @@ def _check(
         raise ValueError(
             f"max_iter must be an integer, at least 1; got {max_iter!r}. "
             f"Leave it out for {DEFAULT_MAX_ITER:,}."
+        )
+    if threads is not None and not (isinstance(threads, Integral) and threads >= 1):
+        raise ValueError(
+            f"threads must be an integer, at least 1; got {threads!r}. "
+            "Leave it out for all cores where it pays."
         )
     if time_limit is not None:
         check_number(time_limit, "time_limit", "Leave it out for none.")

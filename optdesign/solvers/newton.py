@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optdesign import threads
 from optdesign._kernel import kernel
 from optdesign.information import WIDE, accumulate, factorise, whiten
 from optdesign.problem import DesignProblem
@@ -185,14 +186,16 @@ def _newton_step(
 ) -> Generator[np.ndarray, None, float]:
     """Predictor, corrector, move. Overwrites x; returns its gap, infinite if there is no step."""
     factors = system.factorise(x.a, x.u / x.s)
-    while True:
-        try:
-            next(factors)
-        except StopIteration as end:
-            if not end.value:
-                return np.inf
-            break
+    found = None
+    while found is None:
+        with threads.blas(system.order):
+            try:
+                next(factors)
+            except StopIteration as end:
+                found = end.value
         yield NOTHING
+    if not found:
+        return np.inf
     r = _residual(free.layout.starts, x.bound, x.g)
     du, _ = system.solve(r)
     centre = _target(x.u, x.s, du)

@@ -32,6 +32,7 @@ class ByDifference:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
+        self.order = int(layout.sizes.max())
         self.a: np.ndarray
         self.w: np.ndarray
         self.pivot: np.ndarray

@@ -23,6 +23,7 @@ class ByGroup:
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.group = layout.group
+        self.order = max(layout.n_groups, int(layout.sizes.max()))
         self.factors: list[np.ndarray] = []
         self.schur: np.ndarray
 

@@ -1,0 +1,96 @@
+"""Threads: the same result for any number, and never more of them than there is room for."""
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+import optdesign as od
+from optdesign import passes, threads
+
+
+def test_every_piece_is_done_once() -> None:
+    for count in (1, 2, 3):
+        done = np.zeros(103, np.int64)
+        names = set()
+
+        def work(first: int, last: int, done: np.ndarray = done, names: set[str] = names) -> None:
+            done[first:last] += 1
+            names.add(threading.current_thread().name)
+
+        with threads.using(count):
+            threads.each(work, 103, 10)
+        assert np.all(done == 1)
+        assert all(name.startswith("optdesign") for name in names) == (count > 1)
+
+
+def test_what_fails_in_a_thread_is_raised() -> None:
+    def work(first: int, last: int) -> None:
+        raise ZeroDivisionError(first, last)
+
+    with threads.using(2), pytest.raises(ZeroDivisionError):
+        threads.each(work, 100, 10)
+
+
+@pytest.mark.parametrize(("blocks", "dim"), [(1, 3), (1, 12), (4, 3)])
+def test_results_do_not_depend_on_threads(blocks: int, dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the last bit: only our own kernels sum here."""
+    monkeypatch.setattr(passes, "PIECE", 500)
+    rng = np.random.default_rng(0)
+    x, labels = rng.normal(size=(5000, dim)), np.arange(5000) % 3
+    problem = od.DesignProblem(x, labels, rng.integers(0, blocks, size=5000))
+    one, two, default = (od.solve(problem, tol=1e-9, threads=n) for n in (1, 2, None))
+    np.testing.assert_array_equal(two.weights, one.weights)
+    np.testing.assert_array_equal(two.variances, one.variances)
+    assert two.gap == one.gap
+    # Of a small problem BLAS is left as it is, so that nothing is spent on setting it.
+    assert abs(default.log_det - one.log_det) <= max(default.gap, one.gap) + 1e-12
+
+
+def test_large_factors_agree_to_rounding() -> None:
+    problem = od.DesignProblem(np.random.default_rng(0).normal(size=(3000, 60)))
+    one, two = (od.solve(problem, tol=1e-9, threads=n) for n in (1, 2))
+    assert one.converged
+    assert two.converged
+    assert abs(one.log_det - two.log_det) <= max(one.gap, two.gap) + 1e-9
+
+
+def test_cores_are_those_that_others_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in threads.VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)), raising=False)
+    assert threads.available() == 6
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    assert threads.available() == 4
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+    assert threads.available() == 2
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "many")
+    assert threads.available() == 4
+
+
+def test_one_core_in_a_thread_of_somebody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As under joblib with threads: the others are at work as well."""
+    for name in threads.VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)), raising=False)
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(threads.available()))
+    thread.start()
+    thread.join()
+    assert seen == [1]
+
+
+def test_several_problems_get_a_thread_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """solve_many: so many jobs, and no more threads than that."""
+    counts = []
+    monkeypatch.setattr(threads, "using", lambda count: counts.append(count) or pytest.MonkeyPatch.context())
+    rng = np.random.default_rng(0)
+    od.solve_many([od.DesignProblem(rng.normal(size=(60, 3))) for _ in range(3)], n_jobs=2)
+    assert counts == [1, 1, 1]
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, "two"])
+def test_numbers_of_threads_are_whole_and_positive(value: object) -> None:
+    with pytest.raises(ValueError, match=r"threads must be an integer, at least 1; got .* Leave it out"):
+        od.solve(od.DesignProblem(np.eye(2)), threads=value)
