@@ -10,6 +10,9 @@ STAMP := .venv/.installed
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
+# Every table of docs/measured that a benchmark prints, whole, in one run of one commit.
+TABLES := first_use design suite classical wide large exact rounding fedpe baselines movielens
+
 .PHONY: demo test lint hunt mutants bench docs clean
 
 demo: $(STAMP)
@@ -39,10 +42,14 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	@echo "== benchmarks, about an hour: what they print goes to docs/measured/"
-	@for name in first_use design suite classical large exact rounding fedpe baselines movielens; do \
-		echo "== $$name"; $(BIN)/python benchmarks/$$name.py | tee docs/measured/$$name.txt || exit 1; done
+	@for name in $(TABLES); do $(MAKE) --no-print-directory measured/$$name || exit 1; done
 	@$(BIN)/python benchmarks/figures.py
 	@$(BIN)/python benchmarks/pictures.py
+
+measured/%: $(STAMP)
+	@echo "== $*: what it prints goes to docs/measured/$*.txt, with the commit that was measured"
+	@set -o pipefail; { echo "measured at commit $$(git describe --always --dirty)"; echo; \
+		$(BIN)/python benchmarks/$*.py; } | tee docs/measured/$*.txt
 
 docs: $(STAMP)
 	@echo "== documentation: docs/_build/index.html"

@@ -24,6 +24,9 @@ STEP_ROW = 250.0
 FEW = 8
 """With one group in so many candidates of a block, or fewer, columns cost less than an inverse."""
 
+ITERATIONS = 2000
+"""Products of a step by iteration; some hundreds are common."""
+
 WIDE_ENTRIES = 100
 """Entries of a block from which on the sums of an information system go through BLAS."""
 
@@ -47,7 +50,11 @@ def step_time(problem: DesignProblem, rows: int, groups: int) -> float:
     """A Newton step on so many candidates and groups, if blocks have equally many."""
     k, ranks = problem.n_blocks, problem.ranks.astype(float)
     sizes = np.full(k, rows / k)
-    times = [by_information(ranks * (ranks + 1) / 2, rows, groups), by_group(sizes, ranks, groups)]
+    times = [
+        by_information(ranks * (ranks + 1) / 2, rows, groups),
+        by_group(sizes, ranks, groups),
+        by_iteration(rows, ranks),
+    ]
     if k == 1:
         times.append(by_difference(np.maximum(sizes - groups, 0.0), ranks))
     return CALL + STEP_ROW * rows + min(times)
@@ -63,6 +70,11 @@ def by_group(sizes: np.ndarray, ranks: np.ndarray, groups: int) -> float:
 def by_difference(sizes: np.ndarray, ranks: np.ndarray) -> float:
     """The system by difference, for blocks of so many differences."""
     return FLOP * float(np.sum(4 * sizes**2 * ranks + sizes**3 / 3))
+
+
+def by_iteration(rows: int, ranks: np.ndarray) -> float:
+    """The system by iteration, on so many rows; not before it is far ahead, because it may need more."""
+    return ITERATIONS * rows * (ROW + 4 * FLOP * float(ranks.max()) ** 2)
 
 
 def by_information(entries: np.ndarray, rows: int, groups: int) -> float:

@@ -19,7 +19,7 @@ slacks that fit.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -185,23 +185,25 @@ def _newton_step(
     free: _Free, system: System, x: _State, gap: float, damping: float
 ) -> Generator[np.ndarray, None, float]:
     """Predictor, corrector, move. Overwrites x; returns its gap, infinite if there is no step."""
-    factors = system.factorise(x.a, x.u / x.s)
-    found = None
-    while found is None:
-        with threads.blas(system.order):
-            try:
-                next(factors)
-            except StopIteration as end:
-                found = end.value
-        yield NOTHING
-    if not found:
+    if not (yield from _in_pieces(system, system.factorise(x.a, x.u / x.s))):
         return np.inf
     r = _residual(free.layout.starts, x.bound, x.g)
-    du, _ = system.solve(r)
+    du, _ = yield from _in_pieces(system, system.solve(r))
     centre = _target(x.u, x.s, du)
-    du, dbound = system.solve(centre + r)
+    du, dbound = yield from _in_pieces(system, system.solve(centre + r))
     ds = centre - x.s - x.s / x.u * du
     return _move(free, damping, gap, x, du, ds, dbound)
+
+
+def _in_pieces(system: System, work: Generator[None, None, Any]) -> Generator[np.ndarray, None, Any]:
+    """What a system's work returns; as many threads for it as its order deserves."""
+    while True:
+        with threads.blas(system.order):
+            try:
+                next(work)
+            except StopIteration as end:
+                return end.value
+        yield NOTHING
 
 
 def _move(

@@ -16,10 +16,12 @@ from optdesign.solvers.systems import (
     ByDifference,
     ByGroup,
     ByInformation,
+    ByIteration,
     System,
     by_difference,
     by_group,
     by_information,
+    by_iteration,
     ways,
 )
 from optdesign.solvers.systems.layout import Layout
@@ -49,8 +51,8 @@ class Case(Whitened):
         return total, pivot, system.matrix - sums.T @ sums
 
     def factorised(self) -> list[System]:
-        """Every system that applies."""
-        systems = [way(self.layout) for way in ways(self.layout)]
+        """Every dense system that applies."""
+        systems = [way(self.layout) for way in ways(self.layout) if way is not ByIteration]
         assert all(done(system.factorise(self.a, self.w)) for system in systems)
         return systems
 
@@ -203,7 +205,7 @@ def test_all_systems_solve_equation_1(seed: int, size: dict, orders: float) -> N
     r = c.rng.normal(size=len(c.z))
     du, dbound, condition = c.dense(r)
     for system in c.factorised():
-        got_du, got_bound = system.solve(r)
+        got_du, got_bound = done(system.solve(r))
         # Errors of a stable solution are eps times the condition, in units in which the matrix is
         # equilibrated: sqrt(w) for du. 100 bounds the sizes of N + groups <= 36 with their constants.
         rounding = 100 * EPS * condition
@@ -234,7 +236,7 @@ def test_information_system_with_ratios_of_twenty_orders(seed: int, size: dict, 
     np.linalg.cholesky(np.tril(matrix) + np.tril(matrix, -1).T)
     system = ByInformation(c.layout)
     assert done(system.factorise(c.a, c.w))
-    du, dbound = system.solve(r)
+    du, dbound = done(system.solve(r))
     np.testing.assert_allclose(c.sums @ du, 0, atol=len(du) * EPS * np.abs(du).max())
     residual = c.hessian @ du + du / c.w + dbound[c.groups] - r
     norm = np.linalg.norm(c.phi, axis=1)
@@ -242,3 +244,36 @@ def test_information_system_with_ratios_of_twenty_orders(seed: int, size: dict, 
     terms = np.abs(r).max() + (np.abs(c.phi) @ np.abs(c.phi.T @ du)).max()
     rounding = (len(c.w) + len(matrix)) * EPS * np.diff(c.starts).max() * terms * amplified
     assert np.all(np.abs(residual) <= rounding)
+
+
+@seeds
+@sizes
+@pytest.mark.parametrize("accuracy", [1e-2, 1e-6])
+def test_conjugate_gradients_solve_equation_1(
+    seed: int, size: dict, accuracy: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the accuracy that is asked for, in the norm of the matrix, and the sums of groups are kept."""
+    monkeypatch.setattr(by_iteration, "ACCURACY", accuracy)
+    c = Case(seed, **size)
+    r = c.rng.normal(size=len(c.z))
+    du, dbound, _ = c.dense(r)
+    system = ByIteration(c.layout)
+    assert done(system.factorise(c.a, c.w))
+    got, got_bound = done(system.solve(r))
+    np.testing.assert_allclose(c.sums @ got, 0, atol=1e3 * EPS * np.abs(got).max())
+    # The residual in the norm of the inverse preconditioner is what is controlled; the eigenvalues of the
+    # preconditioned matrix are between 1 / condition and the size of a block.
+    matrix = c.hessian + np.diag(1 / c.w)
+    root = np.sqrt(np.diag(matrix))
+    scaled = matrix / np.outer(root, root)
+    reach = np.linalg.cond(scaled)
+    error, whole = np.linalg.norm((got - du) * root), np.linalg.norm(du * root)
+    assert error <= accuracy * reach * whole
+    assert np.linalg.norm(got_bound - dbound) <= accuracy * reach * (
+        np.linalg.norm(dbound) + np.linalg.norm(r)
+    )
+
+
+def test_conjugate_gradients_refuse_what_is_not_finite() -> None:
+    c = Case(0)
+    assert not done(ByIteration(c.layout).factorise(c.a, np.full_like(c.w, np.nan)))

@@ -5,8 +5,9 @@ W = diag(u / s) and A the group sums a step of :mod:`optdesign.solvers.newton` s
 
     (H + W^-1) du + A' dlambda = r,    A du = 0.                                            (1)
 
-Each way is a file here: by group, by difference, by information. They share a protocol: ``factorise``, a
-generator that yields while it works and returns whether it succeeded, then ``solve``.
+Each way is a file here: by group, by difference, by information, by iteration. They share a protocol:
+``factorise``, which returns whether it succeeded, then ``solve``; both are generators that yield while they
+work.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from optdesign.solvers import costs
 from optdesign.solvers.systems.by_difference import ByDifference
 from optdesign.solvers.systems.by_group import ByGroup
 from optdesign.solvers.systems.by_information import ByInformation
+from optdesign.solvers.systems.by_iteration import ByIteration
 from optdesign.solvers.systems.layout import Layout
 
-System = ByGroup | ByDifference | ByInformation
+System = ByGroup | ByDifference | ByInformation | ByIteration
 
 
 def cheapest_system(layout: Layout) -> System:
@@ -34,6 +36,7 @@ def ways(layout: Layout) -> dict[type[System], float]:
     times: dict[type[System], float] = {
         ByInformation: costs.by_information(layout.entries.astype(float), layout.n_rows, layout.n_groups),
         ByGroup: costs.by_group(sizes, ranks, layout.n_groups),
+        ByIteration: costs.by_iteration(layout.n_rows, ranks),
     }
     if layout.one_block_a_group:
         heads = np.bincount(layout.block[layout.starts[:-1]], minlength=len(ranks))

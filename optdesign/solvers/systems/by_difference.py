@@ -75,8 +75,9 @@ class ByDifference:
         _add_diagonals(matrix, group, self.w[free], self.w[heads], scale)
         return matrix
 
-    def solve(self, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def solve(self, r: np.ndarray) -> dense.Solution:
         """Solve (1) for du and dlambda."""
+        yield
         layout = self.layout
         group = layout.group
         du = np.zeros(layout.n_rows)

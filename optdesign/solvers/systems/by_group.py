@@ -63,8 +63,9 @@ class ByGroup:
             yield
             _add_up(inverse, group, self.schur)
 
-    def solve(self, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def solve(self, r: np.ndarray) -> dense.Solution:
         """Solve (1) for du and dlambda."""
+        yield
         m = self.layout.n_groups
         t = self._block_solve(r)
         dbound = dense.solve(self.schur, np.bincount(self.group, weights=t, minlength=m))

@@ -55,8 +55,9 @@ class ByInformation:
                 return True
         return False
 
-    def solve(self, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def solve(self, r: np.ndarray) -> dense.Solution:
         """Solve (1) for du and dlambda."""
+        yield
         du, dbound, y = np.empty(len(r)), np.empty(self.layout.n_groups), np.zeros(self.order)
         _centred(*self.rows, r, y, False, du, dbound)
         _centred(*self.rows, r, dense.solve(self.matrix, y), True, du, dbound)

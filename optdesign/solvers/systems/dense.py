@@ -15,6 +15,9 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 Attempt = Generator[None, None, bool]
 """Work that yields on its way and returns whether it succeeded."""
 
+Solution = Generator[None, None, tuple[np.ndarray, np.ndarray]]
+"""Work that yields on its way and returns du and dlambda."""
+
 PIECE = 1024
 """Columns that are eliminated, and rows that are multiplied, between two looks at limits and interrupts."""
 
