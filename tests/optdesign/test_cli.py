@@ -16,7 +16,8 @@ import pytest
 from typer.testing import CliRunner
 
 import optdesign as od
-from optdesign import cli, files, saved
+from optdesign import cli, files
+from optdesign import result as result_module
 from optdesign.progress import Progress
 
 RNG = np.random.default_rng(3)
@@ -552,7 +553,7 @@ def test_verify_says_when_exact_arithmetic_contradicts(monkeypatch):
     def certify(problem, weights):
         return replace(lying(problem, weights), log_det=0.0)
 
-    monkeypatch.setattr(saved, "certify", certify)
+    monkeypatch.setattr(result_module, "certify", certify)
     result = run("verify", "d.csv", "--group", "site", "--block", "arm")
     assert result.exit_code == 1
     assert "comparison  differs: log Det against exact arithmetic" in result.stdout
@@ -699,7 +700,7 @@ def test_demo_solves_verifies_and_draws(folder):
 )
 def test_demo_fails_where_verification_does(verdict, why, monkeypatch):
     monkeypatch.setattr(cli, "verify", lambda *_, **__: od.Verification(verdict, "by a friend"))
-    monkeypatch.setattr(cli.plotting, "save", lambda *_, **__: None)
+    monkeypatch.setattr(cli.pictures, "overview", lambda *_, **__: None)
     result = run("demo", "--out", "demo")
     assert result.exit_code == cli.NOT_CONVERGED
     assert re.search(rf"NOT verified: the certificate holds \(.*\), but {why}\n", result.stdout)

@@ -351,9 +351,9 @@ def test_a_number_that_is_missing_is_no_label(tmp_path):
     assert error(path).startswith("every row must have a label; row 2, column 'group' of")
 
 
-@pytest.mark.parametrize(("last", "kind"), [(2**53 - 1, "i"), (2**53, "f"), (2**53 + 1, "f"), (2**62, "f")])
+@pytest.mark.parametrize(("last", "kind"), [(2**53 - 1, "i"), (2**53, "f"), (2**53 + 1, "O"), (2**62, "f")])
 def test_whole_numbers_are_integers_while_doubles_hold_them(write, last, kind):
-    """2^53 + 1 is 2^53 as a double: an integer would claim to be exact."""
+    """2^53 + 1 is 2^53 as a double: it stays as it was written."""
     column = tables.read_table(write(f"x\n1\n{last}\n-{last}\n"), text=set())["x"]
     assert column.dtype.kind == kind
-    np.testing.assert_array_equal(column, [1.0, float(last), -float(last)])
+    assert [int(value) for value in column] == [1, last, -last]

@@ -213,3 +213,10 @@ def test_missing_matplotlib_names_the_extra(grid, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"optdesign\[plot\]"):
         od.plot.overview(grid, path=tmp_path / "a.png")
+
+
+def test_the_gap_asked_for_is_the_tolerance_times_the_rank(strata):
+    axes = od.plot.convergence(strata, tol=1e-4).axes[0]
+    goal = next(line for line in axes.lines if line.get_label().startswith("asked for"))
+    assert list(goal.get_ydata()) == [1e-4 * strata.rank] * 2
+    assert goal.get_label() == f"asked for: {1e-4 * strata.rank:.1e}"
