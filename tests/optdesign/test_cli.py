@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import optdesign as od
-from optdesign import cli, files, saved
+from optdesign import cli, files
 from optdesign.progress import Progress
 
 RNG = np.random.default_rng(3)
@@ -552,7 +552,7 @@ def test_verify_says_when_exact_arithmetic_contradicts(monkeypatch):
     def certify(problem, weights):
         return replace(lying(problem, weights), log_det=0.0)
 
-    monkeypatch.setattr(saved, "certify", certify)
+    monkeypatch.setattr(od.result, "certify", certify)
     result = run("verify", "d.csv", "--group", "site", "--block", "arm")
     assert result.exit_code == 1
     assert "comparison  differs: log Det against exact arithmetic" in result.stdout
