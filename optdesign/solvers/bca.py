@@ -97,7 +97,7 @@ def ascend(
             gaps = gaps[:n]
         else:
             if done % REFRESH == 0 and not fresh:
-                _invert_afresh(z, blocks, starts, ranks, u, inverse, False)
+                _invert_afresh(z, blocks, starts, ranks, u, inverse, 0.0)
             total, largest_step = 0.0, 0.0
             for first in range(0, reduced.n_groups, groups):
                 top, moved = _visit(*state, first, min(first + groups, reduced.n_groups))
@@ -106,7 +106,7 @@ def ascend(
             gaps = np.array([total - reduced.rank])
             fresh = bool(gaps[0] <= LAG * target)
             if fresh:
-                gaps[0] = _invert_afresh(z, blocks, starts, ranks, u, inverse, True)
+                gaps[0] = _invert_afresh(z, blocks, starts, ranks, u, inverse, 1.0)
         done += len(gaps)
         yield gaps
         if gaps[-1] <= target or largest_step <= STALL_STEP:
@@ -167,14 +167,14 @@ def _sweeps(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, targ
     step, fresh = 0.0, False
     for sweep in range(len(gaps)):
         if sweep % REFRESH == 0 and not fresh:
-            _invert_afresh(z, blocks, starts, ranks, u, inverse, False)
+            _invert_afresh(z, blocks, starts, ranks, u, inverse, 0.0)
         total, step = _visit(
             z, blocks, starts, separable, ranks, u, inverse, g, fill, play, 0, len(starts) - 1
         )
         gaps[sweep] = total - rank
         fresh = gaps[sweep] <= LAG * target
         if fresh:
-            gaps[sweep] = _invert_afresh(z, blocks, starts, ranks, u, inverse, True)
+            gaps[sweep] = _invert_afresh(z, blocks, starts, ranks, u, inverse, 1.0)
             if gaps[sweep] <= target:
                 return sweep + 1, step
     return len(gaps), step
@@ -202,14 +202,17 @@ def _visit(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, first
 
 @kernel
 def _invert_afresh(z, blocks, starts, ranks, u, inverse, measure):
-    """Overwrite inverse with those of the shares u alone. Returns their gap, if it is to be measured."""
+    """Overwrite inverse with those of the shares u alone. Returns their gap, if measure is positive.
+
+    Not a truth value: a kernel would be compiled for either.
+    """
     width = z.shape[1]
     information = np.zeros((len(ranks), width, width))
     factor = np.zeros((len(ranks), width, width))
     accumulate(z, blocks, ranks, u, information)
     factorise(information, ranks, factor)
     invert(factor, ranks, inverse)
-    return _gap(z, blocks, starts, ranks, factor) if measure else np.nan
+    return _gap(z, blocks, starts, ranks, factor) if measure > 0.0 else np.nan
 
 
 @kernel

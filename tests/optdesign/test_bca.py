@@ -73,7 +73,7 @@ def test_every_group_update_is_feasible_and_ascends(kind: str) -> None:
             lo, hi = r.starts[i], r.starts[i + 1]
             before = plain(problem, weights_of(r, u, problem))
             inverse = np.zeros(shape)
-            bca._invert_afresh(r.z, r.blocks, r.starts, r.ranks, u, inverse, False)
+            bca._invert_afresh(r.z, r.blocks, r.starts, r.ranks, u, inverse, 0.0)
             g, s, y = np.empty(hi - lo), np.empty(hi - lo), np.empty((max(2, hi - lo), width))
             if separable[i]:
                 bca._water_fill(r.z, r.blocks, r.ranks, lo, hi, u, inverse, g, s, y)

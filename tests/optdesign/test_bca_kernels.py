@@ -274,12 +274,12 @@ def test_exchange_without_anything_to_gain(copies: int) -> None:
 def test_inverses_afresh_and_their_gap(seed: int) -> None:
     c = Case(seed)
     inverse = np.zeros((3, 3, 3))
-    got = bca._invert_afresh(c.z, c.blocks, c.starts, c.ranks, c.u, inverse, True)
+    got = bca._invert_afresh(c.z, c.blocks, c.starts, c.ranks, c.u, inverse, 1.0)
     np.testing.assert_allclose(inverse, c.inverses(), rtol=RTOL, atol=RTOL)
     g = c.variances()
     expected = sum(g[lo:hi].max() for lo, hi in zip(c.starts, c.starts[1:], strict=False)) - c.ranks.sum()
     assert got == pytest.approx(expected, rel=RTOL)
-    assert np.isnan(bca._invert_afresh(c.z, c.blocks, c.starts, c.ranks, c.u, inverse, False))
+    assert np.isnan(bca._invert_afresh(c.z, c.blocks, c.starts, c.ranks, c.u, inverse, 0.0))
 
 
 @pytest.mark.parametrize("kind", KINDS)

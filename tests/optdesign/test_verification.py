@@ -339,6 +339,7 @@ def test_an_answer_of_the_solver_that_contradicts_ours_differs() -> None:
     """Both lines: a reference that is not optimal, and claims to be."""
     problem = random_problem(53, "shared")
     r, uniform = od.solve(problem, tol=1e-8), given(problem, problem.uniform())
+    uniform = dataclasses.replace(uniform, method="cvxpy/CLARABEL (primal)")
     v = verification.compare(r, forged(uniform, gap=1e-8, relative_gap=1e-8 / r.rank))
     assert v.verdict == "differs"
     assert not v.refuted
