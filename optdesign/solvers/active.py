@@ -92,7 +92,10 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
             for gaps in bca.ascend(reduced, u, inner, SWEEPS):
                 inner_gap = gaps[-1] if len(gaps) else inner_gap
         if inner_gap > inner:
-            for _ in newton.iterate(reduced, u, inner, NEWTON_STEPS):
+            for gaps in newton.iterate(reduced, u, inner, NEWTON_STEPS):
+                if len(rows) == n and len(gaps) and gaps[-1] < best:
+                    # The gap over all candidates: what is found is kept, should a limit end the round.
+                    reduced.extend(u, problem, weights)
                 yield Step(NOTHING, STAGE)
         reduced.extend(u, problem, trial)
 

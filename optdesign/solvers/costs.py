@@ -24,8 +24,11 @@ STEP_ROW = 250.0
 FEW = 8
 """With one group in so many candidates of a block, or fewer, columns cost less than an inverse."""
 
-ITERATIONS = 2000
-"""Products of a step by iteration; some hundreds are common."""
+ITERATIONS = (130, 70)
+"""Products of a step by iteration: so many, and so many for every time that there are Q candidates, because
+then H is singular and only W^-1 bounds it from below."""
+CAUTION = 3
+"""How far ahead of all dense ways it must be, since it may need more and its steps are inexact."""
 
 WIDE_ENTRIES = 100
 """Entries of a block from which on the sums of an information system go through BLAS."""
@@ -50,14 +53,11 @@ def step_time(problem: DesignProblem, rows: int, groups: int) -> float:
     """A Newton step on so many candidates and groups, if blocks have equally many."""
     k, ranks = problem.n_blocks, problem.ranks.astype(float)
     sizes = np.full(k, rows / k)
-    times = [
-        by_information(ranks * (ranks + 1) / 2, rows, groups),
-        by_group(sizes, ranks, groups),
-        by_iteration(rows, ranks),
-    ]
+    times = [by_information(ranks * (ranks + 1) / 2, rows, groups), by_group(sizes, ranks, groups)]
     if k == 1:
         times.append(by_difference(np.maximum(sizes - groups, 0.0), ranks))
-    return CALL + STEP_ROW * rows + min(times)
+    iterated = by_iteration(rows, ranks)
+    return CALL + STEP_ROW * rows + (iterated if CAUTION * iterated < min(times) else min(times))
 
 
 def by_group(sizes: np.ndarray, ranks: np.ndarray, groups: int) -> float:
@@ -73,8 +73,10 @@ def by_difference(sizes: np.ndarray, ranks: np.ndarray) -> float:
 
 
 def by_iteration(rows: int, ranks: np.ndarray) -> float:
-    """The system by iteration, on so many rows; not before it is far ahead, because it may need more."""
-    return ITERATIONS * rows * (ROW + 4 * FLOP * float(ranks.max()) ** 2)
+    """The system by iteration, on so many rows."""
+    q = float(np.sum(ranks * (ranks + 1) / 2))
+    products = ITERATIONS[0] + ITERATIONS[1] * rows / q
+    return products * rows * (ROW + 4 * FLOP * float(ranks.max()) ** 2)
 
 
 def by_information(entries: np.ndarray, rows: int, groups: int) -> float:

@@ -12,6 +12,7 @@ from optdesign.solvers.systems import (
     ByDifference,
     ByGroup,
     ByInformation,
+    ByIteration,
     by_information,
     cheapest_system,
     dense,
@@ -36,7 +37,7 @@ def test_the_cheapest_system_is_taken() -> None:
     for layout, kind in ((few, ByInformation), (many, ByGroup), (pairs, ByDifference)):
         times = ways(layout)
         assert isinstance(cheapest_system(layout), kind)
-        assert times[kind] == min(times.values())
+        assert times[kind] == min(time for way, time in times.items() if way is not ByIteration)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -56,7 +57,9 @@ def test_estimates_are_those_of_the_systems() -> None:
         od.DesignProblem.disjoint(rng.normal(size=(40, 4, 5))),
     ):
         n, m = problem.n_candidates, problem.n_groups
-        expected = costs.CALL + costs.STEP_ROW * n + min(ways(layout_of(problem)).values())
+        times = ways(layout_of(problem))
+        del times[ByIteration]
+        expected = costs.CALL + costs.STEP_ROW * n + min(times.values())
         assert costs.step_time(problem, n, m) == pytest.approx(expected)
 
 
@@ -137,3 +140,21 @@ def test_where_newton_alone_was_too_large() -> None:
     problem = od.DesignProblem(np.random.default_rng(0).normal(size=(1500, 100)))
     for method in ("newton", "auto"):
         assert_certified(od.solve(problem, tol=1e-6, method=method), 1e-6)
+
+
+def test_iteration_is_taken_only_where_it_is_far_ahead() -> None:
+    """Estimates of single steps and the choice of the system follow the same rule."""
+    rng = np.random.default_rng(0)
+    wide = od.DesignProblem.disjoint(rng.normal(size=(2000, 10, 40)))
+    layout, n, m = layout_of(wide), wide.n_candidates, wide.n_groups
+    for iterations in (1, 10**9):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(costs, "ITERATIONS", (iterations, 0))
+            times = ways(layout)
+            far = costs.CAUTION * times[ByIteration] < min(
+                t for w, t in times.items() if w is not ByIteration
+            )
+            assert far == (iterations == 1)
+            assert isinstance(cheapest_system(layout), ByIteration) == far
+            expected = times[ByIteration] if far else min(times.values())
+            assert costs.step_time(wide, n, m) == pytest.approx(costs.CALL + costs.STEP_ROW * n + expected)
