@@ -371,14 +371,19 @@ def test_sweeps_take_over_where_newton_steps_fail(monkeypatch: pytest.MonkeyPatc
 
 
 def test_max_iter_counts_over_stages() -> None:
-    """One iteration less than needed ends in the second stage, a few end in the first."""
+    """One iteration less than needed ends in the second stage, a few end in the first.
+
+    The last round of the second stage only finds out how good the round before was: what that one found is
+    kept, and its certificate may hold without it.
+    """
     both = f"auto: bca, then {active.STAGE}"
     whole = od.solve(slow_for_sweeps(), tol=TOL)
     assert whole.converged
     assert whole.method == both
     for limit, method in [(1, "auto: bca"), (3, "auto: bca"), (whole.iterations - 1, both)]:
         r = od.solve(slow_for_sweeps(), tol=TOL, max_iter=limit)
-        assert r.status is od.Status.MAX_ITER
+        assert r.status is (od.Status.MAX_ITER if r.relative_gap > TOL else od.Status.CONVERGED)
+        assert r.converged <= (method == both)
         assert r.iterations == limit == len(r.history.gaps)
         assert r.method == method
         assert_feasible(r.problem, r.weights)
