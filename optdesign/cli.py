@@ -26,6 +26,7 @@ from optdesign import plot as pictures
 from optdesign.exact import exact
 from optdesign.examples import authors_features, grid_file
 from optdesign.files import CandidateFile
+from optdesign.listing import CANDIDATE
 from optdesign.options import Block, Budget, Features, Group, Json, Model, Passing, Saved, TimeLimit
 from optdesign.problem import DesignProblem
 from optdesign.progress import waiting
@@ -188,7 +189,7 @@ def _report_runs(
     as_json: bool,
 ) -> NoReturn:
     """Write, draw and report whole runs: the end of the command."""
-    order = found.table(randomise=randomise)["row"]
+    order = found.table(randomise=randomise)[CANDIDATE]
     if out is not None:
         with waiting(f"writing {out}"):
             files.write_runs(out, source, order)

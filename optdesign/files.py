@@ -17,7 +17,7 @@ import numpy as np
 
 from optdesign.budgets import parse
 from optdesign.candidates import from_table
-from optdesign.listing import BLOCK, GROUP, VARIANCE, WEIGHT
+from optdesign.listing import BLOCK, GROUP, RUN, VARIANCE, WEIGHT, beside
 from optdesign.problem import DesignProblem
 from optdesign.settings import Labels, check_exact, listed, lookup
 from optdesign.settings import number as number_labels
@@ -35,9 +35,6 @@ from optdesign.tables import (
 )
 
 SUFFIXES = (".csv", ".parquet", ".npz")
-
-RUN = "run"
-"""Column of a run list that numbers the runs."""
 
 SAMPLE = 1000
 """A column that is not all numbers is taken for a mistaken feature if one of so many fields is one."""
@@ -154,11 +151,14 @@ def write(
 
 
 def write_runs(path: Path, source: CandidateFile, rows: np.ndarray) -> None:
-    """Write a run list: the number of the run, and the row of the file that is run."""
+    """Write a run list: the number of the run, and the row of the file that is run.
+
+    A column of the file that is called "run" is written as "run_".
+    """
     check_suffix(path, "--out", SUFFIXES[:2])
-    taken = {k: v[rows] for k, v in source.columns.items() if k not in (RUN, WEIGHT, VARIANCE)}
+    taken = {k: v[rows] for k, v in source.columns.items() if k not in (WEIGHT, VARIANCE)}
     with atomic(path) as temporary:
-        write_table(temporary, {RUN: np.arange(1, len(rows) + 1), **taken})
+        write_table(temporary, beside({RUN: np.arange(1, len(rows) + 1)}, taken))
 
 
 def _from_columns(

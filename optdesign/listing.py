@@ -1,7 +1,8 @@
 """A design as a table: what each candidate is, what it gets, and how uncertain its prediction is.
 
 A candidate is told by its settings in the factors' own units; without settings by its features, if these have
-names; and by the labels of its group and block.
+names; and by the labels of its group and block. Its row is counted from 1, as in pictures and on the command
+line; its index into the arrays of the problem, from 0, is called ``candidate``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 
 GROUP, BLOCK, WEIGHT, VARIANCE = "group", "block", "weight", "variance"
 """Columns that a table of a design has besides those of the candidates."""
+
+RUN = "run"
+"""Column of a run list that numbers the runs."""
+
+CANDIDATE = "candidate"
+"""What an index into the arrays of a problem is called, from 0; a row, for people to read, counts from 1."""
 
 SHOWN = 20
 """Candidates of a design that are listed in a notebook."""
@@ -68,7 +75,22 @@ def to_frame(result: DesignResult) -> Any:
     table: dict[str, np.ndarray] = {}
     for name, column in own_columns(problem).items():
         table[f"{name}_setting" if name in ours else name] = column
-    return pandas().DataFrame({name: np.array(column) for name, column in (table | ours).items()})
+    frame = pandas().DataFrame({name: np.array(column) for name, column in (table | ours).items()})
+    return frame.rename_axis(CANDIDATE)
+
+
+def beside(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Our columns, then theirs; of theirs, one that has a name that is taken is called ``name_``.
+
+    >>> list(beside({"run": np.arange(2)}, {"run": np.ones(2), "run_": np.ones(2)}))
+    ['run', 'run_', 'run__']
+    """
+    out = dict(ours)
+    for name, column in theirs.items():
+        while name in out:
+            name += "_"
+        out[name] = column
+    return out
 
 
 def text(value: Any) -> str:
@@ -97,7 +119,7 @@ def html(result: DesignResult, facts: list[tuple[str, str]]) -> str:
     body = "".join(
         row(
             [
-                str(n),
+                str(n + 1),
                 *(text(column[n]) for column in shown.values()),
                 f"{result.weights[n]:.6f}",
                 f"{result.variances[n]:.6f}",

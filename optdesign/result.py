@@ -144,7 +144,8 @@ class DesignResult:
 
         It has the settings of the factors (or the features, if only these have names), ``group`` and
         ``block`` by their labels, ``weight`` and ``variance``. A setting that has one of these names is
-        called ``weight_setting``, and so on. Needs the extra ``frames``.
+        called ``weight_setting``, and so on. The index, ``candidate``, counts from 0 as arrays do. Needs the
+        extra ``frames``.
         """
         return to_frame(self)
 

@@ -26,7 +26,7 @@ from optdesign.model import pandas
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult, rounded_down
 from optdesign.solve import solve
-from optdesign.tables import Table, write_table
+from optdesign.tables import Table, atomic, check_suffix, check_writable, write_table
 from optdesign.validation import read_only
 
 MOST_RUNS = 1 << 53
@@ -94,33 +94,35 @@ class Runs:
         return self.problem.to_grid(self.counts.astype(np.float64)).astype(np.int64)
 
     def table(self, *, randomise: int | None = None) -> RunTable:
-        """The run list, one line a run: row of the candidate, labels, settings or features.
+        """The run list, one line a run: the index of the candidate, labels, settings or features.
+
+        ``candidate`` counts from 0, so that ``problem.candidates[table["candidate"]]`` are the features of
+        the runs; pictures and the command line count rows from 1. A factor of yours that is called ``run`` or
+        ``candidate`` is listed as ``run_`` or ``candidate_``.
 
         With ``randomise``, a seed, the runs come in random order, drawn anew for every seed.
 
         >>> import optdesign as od
         >>> p = od.DesignProblem([[1.0, -1.0], [1.0, 0.0], [1.0, 1.0]], budgets=4)
         >>> print(od.round(od.solve(p)).table())
-        run  row   x0    x1
-          1    0  1.0  -1.0
-          2    0  1.0  -1.0
-          3    2  1.0   1.0
-          4    2  1.0   1.0
+        run  candidate   x0    x1
+          1          0  1.0  -1.0
+          2          0  1.0  -1.0
+          3          2  1.0   1.0
+          4          2  1.0   1.0
         """
         p, support = self.problem, self.support
         by_group = support[np.argsort(p.groups[support], kind="stable")]
         rows = np.repeat(by_group, self.counts[by_group])
         if randomise is not None:
             rows = np.random.default_rng(randomise).permutation(rows)
-        columns: Table = {"run": np.arange(1, len(rows) + 1), "row": rows}
+        ours: Table = {listing.RUN: np.arange(1, len(rows) + 1), listing.CANDIDATE: rows}
         told = listing.columns(p)
         if not listing.own_columns(p):
             told |= {f"x{j}": column for j, column in enumerate(p.candidates.T)}
-        for name, column in told.items():
-            while name in columns:  # a factor may be called run, too
-                name += "_"
-            columns[name] = np.asarray(column)[rows]
-        return RunTable(columns)
+        return RunTable(
+            listing.beside(ours, {name: np.asarray(column)[rows] for name, column in told.items()})
+        )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore pickled runs: frozen as before, which arrays by themselves do not remember."""
@@ -144,14 +146,18 @@ class RunTable:
     columns: Table
 
     def __len__(self) -> int:
-        return len(self.columns["run"])
+        return len(self.columns[listing.RUN])
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self.columns[name]
 
     def write(self, path: str | Path) -> None:
-        """Write the list to a CSV or Parquet file."""
-        write_table(Path(path), self.columns)
+        """Write the list to a CSV or Parquet file, which appears whole or not at all."""
+        target = Path(path)
+        check_suffix(target, "path", (".csv", ".parquet"))
+        check_writable(target, "path", force=True)
+        with atomic(target) as temporary:
+            write_table(temporary, self.columns)
 
     def to_frame(self) -> Any:
         """The list as a pandas data frame."""

@@ -213,6 +213,22 @@ def test_whole_runs_of_two_machines(folder, suffix):
 
 
 @pytest.mark.parametrize(
+    ("model", "labels"), [("~ run + temp", []), ("~ temp", ["--group", "run"]), ("~ temp", [])]
+)
+def test_a_column_called_run_is_kept(folder, model, labels):
+    """As a factor, as the group, or as a column that the model does not use."""
+    rows = [(r, t) for r in (10, 20) for t in (1, 2, 3)]
+    (folder / "q.csv").write_text("run,temp\n" + "".join(f"{r},{t}\n" for r, t in rows))
+    done = run("solve", "q.csv", "--model", model, *labels, "--runs", 4, "--out", "q_o.csv", "--json")
+    assert done.exit_code == 0, done.stderr
+    listed = pd.read_csv("q_o.csv")
+    assert list(listed.columns) == ["run", "run_", "temp"]
+    assert listed["run"].tolist() == list(range(1, len(listed) + 1))
+    expected_rows = [rows[told["row"] - 1] for told in json.loads(done.stdout)["runs"]]
+    assert list(zip(listed["run_"], listed["temp"], strict=True)) == expected_rows
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--runs", "5", "--budget", "5"], ["--runs and --budget must not both"]),

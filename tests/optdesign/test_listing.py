@@ -19,6 +19,8 @@ def test_a_frame_has_settings_labels_and_numbers(result: od.DesignResult) -> Non
     assert list(frame.columns) == ["t", "<b>", "group", "block", "weight", "variance"]
     assert frame["t"].tolist() == [20, 20, 30, 30, 40, 40]
     assert frame["group"].tolist() == frame["<b>"].tolist() == ["u&v", "w"] * 3
+    assert frame.index.name == "candidate"  # as arrays count: from 0
+    np.testing.assert_array_equal(frame.index, np.arange(6))
     np.testing.assert_array_equal(frame["weight"], result.weights)
     np.testing.assert_array_equal(frame["variance"], result.variances)
     frame.loc[0, "weight"] = 7.0  # a copy, which may be changed
@@ -48,7 +50,8 @@ def test_html_shows_settings_and_escapes_them(result: od.DesignResult) -> None:
     html = result._repr_html_()
     assert "<b>" not in html
     assert "<th>&lt;b&gt;</th>" in html
-    assert "<td>20</td><td>u&amp;v</td><td>6.000000</td>" in html
+    assert "<tr><th>row</th>" in html
+    assert "<tr><td>1</td><td>20</td><td>u&amp;v</td><td>6.000000</td>" in html  # rows count from 1
     assert "<th>group</th>" not in html  # the factor says it already
     assert "not shown" not in html
     many = od.solve(od.DesignProblem(np.eye(30), groups=np.repeat(["x", "y"], 15)))._repr_html_()

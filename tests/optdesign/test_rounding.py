@@ -172,22 +172,26 @@ class TestTable:
 
     def test_has_a_line_for_every_run(self):
         table = self.runs.table()
-        assert list(table.columns) == ["run", "row", "group", "block", "x0", "x1"]
-        assert np.array_equal(np.bincount(table["row"], minlength=20), self.runs.counts)
-        assert np.array_equal(table["group"], self.problem.groups[table["row"]])
-        assert np.array_equal(table["x1"], self.problem.candidates[table["row"], 1])
+        assert list(table.columns) == ["run", "candidate", "group", "block", "x0", "x1"]
+        assert np.array_equal(np.bincount(table["candidate"], minlength=20), self.runs.counts)
+        assert np.array_equal(table["group"], self.problem.groups[table["candidate"]])
+        assert np.array_equal(table["x1"], self.problem.candidates[table["candidate"], 1])
         assert len(table) == len(str(table).splitlines()) - 1 == 8
 
     def test_random_order_depends_on_the_seed_alone(self):
-        one, same, other = (self.runs.table(randomise=s)["row"] for s in (1, 1, 2))
+        one, same, other = (self.runs.table(randomise=s)["candidate"] for s in (1, 1, 2))
         assert np.array_equal(one, same)
         assert not np.array_equal(one, other)
-        assert np.array_equal(np.sort(one), np.sort(self.runs.table()["row"]))
+        assert np.array_equal(np.sort(one), np.sort(self.runs.table()["candidate"]))
 
     def test_goes_to_a_file_and_a_frame(self, tmp_path):
         self.runs.table().write(tmp_path / "runs.csv")
-        assert (tmp_path / "runs.csv").read_text().splitlines()[0] == "run,row,group,block,x0,x1"
+        assert (tmp_path / "runs.csv").read_text().splitlines()[0] == "run,candidate,group,block,x0,x1"
         assert len(self.runs.table().to_frame()) == 8
+        for name in ("runs.xlsx", "runs.txt", "runs.tsv", "runs"):
+            with pytest.raises(ValueError, match=r"path must end in \.csv or \.parquet; got"):
+                self.runs.table().write(tmp_path / name)
+        assert [p.name for p in tmp_path.iterdir()] == ["runs.csv"]
 
     def test_has_the_settings_and_the_names_of_groups(self):
         settings = {"run": ["hot", "cold", "hot"]}
@@ -195,7 +199,7 @@ class TestTable:
             np.eye(3), groups=["Lyon", "Lyon", "Turin"], budgets={"Lyon": 2, "Turin": 3}, settings=settings
         )
         table = od.round(od.solve(problem)).table()
-        assert list(table.columns) == ["run", "row", "run_", "group"]
+        assert list(table.columns) == ["run", "candidate", "run_", "group"]
         assert table["run_"].tolist() == ["hot", "cold", "hot", "hot", "hot"]
         assert table["group"].tolist() == ["Lyon"] * 2 + ["Turin"] * 3
         short = od.DesignProblem(np.eye(3), groups=["Lyon", "Lyon", "Turin"], budgets={"Lyon": 1, "Turin": 9})
