@@ -162,7 +162,7 @@ def solve_command(
                 files.write(out, source, problem.budgets, result.weights, result.variances)
         if plot is not None:
             with _drawing(plot):
-                pictures.overview(result, words=_words(source), path=plot)
+                pictures.overview(result, words=_words(source), rows=source.numbers, path=plot)
     written = {"design": out, "plot": plot}
     if as_json:
         described = report.described(source, problem)
@@ -195,7 +195,7 @@ def _report_runs(
             files.write_runs(out, source, order)
     if plot is not None:
         with _drawing(plot):
-            pictures.runs(found, words=_words(source), path=plot)
+            pictures.runs(found, words=_words(source), rows=source.numbers, path=plot)
     written = {"runs": out, "plot": plot}
     if as_json:
         described, listed = report.described(source, found.problem), report.searched(found, source, order)

@@ -69,6 +69,11 @@ class CandidateFile:
         """The row of the file that a candidate is, from 1."""
         return 1 + (candidate if self.rows is None else int(self.rows[candidate]))
 
+    @property
+    def numbers(self) -> np.ndarray:
+        """The row of the file that every candidate is, from 1."""
+        return 1 + (np.arange(len(self.candidates)) if self.rows is None else self.rows)
+
     def problem(self) -> DesignProblem:
         """The problem of these candidates; budgets that are not given are 1."""
         return DesignProblem(

@@ -74,13 +74,14 @@ def solved(result: DesignResult) -> dict[str, Any]:
 
 
 def searched(runs: Runs, source: CandidateFile, order: np.ndarray) -> dict[str, Any]:
-    """Whole runs: how good they are, how many of each row, and the list in its order."""
+    """Whole runs: how good they are, how many of each row of the file, and the list in its order."""
     return {
         "status": runs.status.name,
         "message": _spelled_out(runs.message),
         "efficiency": runs.efficiency,
         "log_det": runs.log_det,
         "rank": runs.rank,
+        "rows": source.numbers.tolist(),
         "counts": runs.counts.tolist(),
         "runs": [_told(source, n) for n in order.tolist()],
         "method": runs.method,
@@ -90,13 +91,13 @@ def searched(runs: Runs, source: CandidateFile, order: np.ndarray) -> dict[str, 
 
 
 def design(result: DesignResult, source: CandidateFile) -> dict[str, Any]:
-    """The weights of all candidates, and in words those that are not zero."""
-    rows = result.support.tolist()
+    """The weights of all candidates beside their rows in the file, and in words those that are not zero."""
     return {
+        "rows": source.numbers.tolist(),
         "weights": result.weights.tolist(),
         "design": [
             {**_told(source, n), "weight": float(result.weights[n]), "variance": float(result.variances[n])}
-            for n in rows
+            for n in result.support.tolist()
         ],
     }
 

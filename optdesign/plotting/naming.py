@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdesign.dependence import in_words
 from optdesign.plotting.text import all_readable, letters, readable
@@ -57,6 +58,12 @@ class Names:
     words: tuple[str, str] = ("group", "block")
     factors: tuple[str, ...] = ()
     """Columns of the settings that tell candidates of a group and block apart."""
+    rows: np.ndarray | None = None
+    """The row of every candidate, if it is another than 1, 2, 3 and so on."""
+
+    def row(self, n: int) -> int:
+        """The row of a candidate, from 1 as in tables."""
+        return n + 1 if self.rows is None else int(self.rows[n])
 
     def group(self, i: int) -> str:
         """The label of a group, its number by default."""
@@ -73,11 +80,13 @@ class Names:
         return ", ".join(parts)
 
     def candidate(self, n: int) -> str:
-        """The row of a candidate, from 1 as in tables, and its settings if they are known."""
+        """The row of a candidate, and its settings if they are known."""
         settings = self.problem.settings
         if settings is None or not self.factors:
-            return f"row {n + 1}"
-        return f"row {n + 1}: " + ", ".join(f"{name} {number(settings[name][n])}" for name in self.factors)
+            return f"row {self.row(n)}"
+        return f"row {self.row(n)}: " + ", ".join(
+            f"{name} {number(settings[name][n])}" for name in self.factors
+        )
 
     def notes(self) -> list[str]:
         """Sentences on a rank that is deficient or a close decision."""
@@ -91,14 +100,22 @@ class Names:
         return out + ([p.rank_note] if p.rank_note else [])
 
 
-def names_of(problem: DesignProblem, words: tuple[str, str] | None = None) -> Names:
+def names_of(
+    problem: DesignProblem, words: tuple[str, str] | None = None, rows: ArrayLike | None = None
+) -> Names:
     """The names that a problem has; unless words are given, a column that tells groups apart names them."""
+    if rows is not None and np.shape(rows) != (problem.n_candidates,):
+        raise ValueError(
+            f"rows must have one entry per candidate, shape ({problem.n_candidates},); got {np.shape(rows)}. "
+            "Leave it out for 1, 2, 3 and so on."
+        )
     found = roles(problem)
     told = {role: name for name, role in found.items()}
     return Names(
         problem,
         (told.get(Role.GROUP, "group"), told.get(Role.BLOCK, "block")) if words is None else words,
         tuple(name for name, role in found.items() if role is Role.FACTOR),
+        None if rows is None else np.asarray(rows),
     )
 
 

@@ -6,6 +6,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from optdesign.plotting.convergence import draw_convergence
 from optdesign.plotting.naming import names_of
 from optdesign.plotting.panels import panels
@@ -23,6 +25,7 @@ def overview(
     convergence: bool = False,
     tol: float | None = None,
     words: tuple[str, str] | None = None,
+    rows: ArrayLike | None = None,
     title: str | None = None,
     path: str | Path | None = None,
 ) -> Any:
@@ -34,9 +37,10 @@ def overview(
     panel has the running gap, and the one that ``tol`` asked for.
 
     ``words`` is what groups and blocks are called (default: the columns of the settings that tell them apart,
-    or just that); ``path`` is a file to save to, .png, .pdf or .svg.
+    or just that); ``rows`` are the numbers of the candidates' rows (default: from 1 on); ``path`` is a
+    file to save to, .png, .pdf or .svg.
     """
-    names = names_of(result.problem, words)
+    names = names_of(result.problem, words, rows)
     shown = view(names)
     ratios = (1.1, 1.2, 1.0)[: 3 if convergence else 2]
     size = (14.0 if convergence else 10.5, 4.8)

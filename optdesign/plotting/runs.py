@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import pdist
 
 from optdesign.plotting.convergence import floor_percent
@@ -28,6 +29,7 @@ def runs(
     factors: str | Sequence[str] | None = None,
     *,
     words: tuple[str, str] | None = None,
+    rows: ArrayLike | None = None,
     ax: Any = None,
     path: str | Path | None = None,
 ) -> Any:
@@ -42,9 +44,10 @@ def runs(
     ``factors`` are the names to show (default: all if they are one, two, or three proportions, otherwise the
     first two); without settings there is a bar for every row of the table that is run. ``words`` is what
     groups and blocks are called (default: the columns of the settings that tell them apart, or just that);
+    ``rows`` are the numbers of the candidates' rows (default: from 1 on);
     ``ax`` are matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
     """
-    names = names_of(runs.problem, words)
+    names = names_of(runs.problem, words, rows)
     shown = view(names, factors)
     title = f"{int(runs.counts.sum()):,} runs, efficiency at least {floor_percent(runs.efficiency)[:-6]} %"
     if shown is None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdesign.plotting.naming import MOST_TICKS, Names, names_of
 from optdesign.plotting.panels import Panel, arrangement, panels
@@ -52,6 +53,7 @@ def sensitivity(
     factors: str | Sequence[str] | None = None,
     *,
     words: tuple[str, str] | None = None,
+    rows: ArrayLike | None = None,
     ax: Any = None,
     path: str | Path | None = None,
 ) -> Any:
@@ -66,9 +68,10 @@ def sensitivity(
     ``factors`` are the names to show (default: all if they are one, two, or three proportions, otherwise the
     first two); without settings the candidates stand in the order of groups and rows. ``words`` is what
     groups and blocks are called (default: the columns of the settings that tell them apart, or just that);
+    ``rows`` are the numbers of the candidates' rows (default: from 1 on);
     ``ax`` are matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
     """
-    names = names_of(result.problem, words)
+    names = names_of(result.problem, words, rows)
     shown = view(names, factors)
     if shown is None:
         with picture(ax, path) as (axes,):
@@ -152,7 +155,7 @@ def draw_rows(axes: Any, result: DesignResult, names: Names) -> None:
     """Budget times variance of every candidate against its bound, in the order of groups and rows."""
     p = result.problem
     scaled, bounds = sensitivities(result)
-    x = positions(p)
+    x = positions(names)
     left, right = limits(x)
     finite = np.isfinite(scaled)
     edges = np.array([left, right]) if p.n_groups == 1 else np.arange(p.n_groups + 1) - 0.5

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdesign.plotting.naming import Names, label_axis, names_of, whole_ticks
 from optdesign.plotting.style import BLUE, GREY, picture, shades, thinned
 from optdesign.plotting.text import all_readable, letters, readable
-from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult
 
 MOST_BARS = 24
@@ -30,6 +30,7 @@ def weights(
     result: DesignResult,
     *,
     words: tuple[str, str] | None = None,
+    rows: ArrayLike | None = None,
     ax: Any = None,
     path: str | Path | None = None,
 ) -> Any:
@@ -40,9 +41,10 @@ def weights(
     several blocks, totals by group and block, darker where there is more, written out if there are a few.
 
     ``words`` is what groups and blocks are called (default: the columns of the settings that tell them apart,
-    or just that); ``ax`` are matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
+    or just that); ``rows`` are the numbers of the candidates' rows (default: from 1 on); ``ax`` are
+    matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
     """
-    names = names_of(result.problem, words)
+    names = names_of(result.problem, words, rows)
     with picture(ax, path, size=size_of(result.weights)) as (axes,):
         draw_weights(axes, result.weights, names)
         return axes.figure
@@ -92,7 +94,7 @@ def _bars(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
 
 def _stems(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
     p, support = names.problem, np.flatnonzero(values)
-    x, drawn = positions(p), thinned(support)
+    x, drawn = positions(names), thinned(support)
     axes.vlines(x[drawn], 0, values[drawn], color=BLUE, linewidth=1.2, rasterized=len(drawn) > 2000)
     axes.plot(x[drawn], values[drawn], "o", color=BLUE, markersize=3, rasterized=len(drawn) > 2000)
     few = "" if len(drawn) == len(support) else f", {len(drawn):,} drawn"
@@ -124,10 +126,11 @@ def _totals(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
     label_axis(axes.yaxis, p.group_names, p.n_groups, names.words[0])
 
 
-def positions(p: DesignProblem) -> np.ndarray:
+def positions(names: Names) -> np.ndarray:
     """Where candidates stand on an axis: at their row, from 1; or side by side within their group, from 0."""
+    p = names.problem
     if p.n_groups == 1:
-        return np.arange(1.0, p.n_candidates + 1)
+        return np.arange(1.0, p.n_candidates + 1) if names.rows is None else names.rows.astype(np.float64)
     order = np.argsort(p.groups, kind="stable")
     size = np.bincount(p.groups)
     first = np.repeat(np.cumsum(size) - size, size)

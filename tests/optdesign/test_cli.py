@@ -182,6 +182,39 @@ def test_a_model_of_the_factors_in_a_file(folder):
     assert "\n  10     60   0.5" in some
 
 
+@pytest.mark.parametrize("options", [[], ["--runs", "6"]])
+def test_rows_are_those_of_the_file_in_table_picture_and_json(folder, monkeypatch, options):
+    (folder / "factors.csv").write_text(FACTORS)
+    command = [
+        "solve",
+        "factors.csv",
+        "--model",
+        "~ temp + cat",
+        "--where",
+        "temp > 20 and conc > 1",
+        *options,
+    ]
+    report = json.loads(run(*command, "--json").stdout)
+    assert report["rows"] == [6, 8, 10, 12]
+    amounts = dict(zip(report["rows"], report["counts" if options else "weights"], strict=True))
+    table = FACTORS.splitlines()[1:]
+    for told in report["runs" if options else "design"]:
+        temp, cat, _ = table[told["row"] - 1].split(";")
+        assert told["settings"] == {"temp": int(temp), "cat": cat}
+        assert amounts[told["row"]] == told.get("weight", amounts[told["row"]]) > 0
+    drawn = {}
+    name = "runs" if options else "overview"
+    draw = getattr(cli.pictures, name)
+    monkeypatch.setattr(cli.pictures, name, lambda *a, **k: drawn.update(k, figure=draw(*a, **k)))
+    shown = run(*command, "--plot", "d.png").stdout
+    rows = [int(row) for row in re.findall(r"^ *(\d+) +\d+ +[ab] ", shown, re.MULTILINE)]
+    assert rows == [row for row, amount in amounts.items() if amount]
+    assert drawn["rows"].tolist() == report["rows"]
+    if not options:
+        labels = [tick.get_text() for tick in drawn["figure"].axes[0].get_yticklabels()]
+        assert [label.partition(":")[0] for label in labels] == [f"row {row}" for row in rows]
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_whole_runs_of_two_machines(folder, suffix):
     rows = [f"{a},{b},{m}" for a in (-1, 0, 1) for b in (-1, 0, 1) for m in "AB"]

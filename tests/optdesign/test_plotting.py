@@ -116,6 +116,12 @@ def test_rows_are_numbered_as_in_the_table(monkeypatch):
     np.testing.assert_array_equal(stems.lines[0].get_xdata(), r.support + 1)
     np.testing.assert_allclose(stems.lines[0].get_ydata(), r.weights[r.support])
     assert stems.get_xlabel() == variances.get_xlabel() == "row"
+    rows = 2 * np.arange(len(x)) + 5
+    numbered = panels(od.plot.overview(r, rows=rows))[1].collections
+    drawn = [at for points in numbered for at in points.get_offsets()[:, 0].tolist()]
+    assert sorted(drawn) == rows.tolist()
+    with pytest.raises(ValueError, match="rows must have one entry per candidate"):
+        od.plot.weights(r, rows=rows[1:])
 
 
 def test_exact_zero_gap_is_drawn(grid):
