@@ -87,17 +87,18 @@ def _matched(
             )
         if label in found:
             raise ValueError(
-                f"{option} must name each group once; {source} names {label!r} twice. Drop one of the rows."
+                f"{option} must name each group once; {source} names {label!r} twice. Drop one of them."
             )
         found[label] = value
     known = list(map(written, groups))
     missing = [label for label in known if label not in found]
     unknown = sorted(set(found).difference(known))
     if missing:
+        add = f"Add it, as in {missing[0]}=8" if source == option else "Add a row"
         also = f", but one for {listed(unknown)}, which no candidate has" if unknown else ""
         raise ValueError(
             f"{option} must cover every group; {source} has no budget for {listed(missing)}{also}. "
-            f"{'Spell the labels alike' if unknown else 'Add a row'}."
+            f"{'Spell the labels alike' if unknown else add}."
         )
     if unknown:
         raise ValueError(

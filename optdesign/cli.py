@@ -6,8 +6,8 @@
     optdesign verify design.csv --group site --block model
     optdesign demo
 
-Exit codes: 0 solved (certified, verified), 1 not converged (not so; whatever was found is still written),
-2 bad input, with one message on standard error.
+Exit codes: 0 solved (certified, verified), 1 not converged (not so; whatever was found is still written) or
+a search for runs that was interrupted, 2 bad input, with one message on standard error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from optdesign.options import Block, Budget, Features, Group, Json, Model, Passi
 from optdesign.problem import DesignProblem
 from optdesign.progress import waiting
 from optdesign.result import DesignResult
-from optdesign.runs import Runs
+from optdesign.runs import Runs, RunStatus
 from optdesign.solve import METHODS, solve
 from optdesign.verification import verify
 
@@ -102,7 +102,7 @@ def solve_command(
     max_iter: Annotated[int | None, typer.Option(help="Most iterations.")] = None,
     time_limit: TimeLimit = None,
     tries: Annotated[int | None, typer.Option(help="Starts of the search for runs [default: 10].")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the search for runs.", min=0)] = 0,
+    seed: Annotated[int | None, typer.Option(help="Seed of the search for runs [default: 0].", min=0)] = None,
     randomise: Annotated[
         int | None, typer.Option(metavar="SEED", help="List the runs in random order.", min=0)
     ] = None,
@@ -130,6 +130,9 @@ def solve_command(
     with _bad_input():
         if runs is not None and budget is not None:
             raise ValueError("--runs and --budget must not both be given: runs are the budgets. Drop one.")
+        for option, value in (("--tries", tries), ("--seed", seed), ("--randomise", randomise)):
+            if runs is None and value is not None:
+                raise ValueError(f"{option} must come with --runs: weights are not searched. Drop it.")
         given = runs or budget
         outputs.check(out, plot, [file] if given is None else [file, Path(given)], force=force)
         if runs is not None and out is not None:
@@ -152,7 +155,7 @@ def solve_command(
         if runs is not None:
             _check_whole(problem)
             with waiting("searching for runs"):
-                found = exact(problem, seed=seed, tries=tries, time_limit=time_limit)
+                found = exact(problem, seed=seed or 0, tries=tries, time_limit=time_limit)
             _report_runs(found, source, randomise, out, plot, as_json)
         result = solve(
             problem, tol=tol, method=method, max_iter=max_iter, time_limit=time_limit, progress=True
@@ -203,7 +206,7 @@ def _report_runs(
     else:
         report.print_runs(found, source, out)
         report.print_outputs(written)
-    raise typer.Exit(SOLVED)
+    raise typer.Exit(NOT_CONVERGED if found.status is RunStatus.INTERRUPTED else SOLVED)
 
 
 @app.command("certify", short_help="Certify the weights of a saved design.")

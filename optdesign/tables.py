@@ -14,7 +14,7 @@ import re
 import uuid
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from math import isfinite
 from pathlib import Path
@@ -137,17 +137,24 @@ def place(path: Path, row: int, header: bool = True) -> str:
 def atomic(path: Path) -> Iterator[Path]:
     """A temporary path to write to, which takes the place of ``path`` if all goes well.
 
-    Otherwise, be it an error or Ctrl-C, it is removed and whatever was at ``path`` stays.
+    Otherwise, be it an error or Ctrl-C, it is removed and whatever was at ``path`` stays. An error of the
+    file system names ``path``.
     """
-    path = path.resolve()
-    temporary = path.with_name(f".{uuid.uuid4().hex[:12]}-{path.name}")
+    target = path.resolve()
+    temporary = target.with_name(f".{uuid.uuid4().hex[:12]}-{target.name}")
     try:
+        temporary.touch()  # who cannot write there learns it here, by whatever means the rest is written
         yield temporary
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        os.replace(temporary, target)
+    except OSError as error:
+        if error.filename != str(temporary):
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # of a directory that takes no files
+            temporary.unlink(missing_ok=True)
 
 
 def check_suffix(path: Path, argument: str, known: Sequence[str]) -> str:

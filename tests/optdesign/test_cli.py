@@ -268,12 +268,18 @@ def test_a_column_called_run_is_kept(folder, model, labels):
         (["--runs", "2.5"], ["--runs must be whole numbers; got 2.5"]),
         (["--runs", "5", "--out", "runs.npz"], ["--out of a run list must end in .csv or .parquet"]),
         (["--runs", "1", "--features", "x,y"], ["runs"]),
+        (["--tries", "3"], ["--tries must come with --runs"]),
+        (["--seed", "0"], ["--seed must come with --runs"]),
+        (["--randomise", "1", "--budget", "3"], ["--randomise must come with --runs"]),
         (["--where", "x > 0"], ["--where must come with --model"]),
         (["--model", "~ x", "--features", "x"], ["--features must be left out with --model"]),
         (["--model", "~ xx"], ["--model must be a formula", "no factor 'xx'", "did you mean 'x'"]),
         (["--model", "~ x", "--where", "z > 1"], ["--where must name a column", "'z'"]),
         (["--model", "~ log(x)"], ["--model must give finite features", "data.csv, where x ="]),
-        (["--group", "site", "--budget", "north=1,south=2"], ["no budget for 'west'"]),
+        (["--group", "site", "--runs", "north=1,south=2"], ["no budget for 'west'. Add it, as in west=8."]),
+        (["--out", "/proc/a.csv"], ["/proc/a.csv"]),
+        (["--out", "/proc/a.parquet"], ["/proc/a.parquet"]),
+        (["--plot", "/proc/a.png"], ["/proc/a.png"]),
         (["--group", "site", "--budget", "north=1,south=2,west=x"], ["pair 3 gives group 'west' 'x'"]),
     ],
 )
@@ -308,6 +314,21 @@ def test_bad_factors_are_found_in_the_file(folder, rows, words):
     message = refused("solve", "f.csv", "--model", "~ temp + cat")
     for word in words:
         assert word in message
+
+
+def test_interrupted_runs_are_exit_code_1_and_still_written(monkeypatch):
+    search = sys.modules["optdesign.exact"]
+    lay_out = search.lay_out
+
+    def interrupted(*arguments):
+        signal.raise_signal(signal.SIGINT)
+        return lay_out(*arguments)
+
+    monkeypatch.setattr(search, "lay_out", interrupted)
+    done = run("solve", "data.csv", "--runs", 5, "--out", "runs.csv")
+    assert done.exit_code == 1
+    assert "status      interrupted; the runs are the best found so far" in done.stdout
+    assert len(pd.read_csv("runs.csv")) == 5
 
 
 def test_features_can_be_chosen():

@@ -1,5 +1,6 @@
 import os
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -314,6 +315,18 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
         assert path.read_text() == "old"
     assert path.read_text() == "new"
     assert os.listdir(tmp_path) == ["out.csv"]
+
+
+def test_a_file_that_cannot_be_written_is_named_as_it_was_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def written(path):
+        with tables.atomic(Path(path)):
+            raise AssertionError("there is no such directory")
+
+    with pytest.raises(FileNotFoundError) as caught:
+        written("nowhere/out.csv")
+    assert caught.value.filename == "nowhere/out.csv"
 
 
 def test_writing_through_a_link_keeps_the_link(tmp_path):
