@@ -18,6 +18,7 @@ import numpy as np
 from optdesign.budgets import parse
 from optdesign.candidates import from_table
 from optdesign.listing import BLOCK, GROUP, RUN, VARIANCE, WEIGHT, beside
+from optdesign.notices import categories, counting
 from optdesign.problem import DesignProblem
 from optdesign.settings import Labels, check_exact, listed, lookup
 from optdesign.settings import number as number_labels
@@ -200,7 +201,7 @@ def _from_columns(
         weights=_finite(columns, WEIGHT, path) if WEIGHT in columns else None,
         columns=columns,
         factors=tuple(names),
-        notes=() if features is not None else _counting(candidates, names),
+        notes=() if features is not None else counting(candidates, names),
     )
 
 
@@ -233,7 +234,10 @@ def _from_factors(
         model=model,
         factors=made.model.factors,
         rows=rows,
-        notes=tuple(note for note in made.notes if note.startswith("only one level")),
+        notes=(
+            *(note for note in made.notes if note.startswith("only one level")),
+            *categories(kept, made.model.factors),
+        ),
     )
 
 
@@ -262,19 +266,6 @@ def _label_columns(
                 f"'body_{name}'."
             )
     return group, block
-
-
-def _counting(candidates: np.ndarray, names: Sequence[str]) -> tuple[str, ...]:
-    """A sentence about a feature that only counts the rows, as numbers of runs do."""
-    n, d = candidates.shape
-    count = np.arange(n)
-    for j in range(d if d > 1 and n > 2 else 0):
-        if np.array_equal(candidates[:, j] - candidates[0, j], count):
-            return (
-                f"column {names[j]!r} counts the rows and was taken as a feature; if it only numbers them, "
-                f"choose the others with --features.",
-            )
-    return ()
 
 
 def _from_arrays(

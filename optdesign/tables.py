@@ -28,6 +28,12 @@ SEPARATORS = ",;\t"
 DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*")
 """Numbers such as 1,5, which other separators than commas leave room for."""
 
+FOREIGN = re.compile(r"\s*[-+]?\d[\d.,' ]*([eE][-+]?\d+)?\s*")
+"""Text that may be meant as a number: 1,5 in a file that has commas between columns, or 1.000,5."""
+
+THOUSANDS = re.compile(r"\s*[-+]?([1-9]\d{0,2}(\.\d{3})+|\d{1,3})\s*")
+"""Numbers such as 1.000, a thousand where decimals have commas."""
+
 CHUNK = 4096
 """Rows of a CSV file that are converted at a time."""
 
@@ -96,6 +102,15 @@ def number(text: str, separator: str = ",") -> float | None:
         return float(text)
     except ValueError:
         return None
+
+
+def looks_numeric(text: str) -> bool:
+    """Whether a field that holds no number may be meant as one, written in another way.
+
+    >>> looks_numeric("1,5"), looks_numeric("1.000,5"), looks_numeric("2x"), looks_numeric("1.5")
+    (True, True, False, False)
+    """
+    return number(text) is None and FOREIGN.fullmatch(text) is not None
 
 
 def written(value: Any) -> str:
@@ -219,6 +234,8 @@ def _read_csv(path: Path, text: set[str], numbers: set[str] | None) -> Table:
     names = _header(next(rows, []), path)
     plain = {name for name in names if name in text or (numbers is not None and name not in numbers)}
     parts: dict[str, list[Any]] = {name: [] for name in names}
+    grouped = dict.fromkeys(names, "") if mark != "," else {}  # columns of which all may be thousands
+    comma = ""
     done = 0
     while chunk := list(islice(rows, CHUNK)):
         if set(map(len, chunk)) != {len(names)}:
@@ -228,6 +245,12 @@ def _read_csv(path: Path, text: set[str], numbers: set[str] | None) -> Table:
                 f"{place(path, done + at)} has {len(chunk[at])}. Quote fields that contain {mark!r}."
             )
         for name, fields in zip(names, zip(*chunk, strict=True), strict=True):
+            if mark != ",":
+                comma = comma or next((v for v in fields if DECIMAL_COMMA.fullmatch(v.replace(".", ""))), "")
+                if name in grouped and not all(map(THOUSANDS.fullmatch, fields)):
+                    del grouped[name]
+                elif name in grouped:
+                    grouped[name] = grouped[name] or next((v for v in fields if "." in v), "")
             if name not in plain:
                 values = _numbers(fields, mark)
                 if values is not None:
@@ -239,6 +262,13 @@ def _read_csv(path: Path, text: set[str], numbers: set[str] | None) -> Table:
                 plain.add(name)
             parts[name].extend(fields)
         done += len(chunk)
+    for name, example in grouped.items():
+        if comma and example and name not in plain:
+            raise ValueError(
+                f"numbers of {path} must be written in one way; {comma!r} has a decimal comma, and column "
+                f"{name!r} holds {example!r}, a thousand or a decimal point. Leave out the thousands "
+                "separators, or write all decimals with a comma."
+            )
     return {
         name: _text_column(values, name in text) if name in plain else _number_column(values)
         for name, values in parts.items()

@@ -316,6 +316,22 @@ def test_bad_factors_are_found_in_the_file(folder, rows, words):
         assert word in message
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('a,b\n"1,5",1\n"2,5",2\n"2,5",3\n', "'1,5'"),
+        ("a;b\n1.000,5;1\n2.000,5;2\n2.000,5;3\n", "'1.000,5'"),
+    ],
+)
+def test_text_that_looks_like_numbers_is_noted(folder, text, shown):
+    (folder / "f.csv").write_text(text)
+    note = f"factor 'a' is text, such as {shown}, and so a category"
+    assert f"note        {note}" in run("solve", "f.csv", "--model", "~ a + b").stdout
+    assert note not in run("solve", "f.csv", "--model", "~ b").stdout
+    (folder / "f.csv").write_text(text.replace(",5", "x"))
+    assert "category" not in run("solve", "f.csv", "--model", "~ a + b").stdout
+
+
 def test_interrupted_runs_are_exit_code_1_and_still_written(monkeypatch):
     search = sys.modules["optdesign.exact"]
     lay_out = search.lay_out

@@ -329,6 +329,39 @@ def test_a_file_that_cannot_be_written_is_named_as_it_was_given(tmp_path, monkey
     assert caught.value.filename == "nowhere/out.csv"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a;b\n1.000;2,5\n2.500;3,5\n",
+        "a;b\n1.000;x\n500;1.000,5\n",
+        "b;a\n1,5;1.000\n2;-250\n",
+        "a\tb\n1.000\t2,5\n",
+        "a;b\n" + "900;1\n" * tables.CHUNK + "1.000;2,5\n",
+    ],
+)
+def test_thousands_in_a_file_with_decimal_commas_are_refused(tmp_path, text):
+    (tmp_path / "f.csv").write_text(text)
+    with pytest.raises(ValueError, match=r"column 'a' holds '1\.000', a thousand or a decimal point"):
+        tables.read_table(tmp_path / "f.csv", text=set())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a;b\n1.000;2\n2.500;3\n",  # no decimal commas
+        "a;b\n0.500;2,5\n2.500;3,5\n",  # no thousand begins with 0
+        "a;b\n1.000;2,5\n2.55;3,5\n",
+        "a;b\n100;2,5\n2;3,5\n",
+        "a;b\n" + "1.000;1\n" * tables.CHUNK + "1.5;2,5\n",
+        'a,b\n1.000,"2,5"\n',
+    ],
+)
+def test_decimal_points_that_cannot_be_thousands_are_read(tmp_path, text):
+    (tmp_path / "f.csv").write_text(text)
+    column = tables.read_table(tmp_path / "f.csv", text=set())["a"]
+    assert column[0] == float(text.split("\n")[1].replace("\t", ";").replace(",", ";").split(";")[0])
+
+
 def test_writing_through_a_link_keeps_the_link(tmp_path):
     (tmp_path / "real.csv").write_text("old")
     (tmp_path / "link.csv").symlink_to("real.csv")
