@@ -15,13 +15,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import numpy as np
 import typer
 
-from optdesign import __version__, clock, files, outputs, report, saved, tables
+from optdesign import __version__, clock, files, notices, outputs, report, saved, tables
 from optdesign import plot as pictures
 from optdesign.exact import exact
 from optdesign.examples import authors_features, grid_file
@@ -267,8 +268,9 @@ def verify_command(
             solver = _known_solver(solver)
         outcome = verify(result, solver, time_limit=time_limit, progress=True)
     if as_json:
-        described = report.described(source, result.problem)
-        report.print_json({**report.certified(result), **described, **report.verified(result, outcome, tol)})
+        described, told = report.described(source, result.problem), report.verified(result, outcome, tol)
+        both = {"notes": described["notes"] + told["notes"]}
+        report.print_json({**report.certified(result), **described, **told, **both})
     else:
         report.print_result(result, source, design)
         report.print_verification(result, outcome, tol)
@@ -370,6 +372,7 @@ def _read_design(
         raise ValueError(f"--tol must be positive; got {tol}. The default is {VERIFY_TOL:g}.")
     with waiting(f"reading {path}"):
         source = files.read(path, group=group, block=block, features=_names(features), model=model)
+        source = replace(source, notes=(*source.notes, *notices.assumed(source.ignored)))
         if budget is not None:
             source = source.with_budgets(budget)
         return source, saved.design(source, path)

@@ -16,8 +16,19 @@ def categories(columns: Table, factors: Sequence[str]) -> Iterator[str]:
         if values.dtype == object and all(looks_numeric(str(value)) for value in values):
             yield (
                 f"factor {name!r} is text, such as {str(values[0])!r}, and so a category with a level "
-                "for each; if it is meant as a number, write it with a decimal point and no thousands separators."
+                "for each; if it is meant as a number, write it with a decimal point and no thousands "
+                "separators."
             )
+
+
+def assumed(ignored: Sequence[str]) -> tuple[str, ...]:
+    """A sentence about columns of a saved design that nothing was said about."""
+    if not ignored:
+        return ()
+    return (
+        f"the certificate is that of the groups, blocks and model named above, without {', '.join(ignored)}; "
+        "if the design was solved with other --model, --group, --block or --features, give the same here.",
+    )
 
 
 def counting(candidates: np.ndarray, names: Sequence[str]) -> tuple[str, ...]:

@@ -332,6 +332,22 @@ def test_text_that_looks_like_numbers_is_noted(folder, text, shown):
     assert "category" not in run("solve", "f.csv", "--model", "~ a + b").stdout
 
 
+def test_a_saved_design_is_certified_for_what_is_named():
+    """Without the options it was solved with it is another problem, and that is said."""
+    solved("--out", "d.csv")
+    hint = (
+        "without site, arm; if the design was solved with other --model, --group, --block or --features, give"
+    )
+    for command in ("certify", "verify"):
+        assert hint in run(command, "d.csv").stdout
+        assert any(hint in note for note in json.loads(run(command, "d.csv", "--json").stdout)["notes"])
+        same = run(command, "d.csv", "--group", "site", "--block", "arm")
+        assert same.exit_code == 0
+        assert "if the design was solved" not in same.stdout
+    solved("--out", "d.npz")
+    assert run("certify", "d.npz").exit_code == 0  # an archive holds labels and features
+
+
 def test_interrupted_runs_are_exit_code_1_and_still_written(monkeypatch):
     search = sys.modules["optdesign.exact"]
     lay_out = search.lay_out
