@@ -6,6 +6,8 @@ depend on the machine, nor on what else it does. Units were measured once, on on
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from optdesign.problem import DesignProblem
@@ -29,6 +31,9 @@ ITERATIONS = (130, 70)
 then H is singular and only W^-1 bounds it from below."""
 CAUTION = 3
 """How far ahead of all dense ways it must be, since it may need more and its steps are inexact."""
+
+MEMORY = 4 << 30
+"""Bytes of the matrices of a system; beyond, only iteration is left."""
 
 WIDE_ENTRIES = 100
 """Entries of a block from which on the sums of an information system go through BLAS."""
@@ -62,6 +67,8 @@ def step_time(problem: DesignProblem, rows: int, groups: int) -> float:
 
 def by_group(sizes: np.ndarray, ranks: np.ndarray, groups: int) -> float:
     """The system by group, for blocks of so many rows."""
+    if not _fits(float(np.sum(sizes**2)) + groups**2):
+        return math.inf
     few = FEW * groups <= sizes.max()
     complement = 2 * groups * sizes**2 if few else 2 * sizes**3 / 3
     return FLOP * float(np.sum(sizes**2 * ranks + sizes**3 / 3 + complement) + groups**3 / 3)
@@ -69,7 +76,14 @@ def by_group(sizes: np.ndarray, ranks: np.ndarray, groups: int) -> float:
 
 def by_difference(sizes: np.ndarray, ranks: np.ndarray) -> float:
     """The system by difference, for blocks of so many differences."""
+    if not _fits(float(np.sum(sizes**2))):
+        return math.inf
     return FLOP * float(np.sum(4 * sizes**2 * ranks + sizes**3 / 3))
+
+
+def _fits(numbers: float) -> bool:
+    """Whether matrices of so many numbers are not too large to be kept."""
+    return 8 * numbers <= MEMORY
 
 
 def by_iteration(rows: int, ranks: np.ndarray) -> float:
@@ -82,5 +96,7 @@ def by_iteration(rows: int, ranks: np.ndarray) -> float:
 def by_information(entries: np.ndarray, rows: int, groups: int) -> float:
     """The system by information, for blocks of r (r + 1) / 2 entries."""
     q, largest = float(entries.sum()), float(entries.max())
+    if not _fits(q**2):
+        return math.inf
     own = (3 * FLOP if largest >= WIDE_ENTRIES else 1.5 * LOOP) * rows * largest**2
     return own + FLOP * (groups * q**2 + q**3 / 3)

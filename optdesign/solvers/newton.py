@@ -113,7 +113,7 @@ class _Free(NamedTuple):
         if self.z.shape[1] < WIDE:
             return _evaluate(self.z, layout.block, layout.starts, layout.ranks, self.fixed, u, a, g)
         for b, rows, rank in layout.blocks():
-            if not whiten(self.z[rows, :rank], u[rows], self.fixed[b, :rank, :rank], a, rows):
+            if rank and not whiten(self.z[rows, :rank], u[rows], self.fixed[b, :rank, :rank], a, rows):
                 return np.inf
         np.einsum("ij,ij->i", a, a, out=g)
         return _gap(layout.starts, u, g)
