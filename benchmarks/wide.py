@@ -35,7 +35,7 @@ CLASSICAL = [
 ]
 """Candidates, dimension, tolerance, and the bar in passes."""
 
-PATIENCE = 3
+PATIENCE = 1.1
 HARD = ("cond", "cone", "same", "clust")
 EASY = ("gauss",)
 LARGE = 10_000

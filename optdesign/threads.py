@@ -54,14 +54,15 @@ def using(count: int) -> Iterator[None]:
     with _lock:
         if _inside == 0:
             _outside = [library.num_threads for library in _blas()]
-            _set([1] * len(_outside))
+            if max(_outside, default=1) > 1:
+                _set([1] * len(_outside))
         _inside += 1
     try:
         yield
     finally:
         with _lock:
             _inside -= 1
-            if _inside == 0:
+            if _inside == 0 and max(_outside, default=1) > 1:
                 _set(_outside)
         _current.count = before
 
@@ -111,7 +112,6 @@ def _blas() -> list[Any]:
 
 
 def _set(counts: list[int]) -> None:
-    """Set the threads of every library, where that changes anything."""
+    """Set the threads of every library."""
     for library, count in zip(_blas(), counts, strict=True):
-        if library.num_threads != count:
-            library.set_num_threads(count)
+        library.set_num_threads(count)

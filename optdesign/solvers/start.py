@@ -43,7 +43,8 @@ def many_candidates(problem: DesignProblem) -> bool:
 
 def _far_more(problem: DesignProblem) -> bool:
     """Whether there are far more candidates than an optimum needs."""
-    return problem.n_candidates > ROOM * min(problem.enough, most(problem))
+    n = problem.n_candidates
+    return n > ROOM * problem.enough or n > ROOM * most(problem)
 
 
 def most(problem: DesignProblem) -> int:

@@ -48,7 +48,7 @@ class ByGroup:
                 return False
             self.factors.append(matrix)
             yield from self._complement(matrix, self.group[rows])
-        self.schur[np.diag_indices(m)] *= 1.0 + ridge
+        self.schur.ravel()[:: m + 1] *= 1.0 + ridge
         return (yield from dense.cholesky(self.schur))
 
     def _complement(self, factor: np.ndarray, group: np.ndarray) -> Iterator[None]:
