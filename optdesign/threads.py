@@ -83,9 +83,12 @@ def blas(order: int) -> Iterator[None]:
 
 def each(work: Callable[[int, int], None], n: int, piece: int) -> None:
     """Call work(first, last) for pieces of 0 .. n - 1, several at a time where there are threads."""
+    if n <= piece:
+        work(0, n)
+        return
     count = getattr(_current, "count", 1)
     bounds = [(first, min(first + piece, n)) for first in range(0, n, piece)]
-    if count == 1 or len(bounds) == 1:
+    if count == 1:
         for first, last in bounds:
             work(first, last)
         return
