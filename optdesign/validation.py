@@ -16,7 +16,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign.candidates import TABLES, Candidates
-from optdesign.settings import Settings, check_exact, column, is_frame, listed, lookup, missing, number
+from optdesign.settings import (
+    Settings,
+    check_exact,
+    check_index,
+    column,
+    is_frame,
+    listed,
+    lookup,
+    missing,
+    number,
+)
 from optdesign.tables import check_suffix, read_table
 
 COPY_LIMIT = 1 << 26
@@ -62,6 +72,7 @@ def unpack(candidates: Any, names: Any, settings: Any, labels: Sequence[Any]) ->
     table = candidates if isinstance(candidates, Settings) else Settings(candidates)
     taken = {label for label in labels if isinstance(label, str)}
     for name, argument in zip(labels, ("groups", "blocks"), strict=True):
+        check_index(candidates, name, argument)
         if isinstance(name, str):
             lookup(table, name, argument, "the frame")
     features = [name for name in table if name not in taken]
