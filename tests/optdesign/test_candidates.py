@@ -413,3 +413,10 @@ def test_factorial() -> None:
 def test_bad_settings(call) -> None:
     with pytest.raises((TypeError, ValueError), match="must"):
         call()
+
+
+def test_durations_are_refused_by_name() -> None:
+    frame = pd.DataFrame({"x": [1.0, 2.0], "wait": pd.to_timedelta([1, 2], unit="h")})
+    with pytest.raises(ValueError, match="the factor 'wait' holds durations"):
+        od.candidates(frame, "~ x + wait")
+    assert len(od.candidates(frame, "~ x")) == 2
