@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from optdesign.plotting.convergence import draw_convergence
-from optdesign.plotting.naming import names_of
+from optdesign.plotting.naming import check_result, names_of
 from optdesign.plotting.panels import panels
 from optdesign.plotting.scales import view
 from optdesign.plotting.sensitivity import draw_panels, draw_rows, headline
@@ -36,6 +36,7 @@ def overview(
     ``words`` is what groups and blocks are called (default: the columns of the settings that tell them apart,
     or just that); ``path`` is a file to save to, .png, .pdf or .svg.
     """
+    check_result(result)
     names = names_of(result.problem, words)
     shown = view(names)
     ratios = (1.1, 1.2, 1.0)[: 3 if convergence else 2]

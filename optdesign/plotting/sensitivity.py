@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optdesign.plotting.naming import MOST_TICKS, Names, names_of
+from optdesign.plotting.naming import MOST_TICKS, Names, check_result, names_of
 from optdesign.plotting.panels import Panel, arrangement, panels
 from optdesign.plotting.scales import View, frame, view
 from optdesign.plotting.style import BLUE, GREY, ORANGE, legend, picture, thinned
@@ -68,6 +68,7 @@ def sensitivity(
     groups and blocks are called (default: the columns of the settings that tell them apart, or just that);
     ``ax`` are matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
     """
+    check_result(result)
     names = names_of(result.problem, words)
     shown = view(names, factors)
     if shown is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optdesign.plotting.naming import Names, label_axis, names_of, whole_ticks
+from optdesign.plotting.naming import Names, check_result, label_axis, names_of, whole_ticks
 from optdesign.plotting.style import BLUE, GREY, picture, shades, thinned
 from optdesign.plotting.text import all_readable, letters, readable
 from optdesign.problem import DesignProblem
@@ -42,6 +42,7 @@ def weights(
     ``words`` is what groups and blocks are called (default: the columns of the settings that tell them apart,
     or just that); ``ax`` are matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
     """
+    check_result(result)
     names = names_of(result.problem, words)
     with picture(ax, path, size=size_of(result.weights)) as (axes,):
         draw_weights(axes, result.weights, names)

@@ -79,6 +79,15 @@ def test_an_interrupt_ends_the_picture():
         od.plot.efficiencies(p, [30], tries=10_000)
 
 
+def test_pictures_of_designs_and_of_runs_are_told_apart():
+    result = od.solve(od.DesignProblem(LINE, budgets=4))
+    for picture in (od.plot.sensitivity, od.plot.weights, od.plot.overview, od.plot.convergence):
+        with pytest.raises(TypeError, match="result must be a DesignResult; got Runs"):
+            picture(od.round(result))
+    with pytest.raises(TypeError, match=r"runs must be Runs; got DesignResult\. Pass round\(result\)"):
+        od.plot.runs(result)
+
+
 def test_ellipse_and_its_axes():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(50, 2)) @ np.array([[2.0, 1.0], [0.0, 0.5]]) + 3
