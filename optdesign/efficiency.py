@@ -25,7 +25,7 @@ from optdesign.certificate import (
     whitened,
 )
 from optdesign.compensated import gamma
-from optdesign.passes import information_matrices
+from optdesign.passes import information_matrices, tile
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult
 
@@ -67,9 +67,8 @@ def efficiency(problem: DesignProblem, weights: ArrayLike, *, best: DesignResult
         for b in np.flatnonzero(problem.ranks):
             r = int(problem.ranks[b])
             values = np.linalg.eigvalsh(s[b, :r, :r])
-            error = (
-                sum_error(problem.n_groups, eta, float(values.sum()), len(used)) + gamma(10 * r) * values[-1]
-            )
+            terms = min(len(used), tile(problem.rows))
+            error = sum_error(problem.n_groups, eta, float(values.sum()), terms) + gamma(10 * r) * values[-1]
             moved = values + sign * error
             if moved[0] <= 0:
                 return own.efficiency

@@ -54,8 +54,12 @@ def information_matrices(
         for k in range(0, len(at), WIDE_TILE):
             some = at[k : k + WIDE_TILE]
             t = doubles(rows.x, support[some]) @ rows.maps[b, :, :rank]
-            total[:], error = two_sum(total, (t.T * weights[some]) @ t)
-            rest += error
+            part = (t.T * weights[some]) @ t
+            # As two_sum, which is a kernel, of matrices.
+            new = total + part
+            seen = new - total
+            rest += (total - (new - seen)) + (part - seen)
+            total[:] = new
         total += rest
     return information
 

@@ -65,9 +65,17 @@ def reduce(problem: DesignProblem, rows: np.ndarray | None = None) -> Reduced:
     np.cumsum(np.bincount(groups, minlength=problem.n_groups), out=starts[1:])
     some = np.arange(len(groups)) if order is None else order
     z = coordinates(problem, some, problem.rows)
-    z *= np.sqrt(problem.budgets)[problem.groups[some]][:, None]
+    _scale_rows(z, groups if order is rows else problem.groups[some], np.sqrt(problem.budgets))
     blocks = problem.blocks if order is None else read_only(problem.blocks[order])
     return Reduced(z, blocks, starts, problem.ranks, order)
+
+
+@kernel
+def _scale_rows(z, groups, root):
+    """Multiply every row by the root of its group's budget. Overwrites z."""
+    for n in range(len(z)):
+        for k in range(z.shape[1]):
+            z[n, k] *= root[groups[n]]
 
 
 @kernel

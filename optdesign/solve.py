@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -226,10 +226,11 @@ class _Run:
 
 
 def _cores(problem: DesignProblem, threads: int | None) -> AbstractContextManager[None]:
-    """The threads of a solve; nothing where the problem is too small for more than one to pay."""
-    if problem.n_candidates * problem.dim**2 < SMALL and threads is None:
-        return nullcontext()
-    return cores.using(cores.available() if threads is None else int(threads))
+    """The threads of a solve; one where the problem is too small for more to pay."""
+    if threads is None:
+        small = problem.n_candidates * problem.dim**2 < SMALL
+        return cores.using(1 if small else cores.available())
+    return cores.using(int(threads))
 
 
 def _check(

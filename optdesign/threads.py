@@ -2,8 +2,10 @@
 
 Two kinds of work go to several cores: Newton systems of large order, for which BLAS has threads of its own,
 and passes over the data, whose pieces are handed to a pool; kernels release the interpreter lock, and all
-the while BLAS keeps to one thread. Pieces are the same whatever the number of threads, and no sum crosses
-them, so that results do not depend on it; only large systems may differ by rounding.
+the while BLAS keeps to one thread: its threads wait for each other without rest, so that matrices of small
+order cost a hundred times as much on a machine that has other work. Pieces are the same whatever the number
+of threads, and no sum crosses them, so that results do not depend on it; only large systems may differ by
+rounding.
 """
 
 from __future__ import annotations
@@ -12,17 +14,21 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """What others say about threads; joblib sets them in the processes that it starts."""
 
-LARGE = 500
+LARGE = 2000
 """Order of a matrix from which on several threads work on it."""
 
 _current = threading.local()
+_lock = threading.Lock()
+_inside = 0
+_outside: list[int] = []
+"""How many solves are under way, in whatever thread, and the threads of BLAS before the first."""
 
 
 def available() -> int:
@@ -37,27 +43,52 @@ def available() -> int:
 
 @contextmanager
 def using(count: int) -> Iterator[None]:
-    """Use so many threads in the block below, and one in BLAS but where :func:`blas` says otherwise."""
+    """Use so many threads in the block below, and one in BLAS but where :func:`blas` says otherwise.
+
+    The threads of BLAS belong to the process: the first block to be entered sets them, the last to be left
+    restores them.
+    """
+    global _inside, _outside
     before = getattr(_current, "count", 1)
     _current.count = count
+    with _lock:
+        if _inside == 0:
+            _outside = [library.num_threads for library in _blas()]
+            if max(_outside, default=1) > 1:
+                _set([1] * len(_outside))
+        _inside += 1
     try:
-        with _blas().limit(limits=1):
-            yield
+        yield
     finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0 and max(_outside, default=1) > 1:
+                _set(_outside)
         _current.count = before
 
 
-def blas(order: int) -> AbstractContextManager[Any]:
+@contextmanager
+def blas(order: int) -> Iterator[None]:
     """All threads for BLAS, while it works on matrices of a large order."""
     count = getattr(_current, "count", 1)
-    return _blas().limit(limits=count) if count > 1 and order >= LARGE else nullcontext()
+    if count == 1 or order < LARGE:
+        yield
+        return
+    _set([count] * len(_blas()))
+    try:
+        yield
+    finally:
+        _set([1] * len(_blas()))
 
 
 def each(work: Callable[[int, int], None], n: int, piece: int) -> None:
     """Call work(first, last) for pieces of 0 .. n - 1, several at a time where there are threads."""
+    if n <= piece:
+        work(0, n)
+        return
     count = getattr(_current, "count", 1)
     bounds = [(first, min(first + piece, n)) for first in range(0, n, piece)]
-    if count == 1 or len(bounds) == 1:
+    if count == 1:
         for first, last in bounds:
             work(first, last)
         return
@@ -70,9 +101,20 @@ def _pool(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, thread_name_prefix="optdesign")
 
 
+# A child has the pool's memory, but not its threads.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
 @cache
-def _blas() -> Any:
+def _blas() -> list[Any]:
     """The BLAS libraries of this process."""
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController().select(user_api="blas")
+    return ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+def _set(counts: list[int]) -> None:
+    """Set the threads of every library."""
+    for library, count in zip(_blas(), counts, strict=True):
+        library.set_num_threads(count)

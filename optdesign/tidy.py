@@ -71,7 +71,7 @@ def _merged(problem: DesignProblem, support: np.ndarray, weights: np.ndarray) ->
     rng = np.random.default_rng(0)
     group, block = rng.random(problem.n_groups), rng.random(problem.n_blocks)
     place = 1.0 + group[problem.groups[support]] + block[problem.blocks[support]]
-    key = place * (problem.coordinates(support) @ rng.random(problem.rows.maps.shape[2]))
+    key = place * (1.0 + problem.coordinates(support) @ rng.random(problem.rows.maps.shape[2]))
     _, first, same = np.unique(key, return_index=True, return_inverse=True)
     order = np.argsort(first)
     return _Support(support[first[order]], np.bincount(same, weights=weights[support])[order])

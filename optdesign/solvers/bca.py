@@ -132,9 +132,19 @@ def _buffers(
     starts: np.ndarray, separable: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
     """For variances, water-filling and exchanges; None, and nothing compiled, for what does not occur."""
-    largest = int(np.diff(starts).max())
-    fill = np.empty(largest) if separable.any() else None
-    return np.empty(largest), fill, None if separable.all() else np.empty(largest, np.int64)
+    largest, filled = _sizes(starts, separable)
+    fill = np.empty(largest) if filled else None
+    return np.empty(largest), fill, None if filled == len(separable) else np.empty(largest, np.int64)
+
+
+@kernel
+def _sizes(starts, separable):
+    """Candidates of the largest group, and the number of separable groups."""
+    largest, count = 0, 0
+    for i in range(len(separable)):
+        largest = max(largest, starts[i + 1] - starts[i])
+        count += separable[i]
+    return largest, count
 
 
 @kernel

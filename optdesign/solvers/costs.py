@@ -6,7 +6,7 @@ depend on the machine, nor on what else it does. Units were measured once, on on
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
 from optdesign.problem import DesignProblem
 
@@ -18,6 +18,8 @@ ROW = 10.0
 """Fetching a row."""
 CALL = 70_000.0
 """A Newton step on nothing: some thirty calls from Python."""
+BLOCK = 50_000.0
+"""The calls of LAPACK for a block."""
 STEP_ROW = 250.0
 """A row in a Newton step, beside the linear system."""
 
@@ -29,6 +31,9 @@ ITERATIONS = (130, 70)
 then H is singular and only W^-1 bounds it from below."""
 CAUTION = 3
 """How far ahead of all dense ways it must be, since it may need more and its steps are inexact."""
+
+MEMORY = 4 << 30
+"""Bytes of the matrices of a system; beyond, only iteration is left."""
 
 WIDE_ENTRIES = 100
 """Entries of a block from which on the sums of an information system go through BLAS."""
@@ -51,36 +56,48 @@ def sweep_time(problem: DesignProblem, rows: int, positive: int) -> float:
 
 def step_time(problem: DesignProblem, rows: int, groups: int) -> float:
     """A Newton step on so many candidates and groups, if blocks have equally many."""
-    k, ranks = problem.n_blocks, problem.ranks.astype(float)
-    sizes = np.full(k, rows / k)
-    times = [by_information(ranks * (ranks + 1) / 2, rows, groups), by_group(sizes, ranks, groups)]
-    if k == 1:
-        times.append(by_difference(np.maximum(sizes - groups, 0.0), ranks))
-    iterated = by_iteration(rows, ranks)
-    return CALL + STEP_ROW * rows + (iterated if CAUTION * iterated < min(times) else min(times))
+    blocks, rank = problem.n_blocks, int(problem.ranks.max())
+    dense = min(by_information(blocks, rank, rows, groups), by_group(blocks, rank, rows, groups))
+    if blocks == 1:
+        dense = min(dense, by_difference(blocks, rank, rows, groups))
+    iterated = by_iteration(blocks, rank, rows)
+    return CALL + STEP_ROW * rows + (iterated if CAUTION * iterated < dense else dense)
 
 
-def by_group(sizes: np.ndarray, ranks: np.ndarray, groups: int) -> float:
-    """The system by group, for blocks of so many rows."""
-    few = FEW * groups <= sizes.max()
-    complement = 2 * groups * sizes**2 if few else 2 * sizes**3 / 3
-    return FLOP * float(np.sum(sizes**2 * ranks + sizes**3 / 3 + complement) + groups**3 / 3)
+def by_group(blocks: int, rank: int, rows: int, groups: int) -> float:
+    """The system by group, for so many rows in blocks of equal size."""
+    size = rows / blocks
+    if not _fits(blocks * size**2 + groups**2):
+        return math.inf
+    complement = 2 * groups * size**2 if FEW * groups <= size else 2 * size**3 / 3
+    work = FLOP * (blocks * (size**2 * rank + size**3 / 3 + complement) + groups**3 / 3)
+    return BLOCK * blocks + work
 
 
-def by_difference(sizes: np.ndarray, ranks: np.ndarray) -> float:
-    """The system by difference, for blocks of so many differences."""
-    return FLOP * float(np.sum(4 * sizes**2 * ranks + sizes**3 / 3))
+def by_difference(blocks: int, rank: int, rows: int, groups: int) -> float:
+    """The system by difference."""
+    size = max(rows - groups, 0) / blocks
+    if not _fits(blocks * size**2):
+        return math.inf
+    return blocks * (BLOCK + FLOP * (4 * size**2 * rank + size**3 / 3))
 
 
-def by_iteration(rows: int, ranks: np.ndarray) -> float:
-    """The system by iteration, on so many rows."""
-    q = float(np.sum(ranks * (ranks + 1) / 2))
-    products = ITERATIONS[0] + ITERATIONS[1] * rows / q
-    return products * rows * (ROW + 4 * FLOP * float(ranks.max()) ** 2)
-
-
-def by_information(entries: np.ndarray, rows: int, groups: int) -> float:
-    """The system by information, for blocks of r (r + 1) / 2 entries."""
-    q, largest = float(entries.sum()), float(entries.max())
-    own = (3 * FLOP if largest >= WIDE_ENTRIES else 1.5 * LOOP) * rows * largest**2
+def by_information(blocks: int, rank: int, rows: int, groups: int) -> float:
+    """The system by information."""
+    entries = rank * (rank + 1) / 2
+    q = blocks * entries
+    if not _fits(q**2):
+        return math.inf
+    own = (3 * FLOP if entries >= WIDE_ENTRIES else 1.5 * LOOP) * rows * entries**2
     return own + FLOP * (groups * q**2 + q**3 / 3)
+
+
+def by_iteration(blocks: int, rank: int, rows: int) -> float:
+    """The system by iteration."""
+    products = ITERATIONS[0] + ITERATIONS[1] * rows / (blocks * rank * (rank + 1) / 2)
+    return products * rows * (ROW + 4 * FLOP * rank**2)
+
+
+def _fits(numbers: float) -> bool:
+    """Whether matrices of so many numbers are not too large to be kept."""
+    return 8 * numbers <= MEMORY

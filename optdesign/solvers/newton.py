@@ -52,6 +52,9 @@ OVERSHOOT = 0.1
 
 STALL_STEPS, RESTARTS = 6, 2
 """After so many steps without a smaller gap the iteration starts again, so many times."""
+SHORT = 200
+"""Order of a system below which a step takes no time worth interrupting."""
+
 GAP_FLOOR = 2.0**-52
 """Gaps below this fraction of the rank are rounding in any certificate. Going on would only let slacks
 underflow."""
@@ -113,7 +116,7 @@ class _Free(NamedTuple):
         if self.z.shape[1] < WIDE:
             return _evaluate(self.z, layout.block, layout.starts, layout.ranks, self.fixed, u, a, g)
         for b, rows, rank in layout.blocks():
-            if not whiten(self.z[rows, :rank], u[rows], self.fixed[b, :rank, :rank], a, rows):
+            if rank and not whiten(self.z[rows, :rank], u[rows], self.fixed[b, :rank, :rank], a, rows):
                 return np.inf
         np.einsum("ij,ij->i", a, a, out=g)
         return _gap(layout.starts, u, g)
@@ -198,11 +201,14 @@ def _newton_step(
 def _in_pieces(system: System, work: Generator[None, None, Any]) -> Generator[np.ndarray, None, Any]:
     """What a system's work returns; as many threads for it as its order deserves."""
     while True:
-        with threads.blas(system.order):
-            try:
+        try:
+            if system.order < SHORT:
                 next(work)
-            except StopIteration as end:
-                return end.value
+                continue
+            with threads.blas(system.order):
+                next(work)
+        except StopIteration as end:
+            return end.value
         yield NOTHING
 
 

@@ -43,7 +43,8 @@ def many_candidates(problem: DesignProblem) -> bool:
 
 def _far_more(problem: DesignProblem) -> bool:
     """Whether there are far more candidates than an optimum needs."""
-    return problem.n_candidates > ROOM * min(problem.enough, most(problem))
+    n = problem.n_candidates
+    return n > ROOM * problem.enough or n > ROOM * most(problem)
 
 
 def most(problem: DesignProblem) -> int:
@@ -86,11 +87,14 @@ def _leaders(problem: DesignProblem, weights: np.ndarray, rows: np.ndarray, leve
     leaders = exceeding(problem.groups, g, level * top)
     count = most(problem)
     if len(leaders) > count:
-        share = g[leaders] / top[problem.groups[leaders]]
-        leaders = leaders[np.sort(np.argpartition(-share, count)[:count])]
+        peak = top[problem.groups[leaders]]
+        share = np.divide(g[leaders], peak, out=np.zeros(len(leaders)), where=peak > 0)
+        leaders = leaders[np.argpartition(-share, count)[:count]]
     chosen = np.zeros(problem.n_candidates, np.bool_)
     chosen[leaders] = True
     chosen[_basis(problem)] = True
+    # However many tie: no group is left without a candidate.
+    chosen[first_largest(problem.groups, g, problem.n_groups)] = True
     return _shared_equally(problem, np.flatnonzero(chosen))
 
 
@@ -119,6 +123,18 @@ def priced(problem: DesignProblem, rows: np.ndarray, weights: np.ndarray) -> tup
     if np.all(log_det > -np.inf):
         return variances_of(problem, problem.rows, composed(problem.rows.maps, problem.ranks, factor))
     return np.full(problem.n_candidates, np.inf), np.full(problem.n_groups, np.inf)
+
+
+@kernel
+def first_largest(groups, values, n_groups):
+    """The first candidate of every group that has its largest value."""
+    out = np.empty(n_groups, np.int64)
+    for i in range(n_groups):
+        out[i] = -1
+    for n in range(len(values)):
+        if out[groups[n]] < 0 or values[n] > values[out[groups[n]]]:
+            out[groups[n]] = n
+    return out
 
 
 @kernel

@@ -36,6 +36,7 @@ from cosmic_ray.plugins import get_operator
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT))  # the packages, not the folders of tests that are called like them
 
 MODULES = {
     "bandits/regret.py": ("bandits/test_regret.py",),

@@ -100,6 +100,28 @@ def test_thinned_starts_where_all_leverages_are_the_same() -> None:
     assert_certified(od.solve(problem, tol=TOL), TOL)
 
 
+TIES = {
+    "equal candidates": (np.repeat(np.random.default_rng(0).normal(size=(60, 3)), 20, axis=0), 60),
+    "two levels": (np.random.default_rng(0).choice([-1.0, 1.0], size=(2000, 4)), 40),
+    "zero groups": (
+        np.random.default_rng(0).normal(size=(300, 3)) * (np.repeat(np.arange(6), 50) > 1)[:, None],
+        6,
+    ),
+    "one of several": (np.eye(5)[np.random.default_rng(0).integers(0, 5, size=6000)], 60),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", TIES)
+def test_no_group_is_left_without_a_start(name: str, method: str) -> None:
+    """Leverages that tie: however many leaders there are, every group keeps one."""
+    x, groups = TIES[name]
+    problem = od.DesignProblem(x, np.repeat(np.arange(groups), len(x) // groups))
+    w = start.default_start(problem)
+    assert_feasible(problem, w)
+    assert_certified(od.solve(problem, tol=1e-6, method=method), 1e-6)
+
+
 def test_default_starts_are_thinned_where_there_are_many_candidates() -> None:
     small, large = random_problem(0, "shared"), many()
     assert not start.many_candidates(small)

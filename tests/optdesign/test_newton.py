@@ -232,3 +232,13 @@ def test_a_state_that_is_lost_ends_the_steps() -> None:
         state = uniform_start(free)
         state.s[:] = np.nan
         assert not np.isfinite(done(newton._newton_step(free, system, state, np.inf, 0.9)))
+
+
+@pytest.mark.parametrize(("n", "d"), [(40, 3), (300, 40), (1500, 16)])
+def test_a_block_of_zero_vectors(n: int, d: int, capfd: pytest.CaptureFixture[str]) -> None:
+    """Rows of rank 0 inform nothing, and no library is asked about matrices without columns."""
+    rng = np.random.default_rng(0)
+    x, blocks, groups = rng.normal(size=(n, d)), rng.integers(0, 3, n), np.arange(n) % 4
+    x[blocks == 1] = 0
+    assert_certified(od.solve(od.DesignProblem(x, groups, blocks), method="newton", tol=1e-8), 1e-8)
+    assert capfd.readouterr() == ("", "")

@@ -72,3 +72,11 @@ def test_equal_candidates_are_merged(method: str) -> None:
     assert len(r.support) <= 5
     levels = od.DesignProblem(np.eye(3)[np.arange(600) % 3], groups=np.arange(600) % 2)
     assert len(od.solve(levels, tol=TOL, method=method).support) <= 6
+
+
+def test_zero_vectors_of_different_groups_stay_apart() -> None:
+    """A group of zero vectors keeps a candidate for its budget, and only one."""
+    x = np.random.default_rng(0).normal(size=(40, 3)) * (np.arange(40) // 5 % 2)[:, None]
+    r = od.solve(od.DesignProblem(x, np.arange(40) // 5), tol=1e-6)
+    assert len(r.support) <= r.problem.enough
+    np.testing.assert_allclose(np.bincount(r.problem.groups, weights=r.weights), 1.0)

@@ -12,8 +12,6 @@ work.
 
 from __future__ import annotations
 
-import numpy as np
-
 from optdesign.solvers import costs
 from optdesign.solvers.systems.by_difference import ByDifference
 from optdesign.solvers.systems.by_group import ByGroup
@@ -33,13 +31,12 @@ def cheapest_system(layout: Layout) -> System:
 
 def ways(layout: Layout) -> dict[type[System], float]:
     """Nanoseconds of every way that there is to solve (1)."""
-    sizes, ranks = layout.sizes.astype(float), layout.ranks.astype(float)
+    size = len(layout.ranks), int(layout.ranks.max()), layout.n_rows
     times: dict[type[System], float] = {
-        ByInformation: costs.by_information(layout.entries.astype(float), layout.n_rows, layout.n_groups),
-        ByGroup: costs.by_group(sizes, ranks, layout.n_groups),
-        ByIteration: costs.by_iteration(layout.n_rows, ranks),
+        ByInformation: costs.by_information(*size, layout.n_groups),
+        ByGroup: costs.by_group(*size, layout.n_groups),
+        ByIteration: costs.by_iteration(*size),
     }
     if layout.one_block_a_group:
-        heads = np.bincount(layout.block[layout.starts[:-1]], minlength=len(ranks))
-        times[ByDifference] = costs.by_difference(sizes - heads, ranks)
+        times[ByDifference] = costs.by_difference(*size, layout.n_groups)
     return times

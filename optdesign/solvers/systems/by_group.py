@@ -40,14 +40,15 @@ class ByGroup:
         for _, rows, rank in self.layout.blocks():
             part = np.ascontiguousarray(a[rows, :rank])
             matrix = np.zeros((len(part), len(part)))
-            dsyrk(1.0, part.T, trans=1, c=matrix.T, overwrite_c=1, lower=0)
-            yield
+            if rank:
+                dsyrk(1.0, part.T, trans=1, c=matrix.T, overwrite_c=1, lower=0)
+                yield
             _square(matrix, 1.0 + ridge, w[rows])
             if not (yield from dense.cholesky(matrix)):
                 return False
             self.factors.append(matrix)
             yield from self._complement(matrix, self.group[rows])
-        self.schur[np.diag_indices(m)] *= 1.0 + ridge
+        self.schur.ravel()[:: m + 1] *= 1.0 + ridge
         return (yield from dense.cholesky(self.schur))
 
     def _complement(self, factor: np.ndarray, group: np.ndarray) -> Iterator[None]:

@@ -50,7 +50,7 @@ class ByInformation:
                 sums = np.zeros((min(batch, layout.n_groups - first), self.order))
                 yield from add(first, sums)
                 yield from dense.add_square(self.matrix, sums, -1.0)
-            self.matrix[np.diag_indices(self.order)] *= 1.0 + ridge
+            self.matrix.ravel()[:: self.order + 1] *= 1.0 + ridge
             if (yield from dense.cholesky(self.matrix)):
                 return True
         return False

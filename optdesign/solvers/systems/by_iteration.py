@@ -28,7 +28,7 @@ class ByIteration:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self.order = 0
+        self.order = layout.n_rows
         self.parts: list[tuple[np.ndarray | slice, np.ndarray]]
         self.w: np.ndarray
         self.diagonal: np.ndarray

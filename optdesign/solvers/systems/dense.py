@@ -81,6 +81,8 @@ def inverse(factor: np.ndarray) -> None:
 def add_square(matrix: np.ndarray, rows: np.ndarray, scale: float = 1.0) -> Iterator[None]:
     """Add scale R'R of row-major rows R to the lower triangle of a matrix. Overwrites matrix."""
     n = len(matrix)
+    if rows.size == 0:
+        return
     if matrix.flags.c_contiguous and n <= 2 * PIECE:
         for k in range(0, len(rows), 4 * PIECE):
             dsyrk(scale, rows[k : k + 4 * PIECE].T, beta=1.0, c=matrix.T, overwrite_c=1, lower=0)
