@@ -25,7 +25,7 @@ import numpy as np
 from optdesign.factors import factorial
 from optdesign.model import Model, fit
 from optdesign.restriction import kept
-from optdesign.settings import Settings, is_frame, listed
+from optdesign.settings import Settings, check_index, is_frame, listed
 from optdesign.tables import Table, check_suffix, number, place, read_table
 
 TABLES = (".csv", ".parquet")
@@ -122,6 +122,7 @@ def candidates(
     where : boolean array, function of the settings, or expression, optional
         Which settings are possible; the others are left out before the model is evaluated. An expression
         may have factors, numbers, text, comparisons and arithmetic: ``"temp <= 40 or cat == 'a'"``.
+        Its comparisons forgive rounding: 0.1 + 0.2 is at most 0.3, and equals it.
     coded : bool or list of str
         Whether the model sees numeric factors, or those that are named, on the scale from -1 to 1, over the
         range of all settings (before ``where``). Settings stay in their own units. D-optimal designs are the
@@ -140,6 +141,7 @@ def candidates(
         path = Path(factors)
         check_suffix(path, "factors", TABLES)
         return from_table(read_table(path, text=set()), path, model, where=where, coded=coded)[0]
+    check_index(factors, where, "where")
     settings = _settings(factors)
     if not settings.n_rows or not len(settings):
         raise ValueError("factors must have a factor and a row; there is none. Give one candidate a row.")

@@ -24,7 +24,7 @@ from optdesign.levels import MainEffects, search_levels
 from optdesign.problem import DesignProblem, check_problem
 from optdesign.runs import Runs, RunStatus, judged, whole_runs
 from optdesign.solve import solve
-from optdesign.tries import GAIN, Clock, Try, best_of, check_search
+from optdesign.tries import GAIN, Best, Clock, Try, best_of, check_search
 from optdesign.validation import read_only
 
 KICK = 6
@@ -61,7 +61,8 @@ def exact(
         Number of starts. Default: 10, or as many as time_limit allows.
     time_limit : float, optional
         Most seconds of the search, not counting those of compilation on first use. Half of them are for the
-        relaxed problem; certifying what was found comes on top.
+        relaxed problem; certifying what was found comes on top. The search ends before, with
+        ``RunStatus.BOUND``, once the runs are as good as the weights of the relaxed problem.
     n_jobs : int
         Tries that run side by side, in threads; -1 for one per core.
 
@@ -95,14 +96,19 @@ def exact(
         board, order = lay_out(problem, promising(problem, best.variances, counts, best.weights))
         bound = best.log_det - problem.log_volume
         search = _Search(board, best.weights[order], counts[order], runs, seed, watch, bound)
-        found, done = best_of(search.run, tries, n_jobs, watch, bound)
+        found = best_of(search.run, tries, n_jobs, watch, bound)
         counts[:] = 0
         counts[order] = found.found
         if len(order) < problem.n_candidates and not watch.stopped():
             counts = climbed(problem, counts, best.variances, watch.stopped)
-        status = _status(watch)
         return judged(
-            problem, counts, best, status=status, method="exchange", tries=done, seconds=clock.now() - began
+            problem,
+            counts,
+            best,
+            status=_status(watch, found),
+            method="exchange",
+            tries=found.tries,
+            seconds=clock.now() - began,
         )
 
 
@@ -110,8 +116,8 @@ def _levels(
     model: MainEffects, seed: int, tries: int | None, n_jobs: int, watch: Clock, began: float
 ) -> Runs:
     """Runs of a model whose candidates are not listed."""
-    settings, bound, done = search_levels(model, seed, tries, n_jobs, watch)
-    problem, counts = model.problem(settings)
+    best, bound = search_levels(model, seed, tries, n_jobs, watch)
+    problem, counts = model.problem(best.found)
     return Runs(
         problem=problem,
         counts=read_only(counts.astype(np.int64)),
@@ -119,18 +125,23 @@ def _levels(
         efficiency=bound,
         log_det=certify(problem, counts).log_det,
         rank=problem.rank,
-        status=_status(watch),
+        status=_status(watch, best),
         method="exchange of levels",
-        tries=done,
+        tries=best.tries,
         seconds=clock.now() - began,
+        unlisted=True,
     )
 
 
-def _status(watch: Clock) -> RunStatus:
+def _status(watch: Clock, best: Best) -> RunStatus:
     """Why the search ended."""
     if watch.interrupted:
         return RunStatus.INTERRUPTED
-    return RunStatus.TIME_LIMIT if watch.stopped() else RunStatus.TRIES
+    if best.met:
+        return RunStatus.BOUND
+    if watch.stopped():
+        return RunStatus.TIME_LIMIT
+    return RunStatus.TRIES if watch.deadline == np.inf else RunStatus.TRIES_IN_TIME
 
 
 class _Search:

@@ -34,7 +34,7 @@ from optdesign.compensated import gamma
 from optdesign.exchange import REFRESH, SAFE, SLICE, refresh
 from optdesign.problem import DesignProblem
 from optdesign.solve import solve
-from optdesign.tries import GAIN, Clock, Try, best_of
+from optdesign.tries import GAIN, Best, Clock, Try, best_of
 from optdesign.validation import read_only
 
 RIDGE = 1e-3
@@ -63,12 +63,15 @@ class MainEffects:
     Parameters
     ----------
     factors : mapping of names to levels
-        Numbers have an effect for every power up to ``degree``; levels that are text are categories, with an
-        effect for all of them but one.
+        Numbers have an effect for every power up to ``degree``, in their own units; levels that are text are
+        categories, with an effect for all of them but the last, whose is the negative sum of the others.
     runs : int
         Number of runs.
     degree : int
         Largest power of the numeric factors; a factor of k levels has no power above k - 1.
+
+    :func:`optdesign.candidates` codes categories otherwise, by differences from the first level, and so has
+    another log det for the same runs. Efficiencies, and which runs are best, do not depend on the coding.
 
     Examples
     --------
@@ -234,8 +237,8 @@ def _marginal(table: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
 
 def search_levels(
     model: MainEffects, seed: int, tries: int | None, n_jobs: int, watch: Clock
-) -> tuple[np.ndarray, float, int]:
-    """The best settings found, their efficiency, and the number of tries."""
+) -> tuple[Best, float]:
+    """The best settings found, and their efficiency."""
     bounded = Bounded(model)
     d, n, k = model.n_parameters, model.runs, len(model.tables)
     cost = float(n) * (d * d + float((bounded.sizes * np.diff(bounded.first) ** 2).sum()))
@@ -264,13 +267,13 @@ def search_levels(
             value = new
         return Try(value, settings)
 
-    best, done = best_of(run, tries, n_jobs, watch, bound)
+    best = best_of(run, tries, n_jobs, watch, bound)
     if best.value == -np.inf:
         raise ValueError(
             f"runs must be enough for the search to find full rank; {n} runs and {k} factors gave none. "
             "Raise runs or tries."
         )
-    return best.found, bounded.efficiency(best.found), done
+    return best, bounded.efficiency(best.found)
 
 
 @kernel

@@ -15,7 +15,7 @@ computed from the logarithm of v, so that large predictors neither overflow nor 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, overload
@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from optdesign.candidates import Candidates
 from optdesign.problem import floats
+from optdesign.settings import listed
 from optdesign.validation import matrix
 
 
@@ -59,18 +60,19 @@ FAMILIES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 @overload
-def local(features: Candidates, parameters: ArrayLike, family: str = ...) -> Candidates: ...
+def local(features: Candidates, parameters: Any, family: str = ...) -> Candidates: ...
 @overload
 def local(features: ArrayLike, parameters: ArrayLike, family: str = ...) -> np.ndarray: ...
-def local(features: Any, parameters: ArrayLike, family: str = "logistic") -> Any:
+def local(features: Any, parameters: Any, family: str = "logistic") -> Any:
     """Candidates of a generalised linear model at given parameters.
 
     Parameters
     ----------
     features : (N, d) array or Candidates
         Rows of the linear predictor; an intercept is a column of ones, or part of the model.
-    parameters : (d,)
-        Where the design is to be optimal: a guess, or an estimate so far.
+    parameters : (d,) array, or a mapping from the names of candidates' columns to numbers
+        Where the design is to be optimal: a guess, or an estimate so far. A pandas Series with an index of
+        names is such a mapping.
     family : "logistic", "probit", "cloglog" (binary responses), or "poisson" (counts, logarithmic link)
 
     Returns what it was given, with rows scaled: candidates keep their settings and names.
@@ -81,6 +83,8 @@ def local(features: Any, parameters: ArrayLike, family: str = "logistic") -> Any
     if not isinstance(family, str) or family not in FAMILIES:
         raise ValueError(f"family must be one of {', '.join(FAMILIES)}; got {family!r}.")
     x = features.features if isinstance(features, Candidates) else matrix(features)
+    if isinstance(features, Candidates) or isinstance(parameters, Mapping):
+        parameters = _in_order(parameters, getattr(features, "names", None))
     theta = floats(parameters, "parameters")
     if theta.shape != (x.shape[1],) or not np.isfinite(theta).all():
         raise ValueError(
@@ -92,6 +96,28 @@ def local(features: Any, parameters: ArrayLike, family: str = "logistic") -> Any
         model = replace(features.model, scale=partial(rows, parameters=theta, family=family))
         return replace(features, features=scaled, model=model)
     return scaled
+
+
+def _in_order(parameters: Any, names: tuple[str, ...] | None) -> Any:
+    """Parameters in the order of the features, if they come by name: in a dict, or in a pandas Series."""
+    if not hasattr(parameters, "items"):
+        return parameters
+    given = list(parameters.items())
+    keys = [key for key, _ in given]
+    if not isinstance(parameters, Mapping) and keys == list(range(len(keys))):
+        return parameters  # a Series that nobody gave an index
+    if names is None:
+        raise TypeError(
+            "parameters must be an array where the features have no names. Pass numbers in the order of the "
+            "columns, or Candidates."
+        )
+    if len(keys) != len(names) or set(keys) != set(names):
+        raise ValueError(
+            f"parameters by name must have each column of the candidates once, {listed(names)}; got "
+            f"{listed(keys)}. Spell them alike, or pass an array in that order."
+        )
+    found = dict(given)
+    return [found[name] for name in names]
 
 
 def rows(features: np.ndarray, parameters: np.ndarray, family: str) -> np.ndarray:

@@ -236,6 +236,11 @@ def _checked(matrix: Any, settings: Settings, factors: Iterable[str], formula: s
     for name in factors:
         if settings[name].dtype.kind in "iuf":
             check_exact(settings[name][:, None], settings[name][:, None].astype(np.float64), name)
+        if settings[name].dtype.kind == "m":
+            raise ValueError(
+                f"model must have numbers, text or booleans; the factor {name!r} holds durations. Turn it "
+                f"into a number of hours, say: {name} / numpy.timedelta64(1, 'h')."
+            )
     x = np.array(matrix, dtype=np.float64, order="C")
     if x.ndim != 2 or len(x) != settings.n_rows:
         raise ValueError(

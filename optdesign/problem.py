@@ -65,7 +65,8 @@ class DesignProblem:
         name; :func:`optdesign.candidates` makes candidates from factors and a model.
     groups : (N,) labels, or the name of a column, optional
         Group of every candidate: integers 0 .. n_groups - 1, each with at least one candidate; or labels of
-        any other kind, numbered in sorted order, or in that of their categories. Default: one group.
+        any other kind, numbered in sorted order, or in that of their categories. Default: one group. With
+        budgets by label, integers that are not 0 .. n_groups - 1 are labels, too.
     blocks : (N,) labels, or the name of a column, optional
         Block of every candidate, likewise. A block without candidates has rank 0. Default: one block.
     budgets : (n_groups,) array, a mapping from label to budget, or a scalar for all, optional
@@ -122,7 +123,9 @@ class DesignProblem:
         x = matrix(parts.candidates)
         n = len(x)
         if _grid is None:
-            group, n_groups, of_groups = label(groups, n, "groups", names=group_names, columns=parts.columns)
+            group, n_groups, of_groups = label(
+                groups, n, "groups", names=group_names, columns=parts.columns, budgets=budgets
+            )
             block, n_blocks, of_blocks = label(blocks, n, "blocks", names=block_names, columns=parts.columns)
         else:  # made here, and right
             group, block = read_only(np.asarray(groups)), read_only(np.asarray(blocks))

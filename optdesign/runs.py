@@ -41,7 +41,9 @@ class RunStatus(Enum):
 
     ROUNDED = "rounded: the runs follow the weights"
     EXCHANGED = "rounded, then exchanged: moving any one run within its group would not gain"
+    BOUND = "nothing left to gain: the runs are as good as the weights, fractions of runs included"
     TRIES = "all tries done; raise tries or set time_limit to search on"
+    TRIES_IN_TIME = "all tries done before time_limit; raise tries, or leave it out, to search on"
     TIME_LIMIT = "stopped at time_limit; raise it to search on"
     INTERRUPTED = "interrupted; the runs are the best found so far"
 
@@ -66,6 +68,8 @@ class Runs:
     method: str
     tries: int
     seconds: float
+    unlisted: bool = field(default=False, repr=False)
+    """Whether the candidates are those that are run and nobody listed, whose rows say nothing."""
 
     @property
     def message(self) -> str:
@@ -116,7 +120,9 @@ class Runs:
         rows = np.repeat(by_group, self.counts[by_group])
         if randomise is not None:
             rows = np.random.default_rng(randomise).permutation(rows)
-        ours: Table = {listing.RUN: np.arange(1, len(rows) + 1), listing.CANDIDATE: rows}
+        ours: Table = {listing.RUN: np.arange(1, len(rows) + 1)}
+        if not self.unlisted:
+            ours[listing.CANDIDATE] = rows
         told = listing.columns(p)
         if not listing.own_columns(p):
             told |= {f"x{j}": column for j, column in enumerate(p.candidates.T)}

@@ -148,6 +148,17 @@ def is_frame(source: Any) -> bool:
     return hasattr(source, "column_names") or (hasattr(source, "columns") and hasattr(source, "dtypes"))
 
 
+def check_index(frame: Any, values: Any, name: str) -> None:
+    """Refuse a pandas Series whose rows are not called as those of the pandas frame that it belongs to."""
+    own: Any = getattr(frame, "index", None)
+    other: Any = getattr(values, "index", None)
+    if hasattr(own, "equals") and hasattr(other, "equals") and not own.equals(other):
+        raise ValueError(
+            f"{name} must have the index of the frame, in its order; the two differ. Align it, "
+            f"{name}.reindex(frame.index), or pass {name}.to_numpy() if the order is right."
+        )
+
+
 def column(values: Any, name: str) -> tuple[np.ndarray, tuple[Any, ...] | None]:
     """A column as a read-only array of its own, and the levels of a categorical one in their order."""
     values, levels = _decoded(values)

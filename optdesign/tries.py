@@ -31,6 +31,15 @@ class Try(NamedTuple):
     found: np.ndarray
 
 
+class Best(NamedTuple):
+    """The best of several tries, how many there were, and whether it met the bound: no more to gain."""
+
+    found: np.ndarray
+    value: float
+    tries: int
+    met: bool
+
+
 class Clock(NamedTuple):
     """When to stop: at a deadline, which may be infinite, or at an interrupt."""
 
@@ -58,21 +67,20 @@ def check_search(seed: int, tries: int | None, time_limit: float | None, n_jobs:
         raise ValueError(f"n_jobs must be a whole number, not 0; got {n_jobs!r}. Use -1 for one per core.")
 
 
-def best_of(
-    run: Callable[[int], Try], tries: int | None, n_jobs: int, watch: Clock, bound: float
-) -> tuple[Try, int]:
-    """The best of several tries, the first of equal ones, and how many there were until one met the bound."""
+def best_of(run: Callable[[int], Try], tries: int | None, n_jobs: int, watch: Clock, bound: float) -> Best:
+    """The best of several tries, the first of equal ones; no more of them once one meets the bound."""
     if tries is None and watch.deadline == np.inf:
         tries = TRIES
     numbers: Iterator[int] = iter(range(tries)) if tries is not None else count()
-    best, done = Try(-np.inf, np.empty(0)), 0
+    best, done, met = Try(-np.inf, np.empty(0)), 0, False
     for found in _in_turn(run, numbers, n_jobs, watch):
         done += 1
         if found.value > best.value + GAIN:
             best = found
-        if best.value >= bound - GAIN:
+        met = best.value >= bound - GAIN
+        if met:
             break
-    return best, done
+    return Best(best.found, best.value, done, met)
 
 
 def _in_turn(run: Callable[[int], Try], numbers: Iterator[int], n_jobs: int, watch: Clock) -> Iterator[Try]:

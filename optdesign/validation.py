@@ -9,6 +9,7 @@ the argument, the rule, the value and the remedy.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign.candidates import TABLES, Candidates
-from optdesign.settings import Settings, check_exact, column, is_frame, listed, lookup, missing, number
+from optdesign.settings import (
+    Settings,
+    check_exact,
+    check_index,
+    column,
+    is_frame,
+    listed,
+    lookup,
+    missing,
+    number,
+)
 from optdesign.tables import check_suffix, read_table
 
 COPY_LIMIT = 1 << 26
@@ -62,6 +73,7 @@ def unpack(candidates: Any, names: Any, settings: Any, labels: Sequence[Any]) ->
     table = candidates if isinstance(candidates, Settings) else Settings(candidates)
     taken = {label for label in labels if isinstance(label, str)}
     for name, argument in zip(labels, ("groups", "blocks"), strict=True):
+        check_index(candidates, name, argument)
         if isinstance(name, str):
             lookup(table, name, argument, "the frame")
     features = [name for name in table if name not in taken]
@@ -147,11 +159,18 @@ def as_array(values: ArrayLike, name: str) -> np.ndarray:
 
 
 def label(
-    labels: Any, n: int, name: str, *, names: Any = None, columns: Mapping[str, Any] | None = None
+    labels: Any,
+    n: int,
+    name: str,
+    *,
+    names: Any = None,
+    columns: Mapping[str, Any] | None = None,
+    budgets: Any = None,
 ) -> tuple[np.ndarray, int, Names | None]:
     """Labels as integers, how many there are, and what they are called, if not 0, 1, 2, ...
 
-    ``labels`` may be the name of one of the ``columns``; ``names`` are what numbers are to be called.
+    ``labels`` may be the name of one of the ``columns``; ``names`` are what numbers are to be called. With
+    ``budgets`` by label, numbers are labels like others where they are not 0, 1, 2, ...
     """
     if labels is None:
         return read_only(np.zeros(n, np.int64)), 1, _label_names(names, 1, name)
@@ -169,6 +188,10 @@ def label(
         return _by_name(*column(labels, name), n, name, names)
     if array.dtype.kind == "f":
         array = _integral(array, name)
+    if hasattr(budgets, "items") and names is None:
+        present = np.unique(array)
+        if not np.array_equal(present, np.arange(len(present))):
+            return _by_name(array, None, n, name, None)
     if array.min() < 0:
         at = int(np.argmin(array))
         raise ValueError(f"{name} must not be negative; {name}[{at}] = {array[at]}. Number them from 0.")
@@ -201,7 +224,9 @@ def _by_name(
     at = missing(array)
     if at is not None:
         raise ValueError(f"{name} must not be missing; {name}[{at}] is. Fill it in or drop the row.")
-    found = number(array.astype(str).astype(object) if array.dtype.kind in "mM" else array, levels)
+    if array.dtype.kind == "M":
+        array = np.datetime_as_string(array, unit="auto").astype(object)
+    found = number(array.astype(str).astype(object) if array.dtype.kind == "m" else array, levels)
     return read_only(found.numbers.astype(np.int64)), len(found.names), tuple(found.names.tolist())
 
 
@@ -290,7 +315,15 @@ def _by_label(budgets: Any, n_groups: int, names: Names | None) -> Any:
     items = budgets.items() if hasattr(budgets, "items") else None
     if items is None:
         return budgets
-    given, known = dict(items), list(range(n_groups)) if names is None else list(names)
+    known = list(range(n_groups)) if names is None else list(names)
+    given = {}
+    for key, budget in items:
+        spelled = _as_spelled(key, known)
+        if spelled in given:
+            raise ValueError(
+                f"budgets must name each group once; {str(key)!r} occurs twice. Drop one or sum them."
+            )
+        given[spelled] = budget
     if set(given) != set(known):
         of = f"0 to {n_groups - 1}" if names is None else listed(known)
         lacking = [k for k in known if k not in given]
@@ -305,6 +338,15 @@ def _by_label(budgets: Any, n_groups: int, names: Names | None) -> Any:
             + " an array in their order."
         )
     return [given[k] for k in known]
+
+
+def _as_spelled(key: Any, known: list[Any]) -> Any:
+    """The label of a budget as the labels of groups are spelled, which are text if they were dates."""
+    if isinstance(key, date | np.datetime64) and key not in known:
+        if str(key) in known or getattr(key, "tzinfo", None) is not None:
+            return str(key)
+        return str(np.datetime_as_string(np.datetime64(key), unit="auto"))
+    return key
 
 
 def check_range(name: str, size: float) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from optdesign.plotting.naming import whole_ticks
+from optdesign.plotting.naming import check_result, whole_ticks
 from optdesign.plotting.style import BLUE, ORANGE, picture
 from optdesign.result import DesignResult, rounded_down
 
@@ -25,6 +25,7 @@ def convergence(
     no place on it: it is drawn below all others as an open triangle. ``ax`` are matplotlib Axes to draw on;
     ``path`` is a file to save to, .png, .pdf or .svg.
     """
+    check_result(result)
     with picture(ax, path) as (axes,):
         draw_convergence(axes, result, tol)
         return axes.figure

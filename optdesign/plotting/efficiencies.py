@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from optdesign.bases import basis
 from optdesign.exact import exact
 from optdesign.plotting.naming import whole_ticks
 from optdesign.plotting.style import BLUE, ORANGE, legend, picture
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult
 from optdesign.rounding import round as rounded
-from optdesign.solve import solve
+from optdesign.runs import RunStatus, whole_runs
+from optdesign.solve import solve_many
 
 
 def efficiencies(
@@ -34,16 +36,22 @@ def efficiencies(
     against all designs, fractions of runs included. At a broken line there would be no loss to whole runs.
 
     ``sizes`` are numbers of runs; several groups share them in proportion to the problem's budgets, with at
-    least one run each. ``ax`` are matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or
-    .svg.
+    least one run each. Sizes that are too small to keep the rank are left out, and named below the axis.
+    Ctrl-C ends the whole with KeyboardInterrupt. ``ax`` are matplotlib Axes to draw on; ``path`` is a file to
+    save to, .png, .pdf or .svg.
     """
     p = problem.problem if isinstance(problem, DesignResult) else problem
     numbers = _sizes(sizes, p.n_groups)
+    possible, too_few = _possible(p, numbers)
+    numbers = list(possible)
     found, followed = [], []
-    for n in numbers:
-        here = DesignProblem(p.candidates, p.groups, p.blocks, shares(p.budgets, n))
-        found.append(exact(here, seed=seed, tries=tries).efficiency)
-        followed.append(rounded(solve(here)).efficiency)
+    for here in possible.values():
+        runs = exact(here, seed=seed, tries=tries)
+        if runs.status is RunStatus.INTERRUPTED:
+            raise KeyboardInterrupt
+        found.append(runs.efficiency)
+        (optimum,) = solve_many([here])
+        followed.append(rounded(optimum).efficiency)
     with picture(ax, path) as (axes,):
         axes.axhline(1.0, color=ORANGE, linestyle="--", linewidth=1.2, zorder=1)
         axes.plot(numbers, found, "o-", color=BLUE, markersize=5, label="exact", zorder=3)
@@ -53,7 +61,8 @@ def efficiencies(
         )  # fmt: skip
         low = min(found + followed)
         axes.set(
-            title="Efficiency of whole runs", xlabel="number of runs", ylabel="efficiency, at least",
+            title="Efficiency of whole runs", xlabel=f"number of runs{_left_out(too_few)}",
+            ylabel="efficiency, at least",
             ylim=(low - 0.08 * max(1 - low, 0.01), 1 + 0.1 * max(1 - low, 0.01)),
         )  # fmt: skip
         whole_ticks(axes.xaxis)
@@ -73,6 +82,31 @@ def _sizes(sizes: Iterable[int], groups: int) -> list[int]:
             "Begin with the number of parameters."
         )
     return numbers
+
+
+def _possible(p: DesignProblem, numbers: list[int]) -> tuple[dict[int, DesignProblem], list[int]]:
+    """The problems of the sizes that keep the rank, and the others. An error if there are only others."""
+    possible: dict[int, DesignProblem] = {}
+    too_few: list[int] = []
+    for n in numbers:
+        here = DesignProblem(p.candidates, p.groups, p.blocks, shares(p.budgets, n))
+        try:
+            basis(here, whole_runs(here), here.uniform())
+        except ValueError:
+            if n == numbers[-1] and not possible:
+                raise
+            too_few.append(n)
+        else:
+            possible[n] = here
+    return possible, too_few
+
+
+def _left_out(sizes: list[int]) -> str:
+    """What to add to the name of the axis about sizes that are not shown."""
+    if not sizes:
+        return ""
+    shown = ", ".join(map(str, sizes[:5])) + (", ..." if len(sizes) > 5 else "")
+    return f"\nleft out, too few to keep the rank: {shown}"
 
 
 def shares(budgets: np.ndarray, n: int) -> np.ndarray:

@@ -13,11 +13,21 @@ from numpy.typing import ArrayLike
 from optdesign.dependence import in_words
 from optdesign.plotting.text import all_readable, letters, readable
 from optdesign.problem import DesignProblem
+from optdesign.result import DesignResult
 from optdesign.settings import missing
 from optdesign.settings import number as numbered
 
 MOST_TICKS = 15
 """Labels along an axis that are written out; of more, every so-manieth is."""
+
+
+def check_result(result: Any) -> None:
+    """Refuse what is no solved design."""
+    if not isinstance(result, DesignResult):
+        raise TypeError(
+            f"result must be a DesignResult; got {type(result).__name__}. Pass solve(problem); whole runs "
+            "have a picture of their own, plot.runs."
+        )
 
 
 class Role(Enum):

@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from optdesign.plotting.convergence import draw_convergence
-from optdesign.plotting.naming import names_of
+from optdesign.plotting.naming import check_result, names_of
 from optdesign.plotting.panels import panels
 from optdesign.plotting.scales import view
 from optdesign.plotting.sensitivity import draw_panels, draw_rows, headline
@@ -40,6 +40,7 @@ def overview(
     or just that); ``rows`` are the numbers of the candidates' rows (default: from 1 on); ``path`` is a
     file to save to, .png, .pdf or .svg.
     """
+    check_result(result)
     names = names_of(result.problem, words, rows)
     shown = view(names)
     ratios = (1.1, 1.2, 1.0)[: 3 if convergence else 2]

@@ -17,6 +17,7 @@ from optdesign.plotting.scales import View, frame, view
 from optdesign.plotting.style import BLUE, GREY, legend, picture, thinned
 from optdesign.plotting.text import readable
 from optdesign.plotting.weights import draw_weights, size_of
+from optdesign.runs import Runs
 
 CLOSE = 0.1
 """Distance of two settings, as a fraction of the picture, up to which circles have no numbers in them."""
@@ -25,7 +26,7 @@ MOST_NUMBERS = 200
 
 
 def runs(
-    runs: Any,
+    runs: Runs,
     factors: str | Sequence[str] | None = None,
     *,
     words: tuple[str, str] | None = None,
@@ -47,6 +48,10 @@ def runs(
     ``rows`` are the numbers of the candidates' rows (default: from 1 on);
     ``ax`` are matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
     """
+    if not isinstance(runs, Runs):
+        raise TypeError(
+            f"runs must be Runs; got {type(runs).__name__}. Pass round(result) or exact(problem)."
+        )
     names = names_of(runs.problem, words, rows)
     shown = view(names, factors)
     title = f"{int(runs.counts.sum()):,} runs, efficiency at least {floor_percent(runs.efficiency)[:-6]} %"

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdesign.plotting.naming import MOST_TICKS, Names, names_of
+from optdesign.plotting.naming import MOST_TICKS, Names, check_result, names_of
 from optdesign.plotting.panels import Panel, arrangement, panels
 from optdesign.plotting.scales import View, frame, view
 from optdesign.plotting.style import BLUE, GREY, ORANGE, legend, picture, thinned
@@ -71,6 +71,7 @@ def sensitivity(
     ``rows`` are the numbers of the candidates' rows (default: from 1 on);
     ``ax`` are matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
     """
+    check_result(result)
     names = names_of(result.problem, words, rows)
     shown = view(names, factors)
     if shown is None:

@@ -23,6 +23,10 @@ FINEST = 1 / 50
 """Smallest distance of places in a triangle that are told apart, as a fraction of its side."""
 
 
+ROOM = 0.04
+"""Around a map, for the circles on its border, as a fraction of its sides."""
+
+
 def draw_curve(
     axes: Any,
     shown: View,
@@ -66,14 +70,20 @@ def draw_map(
         drawn = _hexagons(axes, places, values[rows], options)
     else:
         found = profile(places, values[rows])
-        drawn = _cells(axes, found, options)
+        drawn = _cells(axes, shown, found, options)
     drawn.set_clim(*limits)
     return drawn
 
 
-def _cells(axes: Any, found: Profile, options: dict[str, Any]) -> Any:
+def _cells(axes: Any, shown: View, found: Profile, options: dict[str, Any]) -> Any:
     if found.is_grid:
         x, y = (edges(place) for place in found.places)
+        for axis, scale, border in zip("xy", shown.scales, (x, y), strict=True):
+            low, high = float(scale.at.min()), float(scale.at.max())
+            if scale.levels is None and low < high:  # no settings beyond the first and the last
+                np.clip(border, low, high, out=border)
+                room = ROOM * (high - low)
+                axes.set(**{f"{axis}lim": (low - room, high + room)})
         return axes.pcolormesh(x, y, np.ma.masked_invalid(found.grid()), **options)
     points = found.points
     size = 30 if len(points) <= 500 else 8

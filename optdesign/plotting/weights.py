@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdesign.plotting.naming import Names, label_axis, names_of, whole_ticks
+from optdesign.plotting.naming import Names, check_result, label_axis, names_of, whole_ticks
 from optdesign.plotting.style import BLUE, GREY, picture, shades, thinned
 from optdesign.plotting.text import all_readable, letters, readable
 from optdesign.result import DesignResult
@@ -44,6 +44,7 @@ def weights(
     or just that); ``rows`` are the numbers of the candidates' rows (default: from 1 on); ``ax`` are
     matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
     """
+    check_result(result)
     names = names_of(result.problem, words, rows)
     with picture(ax, path, size=size_of(result.weights)) as (axes,):
         draw_weights(axes, result.weights, names)

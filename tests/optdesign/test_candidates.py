@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optdesign as od
+from optdesign.settings import Settings
 
 ROWS = {"temp": [20, 40, 60, 40], "cat": ["a", "b", "a", "c"], "mg": [0.5, 0.25, 1.0, 2.0]}
 FRAMES = [pd.DataFrame(ROWS), pl.DataFrame(ROWS), pa.table(ROWS)]
@@ -174,6 +175,56 @@ def test_conditions_say_the_same_in_three_ways(where) -> None:
 def test_bad_conditions(where, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         od.candidates({"a": [1, 2, 3]}, model="~ a", where=where)
+
+
+@pytest.mark.parametrize(
+    ("where", "keeps"),
+    [
+        ("a + b <= 0.3", lambda a, b: a + b <= 3),
+        ("a + b - 0.3 <= 0", lambda a, b: a + b <= 3),
+        ("0.3 >= b + a", lambda a, b: a + b <= 3),
+        ("a + b < 0.3", lambda a, b: a + b < 3),
+        ("a + b > 0.3", lambda a, b: a + b > 3),
+        ("a + b == 0.3", lambda a, b: a + b == 3),
+        ("a + b != 0.3", lambda a, b: a + b != 3),
+        ("a + b in [0.3, 0.7]", lambda a, b: a + b in (3, 7)),
+        ("a + b not in [0.3]", lambda a, b: a + b != 3),
+        ("0.3 < a + b <= 0.7", lambda a, b: 3 < a + b <= 7),
+        ("not a + b > 0.3 or a / b == 3", lambda a, b: a + b <= 3 or (a == 3 * b and b > 0)),
+        ("a + b <= 0.3 & 3 * a >= 0.3", lambda a, b: a + b <= 3 and a >= 1),
+        ("a < 1e400 and (a + b == 0.3) == True", lambda a, b: a + b == 3),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_comparisons_forgive_rounding(where: str, keeps, dtype) -> None:
+    lattice = od.simplex_lattice(["a", "b", "c"], 10)
+    tenths = {name: np.round(10 * column) for name, column in lattice.items()}
+    mixtures = Settings({name: column.astype(dtype) for name, column in lattice.items()})
+    c = od.candidates(mixtures, model="~ 0 + a + b + c", where=where)
+    expected = [k for k in range(66) if keeps(tenths["a"][k], tenths["b"][k])]
+    assert np.array_equal(c.settings["a"], mixtures["a"][expected])
+    assert np.array_equal(c.settings["b"], mixtures["b"][expected])
+
+
+def test_comparisons_forgive_no_more_than_rounding() -> None:
+    close = [1.0, 1.0 + 1e-9, 2.0]
+    assert len(od.candidates({"x": close}, model="~ x", where="x > 1")) == 2
+    large = [10**15, 10**15 + 1, 10**15 + 2]
+    assert len(od.candidates({"x": large}, model="~ x", where=f"x > {large[1]}")) == 1
+
+
+def test_a_series_that_is_in_another_order_than_the_frame() -> None:
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [1.0, 0.0, 1.0]}, index=["p", "q", "r"])
+    mask = frame["x"] > 1
+    assert od.candidates(frame, "~ x", where=mask).settings["x"].tolist() == [2.0, 3.0]
+    with pytest.raises(ValueError, match=r"where must have the index of the frame.*where.to_numpy\(\)"):
+        od.candidates(frame, "~ x", where=mask.iloc[::-1])
+    groups = pd.Series(["a", "a", "b"], index=frame.index)
+    assert od.DesignProblem(frame, groups=groups).groups.tolist() == [0, 0, 1]
+    with pytest.raises(ValueError, match="groups must have the index of the frame"):
+        od.DesignProblem(frame, groups=groups.iloc[::-1])
+    with pytest.raises(ValueError, match="blocks must have the index of the frame"):
+        od.DesignProblem(frame, blocks=groups.reset_index(drop=True))
 
 
 # ------------------------------------------------------------------------------------- notes and refusals
@@ -362,3 +413,10 @@ def test_factorial() -> None:
 def test_bad_settings(call) -> None:
     with pytest.raises((TypeError, ValueError), match="must"):
         call()
+
+
+def test_durations_are_refused_by_name() -> None:
+    frame = pd.DataFrame({"x": [1.0, 2.0], "wait": pd.to_timedelta([1, 2], unit="h")})
+    with pytest.raises(ValueError, match="the factor 'wait' holds durations"):
+        od.candidates(frame, "~ x + wait")
+    assert len(od.candidates(frame, "~ x")) == 2

@@ -123,6 +123,20 @@ def test_one_run_one_candidate_zero_vectors_and_duplicates():
     assert runs.efficiency == pytest.approx(1.0, rel=1e-6)
 
 
+def test_why_a_search_ended():
+    line = od.DesignProblem(np.vander([-1.0, 0.0, 1.0], 2), budgets=4)
+    met = od.exact(line, time_limit=100.0)
+    assert (met.status, met.tries) == (od.RunStatus.BOUND, 1)
+    assert "time_limit" not in met.message
+    odd = od.DesignProblem(np.vander(np.linspace(-1, 1, 40), 4), budgets=9)
+    assert od.exact(odd, tries=2).status is od.RunStatus.TRIES
+    in_time = od.exact(odd, tries=2, time_limit=100.0)
+    assert in_time.status is od.RunStatus.TRIES_IN_TIME
+    assert "set time_limit" not in in_time.message
+    levels = {"a": [-1, 1], "b": [-1, 1], "c": [-1, 1]}
+    assert od.exact(od.MainEffects(levels, runs=4), time_limit=100.0).status is od.RunStatus.BOUND
+
+
 def test_time_limits_and_mistakes():
     problem = od.DesignProblem(np.vander(np.linspace(-1, 1, 40), 4), budgets=9)
     runs = od.exact(problem, time_limit=0.05)

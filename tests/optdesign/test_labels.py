@@ -1,5 +1,6 @@
 """Names travel with a problem: of columns, settings, groups and blocks, from arrays and from frames."""
 
+import datetime as dt
 import pickle
 
 import numpy as np
@@ -161,3 +162,35 @@ def test_bad_frames_are_named(frame, message: str) -> None:
         od.DesignProblem(pl.LazyFrame(FRAME), groups="site")
     with pytest.raises(ValueError, match="all columns of the frame are labels"):
         od.DesignProblem(pd.DataFrame({"site": SITES}), groups="site")
+
+
+def test_integers_are_labels_where_budgets_are_by_label() -> None:
+    p = od.DesignProblem(X, groups=[1, 1, 2, 2], budgets={2: 7, 1: 5})
+    assert (p.group_names, p.groups.tolist(), p.budgets.tolist()) == ((1, 2), [0, 0, 1, 1], [5.0, 7.0])
+    years = od.DesignProblem(X, groups=[2023, 2021, 2021, 2023], budgets=pd.Series({2021: 5, 2023: 7}))
+    assert (years.group_names, years.budgets.tolist()) == ((2021, 2023), [5.0, 7.0])
+    with pytest.raises(ValueError, match="those of the groups, '1', '2'; there is none for '2'"):
+        od.DesignProblem(X, groups=[1, 1, 2, 2], budgets={1: 5, 3: 7})
+
+
+def test_a_group_has_one_budget() -> None:
+    with pytest.raises(ValueError, match="budgets must name each group once; 'Lyon' occurs twice"):
+        od.DesignProblem(X, groups=SITES, budgets=pd.Series([3, 8, 9], index=["Turin", "Lyon", "Lyon"]))
+
+
+@pytest.mark.parametrize(
+    "days",
+    [
+        pd.to_datetime(["2020-01-02", "2020-01-01"]),
+        pd.to_datetime(["2020-01-02 13:00", "2020-01-02 12:30"]),
+        pd.to_datetime(["2020-01-02", "2020-01-01"]).tz_localize("UTC"),
+        pd.Index([dt.date(2020, 1, 2), dt.date(2020, 1, 1)]),
+    ],
+    ids=["days", "times", "zones", "dates"],
+)
+def test_budgets_by_date(days) -> None:
+    for groups in (days.append(days), pd.Series(days.append(days)), list(days.append(days))):
+        p = od.DesignProblem(X, groups=groups, budgets=pd.Series([3.0, 4.0], index=days))
+        assert p.groups.tolist() == [1, 0, 1, 0]
+        assert p.budgets.tolist() == [4.0, 3.0]
+        assert p.group_names[0].startswith(str(min(days))[:10])

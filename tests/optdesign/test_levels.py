@@ -64,7 +64,7 @@ def test_the_bound_is_the_optimum_over_all_combinations_and_the_runs_are_as_good
 def test_the_table_has_the_settings_in_their_own_units():
     runs = od.exact(od.MainEffects({"temp": [20, 60], "cat": ["old", "new"]}, runs=4))
     table = runs.table()
-    assert list(table.columns) == ["run", "candidate", "temp", "cat"]
+    assert list(table.columns) == ["run", "temp", "cat"]
     assert sorted(zip(table["temp"].tolist(), table["cat"].tolist(), strict=True)) == [
         (20, "new"), (20, "old"), (60, "new"), (60, "old"),
     ]  # fmt: skip

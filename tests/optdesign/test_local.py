@@ -4,6 +4,7 @@ import pickle
 
 import flint
 import numpy as np
+import pandas as pd
 import pytest
 
 import optdesign as od
@@ -77,3 +78,24 @@ def test_candidates_keep_their_settings_and_their_model() -> None:
 def test_bad_input(arguments: tuple, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         od.local(*arguments)
+
+
+def test_parameters_by_name() -> None:
+    doses = od.candidates({"dose": [1.0, 2.0, 4.0]}, model="~ dose")
+    expected = od.local(doses, [-3.0, 1.0]).features
+    by_name = {"dose": 1.0, "Intercept": -3.0}
+    for given in (by_name, pd.Series(by_name), pd.Series([-3.0, 1.0])):
+        np.testing.assert_array_equal(od.local(doses, given).features, expected)
+    for bad in (
+        {"dose": 1.0},
+        by_name | {"time": 1.0},
+        pd.Series([1, 2, 3], index=["dose", "dose", "Intercept"]),
+    ):
+        with pytest.raises(
+            ValueError, match="each column of the candidates once, 'Intercept', 'dose'; got 'dose'"
+        ):
+            od.local(doses, bad)
+    with pytest.raises(TypeError, match="must be an array where the features have no names"):
+        od.local([[1.0, 2.0]], {"a": 1.0, "b": 2.0})
+    labelled = pd.Series([-3.0, 1.0], index=["const", "x1"])  # of an array, which has no names to match
+    np.testing.assert_array_equal(od.local([[1.0, 4.0]], labelled), expected[2:])

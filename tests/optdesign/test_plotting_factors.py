@@ -80,8 +80,9 @@ def test_two_factors_are_a_map():
     mesh, marks = axes.collections
     np.testing.assert_allclose(mesh.get_array(), (14 * r.variances / 6).reshape(7, 7))
     x, y = mesh.get_coordinates()[0, :, 0], mesh.get_coordinates()[:, 0, 1]
-    np.testing.assert_allclose((x[1:] + x[:-1]) / 2, np.linspace(20, 80, 7))
-    np.testing.assert_allclose((y[1:] + y[:-1]) / 2, np.linspace(2, 4, 7))
+    for border, levels in ((x, np.linspace(20, 80, 7)), (y, np.linspace(2, 4, 7))):
+        np.testing.assert_allclose(border[1:-1], (levels[1:] + levels[:-1]) / 2)
+        assert (border[0], border[-1]) == (levels[0], levels[-1])  # nothing beyond the range
     settings = r.problem.settings
     expected = np.column_stack([settings["temp"], settings["speed"]])[r.support]
     drawn = marks.get_offsets()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from drawn import assert_legible
 from matplotlib.figure import Figure
+from test_interrupts import interrupt_after
 
 import optdesign as od
 from optdesign.plotting.efficiencies import shares
@@ -59,6 +60,32 @@ def test_sizes_are_checked(sizes, error):
 def test_too_few_runs_for_the_rank_are_refused():
     with pytest.raises(ValueError, match="runs"):
         od.plot.efficiencies(od.solve(od.DesignProblem(LINE)), [1])
+
+
+def test_sizes_that_lose_the_rank_are_left_out_and_named():
+    p = od.DesignProblem(np.column_stack([LINE, LINE[:, 1] ** 2]))
+    figure = od.plot.efficiencies(p, range(1, 6), tries=1)
+    (axes,) = figure.axes
+    np.testing.assert_array_equal(axes.lines[1].get_xdata(), [3, 4, 5])
+    assert axes.get_xlabel() == "number of runs\nleft out, too few to keep the rank: 1, 2"
+    assert_legible(figure)
+
+
+def test_an_interrupt_ends_the_picture():
+    rng = np.random.default_rng(0)
+    p = od.DesignProblem(rng.normal(size=(300, 6)))
+    od.plot.efficiencies(p, [8], tries=1)  # compiled before the signal comes
+    with interrupt_after(0.3), pytest.raises(KeyboardInterrupt):
+        od.plot.efficiencies(p, [30], tries=10_000)
+
+
+def test_pictures_of_designs_and_of_runs_are_told_apart():
+    result = od.solve(od.DesignProblem(LINE, budgets=4))
+    for picture in (od.plot.sensitivity, od.plot.weights, od.plot.overview, od.plot.convergence):
+        with pytest.raises(TypeError, match="result must be a DesignResult; got Runs"):
+            picture(od.round(result))
+    with pytest.raises(TypeError, match=r"runs must be Runs; got DesignResult\. Pass round\(result\)"):
+        od.plot.runs(result)
 
 
 def test_ellipse_and_its_axes():
