@@ -103,7 +103,7 @@ def show(title: str, columns: list[str], rows: list[list[object]]) -> None:
         table.add_column(column, justify="left" if i == 0 else "right", no_wrap=True)
     for row in rows:
         table.add_row(*map(str, row))
-    Console(width=max(120, 18 * len(columns))).print(table)
+    Console(width=max(120, 24 * len(columns))).print(table)
 
 
 def bar(name: str, value: float, limit: float, *, at_least: bool) -> bool:

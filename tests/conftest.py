@@ -11,6 +11,7 @@ settings.register_profile(
     "stable",
     deadline=None,
     derandomize=True,
+    print_blob=False,  # also where CI is set: tests read what is printed
     max_examples=50,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -200,10 +200,13 @@ def test_steps_end_at_gaps_that_are_rounding(seed: int) -> None:
     assert r.gap - r.certificate.rounding <= 100 * EPS * problem.rank * problem.n_candidates
 
 
-def test_time_is_looked_at_within_every_step() -> None:
+@pytest.mark.parametrize("short", [0, newton.SHORT])
+def test_time_is_looked_at_within_every_step(short: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And after it, where a step is short."""
+    monkeypatch.setattr(newton, "SHORT", short)
     r = od.solve(same_family(20, 4, 3), tol=TOL, method="newton", time_limit=1e-9)
     assert r.status is od.Status.TIME_LIMIT
-    assert r.iterations == 0
+    assert r.iterations == (0 if short == 0 else 1)
     assert_feasible(r.problem, r.weights)
     assert np.isfinite(r.gap)
 
