@@ -70,6 +70,8 @@ class MainEffects:
     degree : int
         Largest power of the numeric factors; a factor of k levels has no power above k - 1.
 
+    Notes
+    -----
     :func:`optdesign.candidates` codes categories otherwise, by differences from the first level, and so has
     another log det for the same runs. Efficiencies, and which runs are best, do not depend on the coding.
 
