@@ -158,8 +158,10 @@ def _left_out(
     Det.
     """
     part = np.intersect1d(members, chosen)
-    part = part[problem.candidates[part].any(axis=1)]
-    left = factor.left_out(problem.candidates[part])
+    x = problem.source.take(part)
+    informs = x.any(axis=1)
+    left = factor.left_out(x[informs])
+    part = part[informs]
     root = np.sqrt(problem.budgets[problem.groups[part]])
     noise, plain = (NOISE * float(np.max(root * size, initial=0.0)) for size in (left.ratio, left.plain))
     return float(np.max(left.share, initial=0.0)), noise, plain
@@ -202,7 +204,7 @@ def _ranks(
     ranks, lost, noted = np.zeros(problem.n_blocks, np.int64), 0, []
     doubtful = set(problem.doubtful_blocks.tolist())
     for b, members in rows.items():
-        x = problem.candidates[members]
+        x = problem.source.take(members)
         design, ranks[b] = exact_rank(x, np.flatnonzero(w[members]))
         if b in doubtful and problem.ranks[b] < ranks[b]:
             noted.append(b)
@@ -228,7 +230,7 @@ def _factors(
         if ranks[b] == 0 or work + cost > WORK:
             continue
         work += cost
-        if factor := factorise(information(problem.candidates[used], w[used]), int(ranks[b])):
+        if factor := factorise(information(problem.source.take(used), w[used]), int(ranks[b])):
             factors[b] = factor
     return factors
 
@@ -273,7 +275,7 @@ def _sketch(problem: DesignProblem, rows: dict[int, np.ndarray], factors: dict[i
     """All variances in doubles, from our own factors."""
     g = np.zeros(problem.n_candidates)
     for b, factor in factors.items():
-        y = problem.candidates[rows[b]][:, factor.columns] @ factor.inverse()
+        y = problem.source.take(rows[b])[:, factor.columns] @ factor.inverse()
         g[rows[b]] = np.einsum("nk,nk->n", y, y)
     return g
 
@@ -286,5 +288,5 @@ def _variances(
     wanted[chosen] = True
     for b, factor in factors.items():
         part = rows[b][wanted[rows[b]]]
-        g[part] = factor.variances(problem.candidates[part])
+        g[part] = factor.variances(problem.source.take(part))
     return g

@@ -37,7 +37,7 @@ from numpy.typing import ArrayLike
 from optdesign._kernel import kernel
 from optdesign.compensated import UNIT, gamma, sum_groups, two_sum
 from optdesign.information import SINGULAR_RTOL
-from optdesign.passes import composed, information_matrices, inverse_factors, tile, variances_of
+from optdesign.passes import composed, coordinates, information_matrices, inverse_factors, tile, variances_of
 from optdesign.problem import DesignProblem, check_problem, floats, read_only
 from optdesign.rows import Rows
 
@@ -198,7 +198,7 @@ def _singular_variances(
     """Variances of a block whose weights lose rank: infinite outside their range. Overwrites g, largest."""
     rank = problem.ranks[b]
     members = np.flatnonzero(problem.blocks == b)
-    t = (rows.x[members] @ rows.maps[b])[:, :rank]
+    t = coordinates(problem, members, rows)[:, :rank]
     used = w[members] > 0
     values, vectors = np.linalg.eigh((t[used].T * w[members][used]) @ t[used])
     keep = values > SINGULAR_RTOL * rank * max(values[-1], 0.0)

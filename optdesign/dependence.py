@@ -32,7 +32,7 @@ def dependences(problem: DesignProblem, block: int) -> list[tuple[int, list[int]
     [(2, [0, 1])]
     """
     rank = int(problem.ranks[block])
-    p = np.asarray(problem.candidates[problem.span.pivots[block, :rank]], dtype=np.float64)
+    p = problem.source.take(problem.span.pivots[block, :rank])
     p = p / np.maximum(np.abs(p).max(axis=1, keepdims=True, initial=0.0), np.finfo(float).tiny)
     length = np.linalg.norm(p, axis=0)
     p = p / np.where(length > 0, length, 1.0)

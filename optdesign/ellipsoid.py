@@ -30,6 +30,7 @@ from optdesign.problem import DesignProblem, floats
 from optdesign.result import DesignResult
 from optdesign.rows import write_refined
 from optdesign.solve import solve
+from optdesign.source import read_only
 
 LARGEST = 1e250
 """Coordinates of points may be as large as this, and their largest as small as its inverse."""
@@ -130,7 +131,7 @@ def _whitening(problem: DesignProblem, result: DesignResult, centred: bool) -> n
     """B with B S B' nearly the identity, for the points that the problem is made of."""
     support, rows = result.support, problem.rows
     white = whitened(problem, rows, support, result.weights[support])[0][0]
-    if rows.x is not problem.candidates:  # but coordinates
+    if rows.source is not problem.source:  # but coordinates
         white = problem.span.maps[0] @ white
     if centred:
         return white.T
@@ -146,7 +147,7 @@ def _offsets(x: np.ndarray, centre: np.ndarray, factor: np.ndarray) -> tuple[np.
     both = np.column_stack([high, low])
     maps = np.concatenate([factor.T, factor.T])[None]
     out = np.empty(x.shape)
-    write_refined(both, np.zeros(len(x), np.int64), np.arange(len(x)), maps, out)
+    write_refined(read_only(both), read_only(np.zeros(len(x), np.int64)), maps, out)
     terms = np.abs(both) @ np.abs(maps[0])
     return out, 2 * UNIT * np.abs(out) + 2 * gamma(2 * x.shape[1] + 1) ** 2 * terms
 

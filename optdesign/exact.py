@@ -24,8 +24,8 @@ from optdesign.levels import MainEffects, search_levels
 from optdesign.problem import DesignProblem, check_problem
 from optdesign.runs import Runs, RunStatus, judged, whole_runs
 from optdesign.solve import solve
+from optdesign.source import read_only
 from optdesign.tries import GAIN, Best, Clock, Try, best_of, check_search
-from optdesign.validation import read_only
 
 KICK = 6
 """Runs that a kick moves, at most."""

@@ -34,8 +34,8 @@ from optdesign.compensated import gamma
 from optdesign.exchange import REFRESH, SAFE, SLICE, refresh
 from optdesign.problem import DesignProblem
 from optdesign.solve import solve
+from optdesign.source import read_only
 from optdesign.tries import GAIN, Best, Clock, Try, best_of
-from optdesign.validation import read_only
 
 RIDGE = 1e-3
 """Part of the identity that is added while a start is not of full rank."""

@@ -37,7 +37,7 @@ def own_columns(problem: DesignProblem) -> dict[str, np.ndarray]:
     if problem.settings is not None:
         return dict(problem.settings)
     if problem.names is not None:
-        return dict(zip(problem.names, problem.candidates.T, strict=True))
+        return dict(zip(problem.names, problem.source.whole().T, strict=True))
     return {}
 
 

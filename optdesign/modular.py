@@ -21,6 +21,7 @@ import math
 import numpy as np
 
 from optdesign._kernel import kernel
+from optdesign.source import Source
 
 PRIMES = (1_869_753_167, 1_403_580_259)
 """Below 2^31, so that products fit; far from powers of two and ten, which data are made of."""
@@ -35,26 +36,27 @@ SMALLER, SAME, LARGER = -1, 0, 1
 """The exact rank against the one given."""
 
 
-def compare_ranks(x: np.ndarray, blocks: np.ndarray, pivots: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    """Compare the exact rank of every block with the given one, whose basis are the rows ``pivots``.
+def compare_ranks(source: Source, blocks: np.ndarray, basis: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+    """Compare the exact rank of every block with the given one; the rows ``basis`` are theirs, in turn.
 
     SMALLER: the pivots are dependent modulo both primes. LARGER: some candidate lies outside their span. A
     pass for each prime over the candidates of the blocks that have not full rank.
     """
-    one, other = (_verdicts(x, blocks, pivots, ranks, *pair) for pair in zip(PRIMES, POWERS, strict=True))
+    one, other = (_verdicts(source, blocks, basis, ranks, *pair) for pair in zip(PRIMES, POWERS, strict=True))
     # Where one prime happens to divide a minor, the other one decides.
     return np.where(one == SMALLER, other, np.where(other == SMALLER, one, np.maximum(one, other)))
 
 
 def _verdicts(
-    x: np.ndarray, blocks: np.ndarray, pivots: np.ndarray, ranks: np.ndarray, prime: int, powers: np.ndarray
+    source: Source, blocks: np.ndarray, basis: np.ndarray, ranks: np.ndarray, prime: int, powers: np.ndarray
 ) -> np.ndarray:
-    free = np.random.default_rng(prime).integers(1, prime, size=x.shape[1])
-    normal = np.zeros((len(ranks), x.shape[1]), np.int64)
+    free = np.random.default_rng(prime).integers(1, prime, size=source.dim)
+    normal = np.zeros((len(ranks), source.dim), np.int64)
     verdict = np.zeros(len(ranks), np.int64)
-    _normals(x, pivots, ranks, free, prime, powers, normal, verdict)
-    if np.any(ranks < x.shape[1]):
-        _mark_outside(x, blocks, ranks, normal, prime, powers, verdict)
+    _normals(source.take(basis), ranks, free, prime, powers, normal, verdict)
+    if np.any(ranks < source.dim):
+        for first, x in source.pieces():
+            _mark_outside(x, blocks, first, ranks, normal, prime, powers, verdict)
     return verdict
 
 
@@ -79,21 +81,23 @@ def _inverse(a, prime):
 
 
 @kernel
-def _normals(x, pivots, ranks, free, prime, powers, normal, verdict):
+def _normals(x, ranks, free, prime, powers, normal, verdict):
     """Overwrite normal with a vector orthogonal to the pivots of every block, with entries ``free`` where
-    free.
+    free. Rows of x are the pivots, block by block.
 
     Gauss-Jordan elimination modulo the prime. Sets verdict to SMALLER where pivots are dependent.
     """
     d = x.shape[1]
     a = np.empty((d, d), np.int64)
     column = np.empty(d, np.int64)
+    first = 0
     for b in range(len(ranks)):
         r = ranks[b]
         normal[b] = free
         for i in range(r):
             for j in range(d):
-                a[i, j] = _residue(x[pivots[b, i], j], prime, powers)
+                a[i, j] = _residue(x[first + i, j], prime, powers)
+        first += r
         for k in range(r):
             column[k] = -1
             for j in range(d):
@@ -123,11 +127,11 @@ def _normals(x, pivots, ranks, free, prime, powers, normal, verdict):
 
 
 @kernel
-def _mark_outside(x, blocks, ranks, normal, prime, powers, verdict):
-    """Set verdict to LARGER for blocks with a candidate that is not orthogonal to their normal."""
+def _mark_outside(x, blocks, first, ranks, normal, prime, powers, verdict):
+    """Set verdict to LARGER for blocks with a candidate of a piece that is not orthogonal to their normal."""
     n, d = x.shape
     for i in range(n):
-        b = blocks[i]
+        b = blocks[first + i]
         if ranks[b] == d or verdict[b] != SAME:
             continue
         dot = 0

@@ -1,11 +1,13 @@
 """Passes over the data: coordinates and information of some candidates, variances of all.
 
-All read :class:`optdesign.rows.Rows`. Where ranks are small they are compiled loops, in tiles that fit the
-caches; where they are not, products of matrices by BLAS.
+All read :class:`optdesign.rows.Rows`, piece by piece or some rows at a time, and give pieces to threads. What
+is summed up over pieces is summed up in their order, so that nothing depends on the number of threads.
 """
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,19 +17,14 @@ from optdesign import threads
 from optdesign._kernel import kernel
 from optdesign.compensated import two_sum
 from optdesign.information import SINGULAR_RTOL, WIDE, factorise
-from optdesign.problem import DesignProblem
+from optdesign.problem import DesignProblem, read_only
 from optdesign.rows import Rows, write_coordinates
+from optdesign.source import PIECE
 
 TILE, WIDE_TILE = 64, 256
 """Candidates whose information is summed up without regard to rounding, in loops and in BLAS."""
-VARIANCE_CHUNK = 4096
+CHUNK = 4096
 """Candidates sorted by block at a time."""
-
-PIECE = 1 << 14
-"""Candidates between two looks at limits and interrupts, or given to a thread at a time."""
-
-PLAIN = 8
-"""Columns from which on the variances of a single block go through BLAS."""
 
 
 def tile(rows: Rows) -> int:
@@ -44,24 +41,52 @@ def information_matrices(
     error does not grow with the number of rows.
     """
     rows = problem.rows if rows is None else rows
-    information = np.zeros((problem.n_blocks, rows.maps.shape[2], rows.maps.shape[2]))
-    if information.shape[1] < WIDE:
-        add_information(rows.x, problem.blocks, rows.maps, problem.ranks, support, weights, information)
-        return information
-    for b, at in _by_block(problem, support):
+    shape = (problem.n_blocks, rows.maps.shape[2], rows.maps.shape[2])
+
+    def part(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+        total, rest = np.zeros(shape), np.zeros(shape)
+        some = support[first:last]
+        x, blocks = rows.source.take(some), read_only(problem.blocks.take(some))
+        if shape[1] < WIDE:
+            _add_information(x, blocks, rows.maps, problem.ranks, weights[first:last], total, rest)
+        else:
+            _add_wide_information(problem, x, blocks, rows.maps, weights[first:last], total, rest)
+        return total, rest
+
+    # So many rows that their sums take no more memory than they do.
+    parts = threads.in_order(part, len(support), max(PIECE, math.prod(shape) // rows.source.dim))
+    total, rest = next(parts)
+    for more, more_rest in parts:
+        _add_exactly(total, rest, more)
+        rest += more_rest
+    total += rest
+    return total
+
+
+def _add_wide_information(
+    problem: DesignProblem,
+    x: np.ndarray,
+    blocks: np.ndarray,
+    maps: np.ndarray,
+    weights: np.ndarray,
+    total: np.ndarray,
+    rest: np.ndarray,
+) -> None:
+    """Add w t t' of rows to their blocks by BLAS. Overwrites total, and rest with what rounding took off."""
+    for b, at in _by_block(blocks, problem.n_blocks):
         rank = problem.ranks[b]
-        total, rest = information[b, :rank, :rank], np.zeros((rank, rank))
         for k in range(0, len(at), WIDE_TILE):
             some = at[k : k + WIDE_TILE]
-            t = doubles(rows.x, support[some]) @ rows.maps[b, :, :rank]
-            part = (t.T * weights[some]) @ t
-            # As two_sum, which is a kernel, of matrices.
-            new = total + part
-            seen = new - total
-            rest += (total - (new - seen)) + (part - seen)
-            total[:] = new
-        total += rest
-    return information
+            t = x[some] @ maps[b, :, :rank]
+            _add_exactly(total[b, :rank, :rank], rest[b, :rank, :rank], (t.T * weights[some]) @ t)
+
+
+def _add_exactly(total: np.ndarray, rest: np.ndarray, more: np.ndarray) -> None:
+    """Add to total, and what rounding takes off to rest: two_sum, which is a kernel, of matrices."""
+    new = total + more
+    seen = new - total
+    rest += (total - (new - seen)) + (more - seen)
+    total[:] = new
 
 
 def coordinates(problem: DesignProblem, some: np.ndarray, rows: Rows) -> np.ndarray:
@@ -70,11 +95,12 @@ def coordinates(problem: DesignProblem, some: np.ndarray, rows: Rows) -> np.ndar
 
     def write(first: int, last: int) -> None:
         part = some[first:last]
+        x, blocks = rows.source.take(part), read_only(problem.blocks.take(part))
         if out.shape[1] < WIDE:
-            write_coordinates(rows.x, problem.blocks, part, rows.maps, out[first:last])
+            write_coordinates(x, blocks, rows.maps, out[first:last])
             return
-        for b, at in _by_block(problem, part):
-            out[first + at] = doubles(rows.x, part[at]) @ rows.maps[b]
+        for b, at in _by_block(blocks, problem.n_blocks):
+            out[first + at] = x[at] @ rows.maps[b]
 
     threads.each(write, len(some), PIECE)
     return out
@@ -111,85 +137,60 @@ def composed(maps: np.ndarray, ranks: np.ndarray, factor: np.ndarray) -> np.ndar
 def variances_of(problem: DesignProblem, rows: Rows, white: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """g_n = |x_n @ white[b]|^2 of every candidate, the largest in every group, in one pass over the data."""
     g, largest = np.empty(problem.n_candidates), np.zeros(problem.n_groups)
-    wide = white.shape[2] >= (PLAIN if problem.n_blocks == 1 else WIDE)
+    blocks, groups, one_at_a_time = problem.blocks, problem.groups, threading.Lock()
 
     def write(first: int, last: int) -> None:
-        part = slice(first, last)
-        if wide:
-            _wide_variances(problem, rows, white, part, g[part])
+        x = rows.source.piece(first, last)
+        if problem.n_blocks == 1 and x.dtype == np.float64:
+            _variances_in_one(x, white[0], g[first:last])
         else:
-            _variances(rows.x[part], problem.blocks[part], white, problem.ranks, g[part])
+            _variances(x, blocks[first:last], white, g[first:last])
+        with one_at_a_time:
+            raise_to_largest(groups[first:last], g[first:last], largest)
 
     threads.each(write, problem.n_candidates, PIECE)
-    raise_to_largest(problem.groups, g, largest)
     return g, largest
 
 
-def _wide_variances(
-    problem: DesignProblem, rows: Rows, white: np.ndarray, part: slice, out: np.ndarray
-) -> None:
-    """Overwrite out with the variances of a slice of the candidates."""
-    if problem.n_blocks == 1:
-        y = doubles(rows.x, part) @ white[0]
-        np.einsum("ij,ij->i", y, y, out=out)
-        return
-    for b, at in _by_block(problem, np.arange(part.start, part.stop)):
-        y = doubles(rows.x, part.start + at) @ white[b]
-        out[at] = np.einsum("ij,ij->i", y, y)
-
-
-def doubles(x: np.ndarray, rows: np.ndarray | slice) -> np.ndarray:
-    """Some rows, in double precision."""
-    return np.asarray(x[rows], np.float64)
-
-
-def _by_block(problem: DesignProblem, some: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+def _by_block(blocks: np.ndarray, n_blocks: int) -> Iterator[tuple[int, np.ndarray]]:
     """Every block that some candidates lie in, and which of them do."""
-    if problem.n_blocks == 1:
-        yield 0, np.arange(len(some))
-        return
-    blocks = problem.blocks[some]
     order = np.argsort(blocks, kind="stable")
-    ends = np.cumsum(np.bincount(blocks, minlength=problem.n_blocks))
-    for b in range(problem.n_blocks):
+    ends = np.cumsum(np.bincount(blocks, minlength=n_blocks))
+    for b in range(n_blocks):
         at = order[ends[b - 1] if b else 0 : ends[b]]
         if len(at):
             yield b, at
 
 
 @kernel
-def add_information(x, blocks, maps, ranks, rows, weights, information):
-    """Add w t t' of some candidates to the lower triangles of their blocks. Overwrites information.
+def _add_information(x, blocks, maps, ranks, weights, information, rest):
+    """Add w t t' of candidates to the lower triangles of their blocks. Overwrites information.
 
-    Sums of a tile are added with their roundings, so the error does not grow with the number of rows.
+    Sums of a tile are added with their roundings, which go to rest, so the error does not grow with the
+    number of rows.
     """
-    t = np.empty((min(len(rows), TILE), maps.shape[2]))
-    part_sum, rest = np.zeros(information.shape), np.zeros(information.shape)
+    t = np.empty((min(len(x), TILE), maps.shape[2]))
+    part_sum = np.zeros(information.shape)
     last = np.empty(len(ranks), np.int64)
-    for start in range(0, len(rows), TILE):
-        part = rows[start : start + TILE]
-        write_coordinates(x, blocks, part, maps, t)
-        for n in range(len(part)):
-            b = blocks[part[n]]
+    for start in range(0, len(x), TILE):
+        stop = min(start + TILE, len(x))
+        write_coordinates(x[start:stop], blocks[start:stop], maps, t)
+        for n in range(start, stop):
+            b = blocks[n]
+            last[b] = n
             for i in range(ranks[b]):
-                c = weights[start + n] * t[n, i]
+                c = weights[n] * t[n - start, i]
                 for j in range(i + 1):
-                    part_sum[b, i, j] += c * t[n, j]
-        for n in range(len(part)):
-            last[blocks[part[n]]] = start + n
-        for n in range(len(part)):
-            b = blocks[part[n]]
-            if last[b] > start + n:
+                    part_sum[b, i, j] += c * t[n - start, j]
+        for n in range(start, stop):
+            b = blocks[n]
+            if last[b] > n:
                 continue
             for i in range(ranks[b]):
                 for j in range(i + 1):
                     information[b, i, j], e = two_sum(information[b, i, j], part_sum[b, i, j])
                     rest[b, i, j] += e
                     part_sum[b, i, j] = 0.0
-    for b in range(len(ranks)):
-        for i in range(ranks[b]):
-            for j in range(i + 1):
-                information[b, i, j] += rest[b, i, j]
 
 
 @kernel
@@ -206,37 +207,37 @@ def _compose(maps, ranks, factor):
 
 
 @kernel
-def _variances(x, blocks, white, ranks, out):
-    """Overwrite out with g_n = |x_n @ white[b]|^2.
+def _variances_in_one(x, white, out):
+    """Overwrite out with g_n = |x_n @ white|^2.
 
-    TILE candidates of a block are worked on at a time. They lie side by side in memory, so the inner loops
-    run over them.
+    TILE candidates are worked on at a time; what is computed for them stays in the nearest cache.
     """
-    n, d = x.shape
-    end = np.empty(len(ranks) + 1, np.int64)
-    rows = np.empty(VARIANCE_CHUNK, np.int64)
-    tile = np.empty((d, TILE))
-    y, g = np.empty(TILE), np.empty(TILE)
-    for start in range(0, n, VARIANCE_CHUNK):
-        stop = min(start + VARIANCE_CHUNK, n)
-        _sort_by_block(blocks, start, stop, end, rows)
-        for b in range(len(ranks)):
+    y = np.empty((TILE, white.shape[1]))
+    for start in range(0, len(x), TILE):
+        stop = min(start + TILE, len(x))
+        np.dot(x[start:stop], white, y[: stop - start])
+        for n in range(start, stop):
+            g = 0.0
+            for k in range(y.shape[1]):
+                g += y[n - start, k] * y[n - start, k]
+            out[n] = g
+
+
+@kernel
+def _variances(x, blocks, white, out):
+    """Overwrite out with g_n = |x_n @ white[b]|^2. Candidates are brought together block by block."""
+    end = np.empty(len(white) + 1, np.int64)
+    rows = np.empty(min(len(x), CHUNK), np.int64)
+    some, g = np.empty((TILE, x.shape[1])), np.empty(TILE)
+    for start in range(0, len(x), CHUNK):
+        _sort_by_block(blocks, start, min(start + CHUNK, len(x)), end, rows)
+        for b in range(len(white)):
             for lo in range(end[b], end[b + 1], TILE):
                 m = min(TILE, end[b + 1] - lo)
                 for i in range(m):
-                    for j in range(d):
-                        tile[j, i] = x[rows[lo + i], j]
-                for i in range(m):
-                    g[i] = 0.0
-                for k in range(ranks[b]):
-                    for i in range(m):
-                        y[i] = 0.0
-                    for j in range(d):
-                        c = white[b, j, k]
-                        for i in range(m):
-                            y[i] += c * tile[j, i]
-                    for i in range(m):
-                        g[i] += y[i] * y[i]
+                    for j in range(x.shape[1]):
+                        some[i, j] = x[rows[lo + i], j]
+                _variances_in_one(some[:m], white[b], g)
                 for i in range(m):
                     out[rows[lo + i]] = g[i]
 
@@ -244,8 +245,17 @@ def _variances(x, blocks, white, ranks, out):
 @kernel
 def raise_to_largest(groups, values, largest):
     """Raise largest[i] to the maximum of the values of group i."""
+    i, top = -1, 0.0
     for n in range(len(values)):
-        largest[groups[n]] = max(largest[groups[n]], values[n])
+        if groups[n] != i:  # neighbours mostly share a group, whose maximum need not be stored each time
+            if i >= 0:
+                largest[i] = top
+            i = groups[n]
+            top = largest[i]
+        if values[n] > top:
+            top = values[n]
+    if i >= 0:
+        largest[i] = top
 
 
 @kernel

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike
 from optdesign.modular import LARGER, SAME, compare_ranks
 from optdesign.rows import Rows, log_volume, refined_rows, working_rows, write_refined
 from optdesign.settings import Settings
+from optdesign.source import Source, read_only
 from optdesign.span import RANK_RTOL, Span, find_span, scan
 from optdesign.validation import (
     as_array,
@@ -42,7 +43,6 @@ from optdesign.validation import (
     is_single,
     label,
     matrix,
-    read_only,
     refuse_mask,
     unpack,
 )
@@ -88,7 +88,8 @@ class DesignProblem:
     (('Lyon', 'Turin'), [2.0, 1.0])
     """
 
-    candidates: np.ndarray
+    source: Source
+    """The candidates; nothing else in this package knows where they are."""
     groups: np.ndarray
     blocks: np.ndarray
     budgets: np.ndarray
@@ -120,8 +121,8 @@ class DesignProblem:
         _grid: tuple[int, int, np.ndarray | None] | None = None,
     ) -> None:
         parts = unpack(candidates, names, settings, (groups, blocks))
-        x = matrix(parts.candidates)
-        n = len(x)
+        source = Source(matrix(parts.candidates))
+        n = source.n_rows
         if _grid is None:
             group, n_groups, of_groups = label(
                 groups, n, "groups", names=group_names, columns=parts.columns, budgets=budgets
@@ -134,30 +135,30 @@ class DesignProblem:
         if len(budget) != n_groups or (groups is not None and _grid is None):
             check_groups(group, len(budget), of_groups)
         check_settings(parts.settings, n)
-        peaks, bad = scan(x, block, n_blocks)
+        peaks, bad = scan(source, block, n_blocks)
         if bad >= 0:
             where = f"candidates[{bad}]"
             if _grid is not None:
                 at = bad if _grid[2] is None else int(_grid[2][bad])
                 where = f"features[{at // _grid[1]}, {at % _grid[1]}]"
             raise ValueError(
-                f"{where.split('[')[0]} must be finite; {where} = {x[bad].tolist()}. "
+                f"{where.split('[')[0]} must be finite; {where} = {source.piece(bad, bad + 1)[0].tolist()}. "
                 "Drop the row or fill in its missing entries."
             )
-        source = "candidates" if _grid is None else "features"
+        given = "candidates" if _grid is None else "features"
         tallest = float(peaks.value.max())
-        check_range(source, tallest)
-        columns = column_names(parts.names, x.shape[1])
-        check_columns(source, peaks.value, columns, of_blocks)
+        check_range(given, tallest)
+        columns = column_names(parts.names, source.dim)
+        check_columns(given, peaks.value, columns, of_blocks)
         if tallest == 0:
             raise ValueError(
-                f"{source} must have at least one non-zero row; all {n} rows are zero. "
+                f"{given} must have at least one non-zero row; all {n} rows are zero. "
                 "There is nothing to inform: check the feature columns."
             )
         rtol = max(RANK_RTOL, SINGLE_RTOL if is_single(parts.candidates) else 0.0)
-        span = find_span(x, block, np.sqrt(budget), group, peaks, rtol)
+        span = find_span(source, block, np.sqrt(budget), group, peaks, rtol)
         values: dict[str, Any] = {
-            "candidates": x, "groups": group, "blocks": block, "budgets": budget,
+            "source": source, "groups": group, "blocks": block, "budgets": budget,
             "n_blocks": n_blocks, "names": columns, "settings": parts.settings,
             "group_names": of_groups, "block_names": of_blocks, "span": span, "peaks": peaks.value,
             "_grid": _grid,
@@ -232,14 +233,19 @@ class DesignProblem:
         return cls(x, group, block, budgets, _n_blocks=1 if shared else k, _grid=(m, k, flat))
 
     @property
+    def candidates(self) -> np.ndarray:
+        """All candidates as one array, (N, d), read-only."""
+        return self.source.whole()
+
+    @property
     def n_candidates(self) -> int:
         """Number of candidates."""
-        return len(self.candidates)
+        return self.source.n_rows
 
     @property
     def dim(self) -> int:
         """Length of a candidate."""
-        return self.candidates.shape[1]
+        return self.source.dim
 
     @property
     def n_groups(self) -> int:
@@ -287,7 +293,7 @@ class DesignProblem:
     @cached_property
     def exact_rank(self) -> np.ndarray:
         """Whether the exact rank of each block is smaller (-1), the same (0) or larger (1) than ``ranks``."""
-        return compare_ranks(self.candidates, self.blocks, self.span.pivots, self.ranks)
+        return compare_ranks(self.source, self.blocks, self.span.basis, self.ranks)
 
     @cached_property
     def doubtful_blocks(self) -> np.ndarray:
@@ -321,7 +327,7 @@ class DesignProblem:
         """Coordinates of some candidates in the basis of their blocks, shape (rows, largest rank)."""
         rows = np.arange(self.n_candidates)[rows]  # also checks them
         out = np.empty((len(rows), self.span.maps.shape[2]))
-        write_refined(self.candidates, self.blocks, rows, self.span.maps, out)
+        write_refined(self.source.take(rows), read_only(self.blocks[rows]), self.span.maps, out)
         return out
 
     def uniform(self) -> np.ndarray:

@@ -362,7 +362,7 @@ def _next_rows(
 
 def _basis(problem: DesignProblem) -> np.ndarray:
     """Candidates that span every block."""
-    return np.unique(problem.span.pivots[problem.span.pivots >= 0])
+    return np.sort(problem.span.basis)
 
 
 def _top(problem: DesignProblem, values: np.ndarray, count: int) -> np.ndarray:

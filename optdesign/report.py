@@ -337,8 +337,11 @@ def _problem_facts(problem: DesignProblem, source: CandidateFile) -> Iterator[tu
 
 def _no_model(problem: DesignProblem, source: CandidateFile) -> str:
     """What it means that no model was given: columns as they are, and whether one is an intercept."""
-    x = problem.candidates
-    constant = np.flatnonzero(np.all(x == x[0], axis=0) & (x[0] != 0))
+    first = problem.source.piece(0, 1)[0]
+    same = first != 0
+    for _, x in problem.source.pieces():
+        same &= np.all(x == first, axis=0)
+    constant = np.flatnonzero(same)
     if len(constant):
         return (
             f"none, so features are columns as they are, {source.features[constant[0]]} being the intercept"

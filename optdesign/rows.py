@@ -20,6 +20,7 @@ import numpy as np
 
 from optdesign._kernel import kernel
 from optdesign.compensated import UNIT, gamma, long_minus_product, long_quotient, two_product, two_sum
+from optdesign.source import Source, read_only
 
 if TYPE_CHECKING:
     from optdesign.problem import DesignProblem
@@ -31,7 +32,7 @@ CANCELLATION = 2.0**-36
 class Rows(NamedTuple):
     """Numbers x and maps T: coordinates are ``x[n] @ maps[b]``."""
 
-    x: np.ndarray
+    source: Source
     maps: np.ndarray
     rounding: np.ndarray
     """By block and column j: sqrt(f_i) times any sum_j a_j x_nj is computed to sum_j |a_j| rounding_j."""
@@ -42,20 +43,21 @@ def working_rows(problem: DesignProblem) -> Rows:
     reach = _reach(problem)
     if gamma(problem.dim) * _largest_terms(reach, problem.span.maps) > CANCELLATION:
         return problem.refined
-    return Rows(problem.candidates, problem.span.maps, gamma(problem.dim + 8) * reach)
+    return Rows(problem.source, problem.span.maps, gamma(problem.dim + 8) * reach)
 
 
 def refined_rows(problem: DesignProblem) -> Rows:
     """The coordinates of all candidates by compensated products; their own map is the identity."""
-    x, maps = problem.candidates, problem.span.maps
-    n, width = len(x), maps.shape[2]
-    t, reach = np.empty((n, width)), np.zeros((problem.n_blocks, width))
-    write_refined(x, problem.blocks, np.arange(n), maps, t)
+    maps = problem.span.maps
+    width = maps.shape[2]
+    t, reach = np.empty((problem.n_candidates, width)), np.zeros((problem.n_blocks, width))
+    for first, x in problem.source.pieces():
+        write_refined(x, problem.blocks[first : first + len(x)], maps, t[first : first + len(x)])
     _raise_reach(t, problem.blocks, problem.groups, np.sqrt(problem.budgets), reach)
     terms = np.einsum("bj,bjk->bk", _reach(problem), np.abs(maps))
-    lost = 2 * UNIT * reach + gamma(x.shape[1] + 1) ** 2 * terms
+    lost = 2 * UNIT * reach + gamma(problem.dim + 1) ** 2 * terms
     identity = np.ascontiguousarray(np.broadcast_to(np.eye(width), (problem.n_blocks, width, width)))
-    return Rows(t, identity, (1 + gamma(8)) * lost + gamma(width + 8) * reach)
+    return Rows(Source(read_only(t)), identity, (1 + gamma(8)) * lost + gamma(width + 8) * reach)
 
 
 def _reach(problem: DesignProblem) -> np.ndarray:
@@ -69,30 +71,31 @@ def log_volume(problem: DesignProblem) -> float:
     With P the pivots of a block times the roots of their budgets, and U in the coordinates x @ T, the
     candidates' information is P' (P T)^-T U (P T)^-1 P. So log Det adds log det(P P') - 2 log |det(P T)|.
     """
-    span, root = problem.span, np.sqrt(problem.budgets)
-    x, groups = problem.candidates, problem.groups
-    volume = _log_gram(x, groups, root, span.pivots, span.ranks)
-    return volume - 2.0 * _log_unit(x, problem.blocks, groups, root, span.pivots, span.ranks, span.maps)
+    span = problem.span
+    at = span.basis
+    block, root = problem.blocks[at], np.sqrt(problem.budgets[problem.groups[at]])
+    p = problem.source.take(at)
+    t = np.empty((len(at), span.maps.shape[2]))
+    write_refined(p, read_only(block), span.maps, t)
+    return _log_gram(p, root, span.ranks) - 2.0 * _log_unit(t, root, span.ranks)
 
 
 @kernel
-def write_coordinates(x, blocks, rows, maps, out):
-    """Overwrite out with the coordinates ``x_n @ maps[block of n]`` of some candidates."""
-    for i in range(len(rows)):
-        n = rows[i]
+def write_coordinates(x, blocks, maps, out):
+    """Overwrite out with the coordinates ``x_n @ maps[block of n]`` of candidates."""
+    for n in range(len(x)):
         b = blocks[n]
         for k in range(maps.shape[2]):
             t = 0.0
             for j in range(x.shape[1]):
                 t += x[n, j] * maps[b, j, k]
-            out[i, k] = t
+            out[n, k] = t
 
 
 @kernel
-def write_refined(x, blocks, rows, maps, out):
+def write_refined(x, blocks, maps, out):
     """Overwrite out with the coordinates ``x_n @ maps[block of n]``, by compensated products."""
-    for i in range(len(rows)):
-        n = rows[i]
+    for n in range(len(x)):
         b = blocks[n]
         for k in range(maps.shape[2]):
             t, low = 0.0, 0.0
@@ -100,7 +103,7 @@ def write_refined(x, blocks, rows, maps, out):
                 p, e = two_product(np.float64(x[n, j]), maps[b, j, k])
                 t, f = two_sum(t, p)
                 low += e + f
-            out[i, k] = t + low
+            out[n, k] = t + low
 
 
 @kernel
@@ -125,17 +128,19 @@ def _largest_terms(reach, maps):
 
 
 @kernel
-def _log_unit(x, blocks, groups, row_scale, pivots, ranks, maps):
-    """Sum over blocks of log |det(P T)|, P the pivots times their row scales: nearly the identity."""
-    z = np.empty((maps.shape[2], maps.shape[2]))
-    total = 0.0
+def _log_unit(t, scale, ranks):
+    """Sum over blocks of log |det(P T)|, P the pivots times their scales: nearly the identity.
+
+    Rows of t are the coordinates of the pivots, block by block.
+    """
+    z = np.empty((t.shape[1], t.shape[1]))
+    total, first = 0.0, 0
     for b in range(len(ranks)):
         r = ranks[b]
-        write_refined(x, blocks, pivots[b, :r], maps, z)
         for k in range(r):
-            scale = row_scale[groups[pivots[b, k]]]
             for j in range(r):
-                z[k, j] *= scale
+                z[k, j] = scale[first + k] * t[first + k, j]
+        first += r
         for k in range(r):
             p = k
             for i in range(k + 1, r):
@@ -152,8 +157,8 @@ def _log_unit(x, blocks, groups, row_scale, pivots, ranks, maps):
 
 
 @kernel
-def _log_gram(x, groups, row_scale, pivots, ranks):
-    """Sum over blocks of log det(P P'), P the pivots times their row scales.
+def _log_gram(x, scale, ranks):
+    """Sum over blocks of log det(P P'), P the pivots, which are the rows of x, times their scales.
 
     Gauss-Jordan elimination with pivots p_k on columns J gives P_J^-1 P = [I W], so that
     det(P P') = det(P_J)^2 det(I + W W'); the units of the columns cost no digits. In twice the precision,
@@ -162,13 +167,14 @@ def _log_gram(x, groups, row_scale, pivots, ranks):
     d = x.shape[1]
     p, low, gram = np.empty((d, d)), np.empty((d, d)), np.empty((d, d))
     used = np.empty(d, np.bool_)
-    total = 0.0
+    total, first = 0.0, 0
     for b in range(len(ranks)):
         r = ranks[b]
         for k in range(r):
             for j in range(d):
-                p[k, j], low[k, j] = x[pivots[b, k], j], 0.0
-            total += 2.0 * np.log(row_scale[groups[pivots[b, k]]])
+                p[k, j], low[k, j] = x[first + k, j], 0.0
+            total += 2.0 * np.log(scale[first + k])
+        first += r
         for j in range(d):
             used[j] = False
         for k in range(r):

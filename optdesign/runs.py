@@ -26,8 +26,8 @@ from optdesign.model import pandas
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult, rounded_down
 from optdesign.solve import solve
+from optdesign.source import read_only
 from optdesign.tables import Table, atomic, check_suffix, check_writable, write_table
-from optdesign.validation import read_only
 
 MOST_RUNS = 1 << 53
 """Largest number of runs of a group: counts stay exact in double precision."""
@@ -125,7 +125,7 @@ class Runs:
             ours[listing.CANDIDATE] = rows
         told = listing.columns(p)
         if not listing.own_columns(p):
-            told |= {f"x{j}": column for j, column in enumerate(p.candidates.T)}
+            told |= {f"x{j}": column for j, column in enumerate(p.source.whole().T)}
         return RunTable(
             listing.beside(ours, {name: np.asarray(column)[rows] for name, column in told.items()})
         )

@@ -22,8 +22,8 @@ from optdesign.certificate import Certificate, certify
 from optdesign.problem import SINGLE_RTOL, DesignProblem
 from optdesign.result import DesignResult, History, Status
 from optdesign.settings import Settings
+from optdesign.source import read_only
 from optdesign.tables import atomic, check_suffix, check_writable
-from optdesign.validation import read_only
 
 FORMAT = "optdesign"
 VERSION = 1
@@ -93,7 +93,7 @@ def _checksum(text: str) -> str:
 def _problem(problem: DesignProblem) -> dict[str, Any]:
     grid = problem._grid
     return {
-        "candidates": _array(problem.candidates),
+        "candidates": _array(problem.source.whole()),
         "single": bool(problem.span.rtol >= SINGLE_RTOL),
         "groups": _array(problem.groups),
         "blocks": _array(problem.blocks),

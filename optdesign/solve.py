@@ -15,6 +15,7 @@ from optdesign import clock
 from optdesign import threads as cores
 from optdesign.certificate import Certificate, certify, settled
 from optdesign.interrupts import Deferred
+from optdesign.limits import Stopped, watching
 from optdesign.problem import DesignProblem, check_number, check_problem, floats, read_only
 from optdesign.progress import Progress
 from optdesign.result import DesignResult, History, Status
@@ -95,12 +96,12 @@ def solve(
         Progress(progress, tol * problem.rank) as display,
         _cores(problem, threads),
     ):
-        run = _Run(problem, _start(problem, start), tol, began, time_limit, interrupted)
+        run = _Run(problem, start, tol, began, time_limit, interrupted)
         limit = DEFAULT_MAX_ITER if max_iter is None else int(max_iter)
         status, certificate = run.go(METHODS[method], limit, display)
         result = run.result(method, status, certificate)
-        # Asked last: an interrupt is never swallowed.
-        return replace(result, status=Status.INTERRUPTED) if interrupted else result
+    # Asked when none can be held back any more: an interrupt is never swallowed.
+    return replace(result, status=Status.INTERRUPTED) if interrupted else result
 
 
 def solve_many(problems: Iterable[DesignProblem], *, n_jobs: int = 1, **options: Any) -> list[DesignResult]:
@@ -140,20 +141,25 @@ class _Run:
     def __init__(
         self,
         problem: DesignProblem,
-        weights: np.ndarray,
+        start: ArrayLike | None,
         tol: float,
         began: float,
         time_limit: float | None,
         interrupted: Deferred,
     ) -> None:
-        self.problem, self.weights, self.began, self.interrupted = problem, weights, began, interrupted
+        self.problem, self.began, self.interrupted = problem, began, interrupted
         self.goal = tol * problem.rank
-        self.deadline = np.inf
-        if time_limit is not None:
+        self.deadline = np.inf if time_limit is None else began + time_limit
+        try:
+            with watching(self._over):
+                self.weights = _start(problem, start)
+        except Stopped:
+            self.weights = problem.uniform()
+        if time_limit is not None and not self._over():
             # What the last certificate will take is what one takes now.
             before = clock.now()
-            settled(problem, weights)
-            self.deadline = began + time_limit - (clock.now() - before)
+            settled(problem, self.weights)
+            self.deadline -= clock.now() - before
         self.iterations = 0
         self.spans: list[tuple[float, float, int]] = []
         self.gaps: list[np.ndarray] = []
@@ -165,7 +171,10 @@ class _Run:
         for _ in range(RETRIES):
             left = max_iter - self.iterations
             try:
-                stopped = self._iterate(method(self.problem, self.weights, target, left), display)
+                with watching(self._over):
+                    stopped = self._iterate(method(self.problem, self.weights, target, left), display)
+            except Stopped:
+                stopped = self._why()
             except KeyboardInterrupt:  # of another's making: ours wait between steps
                 stopped = Status.INTERRUPTED
             self.weights, certificate = settled(self.problem, self.weights)
@@ -201,11 +210,17 @@ class _Run:
                 self.iterations += len(gaps)
                 before = now
                 display.update(self.iterations, float(gaps[-1]))
-            if self.interrupted:
-                return Status.INTERRUPTED
-            if now > self.deadline:
-                return Status.TIME_LIMIT
+            if self._over():
+                return self._why()
         return None
+
+    def _over(self) -> bool:
+        """Whether somebody wants an answer now."""
+        return bool(self.interrupted) or clock.now() > self.deadline
+
+    def _why(self) -> Status:
+        """Who that is."""
+        return Status.INTERRUPTED if self.interrupted else Status.TIME_LIMIT
 
     def result(self, name: str, status: Status, certificate: Certificate) -> DesignResult:
         """Everything the run has to say."""

@@ -26,8 +26,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optdesign import threads
 from optdesign._kernel import kernel
 from optdesign.compensated import UNIT
+from optdesign.source import PIECE, Source
 
 RANK_RTOL = 1e-12
 """A candidate adds a dimension when its residual exceeds this fraction of its own norm."""
@@ -46,9 +48,6 @@ SMALLEST = -900
 
 LIGHTEST = -400
 """Sizes of rows are told apart down to this power of two below the largest."""
-
-CHUNK = 1 << 15
-"""Candidates worked on at a time."""
 
 POOL = 8
 """Candidates per dimension and block in the sample that is tried first."""
@@ -72,13 +71,18 @@ class Span(NamedTuple):
     """Tolerance of the rank decision."""
 
     @property
+    def basis(self) -> np.ndarray:
+        """The pivots of all blocks, one block after the other."""
+        return self.pivots[self.pivots >= 0]
+
+    @property
     def close_blocks(self) -> np.ndarray:
         """Blocks whose rank would be lower under a slightly larger tolerance."""
         return np.flatnonzero(_are_close(self.margin, self.rtol))
 
 
 def find_span(
-    x: np.ndarray,
+    source: Source,
     blocks: np.ndarray,
     row_scale: np.ndarray,
     groups: np.ndarray,
@@ -90,12 +94,12 @@ def find_span(
     ``row_scale[groups[n]]`` multiplies candidate n while pivots are compared, so that the choice suits
     budgets that differ; ``rtol`` is the tolerance of the rank decision. A small pool of rows is tried first:
     where it spans all of R^d in every block, and all candidates have modest coordinates, there is nothing
-    more to learn from the others. Otherwise chunks of all candidates play a tournament.
+    more to learn from the others. Otherwise pieces of all candidates play a tournament.
     """
-    n, d = x.shape
+    n, d = source.n_rows, source.dim
     n_blocks = len(peak.value)
 
-    def eliminate(rows: np.ndarray) -> Span:
+    def eliminate(rows: np.ndarray, x: np.ndarray) -> Span:
         span = Span(
             maps=np.zeros((n_blocks, d, d)),
             ranks=np.zeros(n_blocks, np.int64),
@@ -106,21 +110,26 @@ def find_span(
         _eliminate(x, rows, blocks, groups, row_scale, rtol, *span[:4])
         return span
 
+    def chosen(rows: np.ndarray) -> Span:
+        return eliminate(rows, source.take(rows))
+
     span: Span | None = None
     if n > 2 * POOL * d * n_blocks:
-        span = eliminate(_pool(n, n // (POOL * d * n_blocks), peak.row))
+        span = chosen(_pool(n, n // (POOL * d * n_blocks), peak.row))
         if _may_miss(peak.row, d, span.ranks, span.margin, rtol) or not _is_modest(
-            x, blocks, groups, row_scale, span.maps
+            source, blocks, groups, row_scale, span.maps
         ):
             span = None
     if span is None:
-        winners = [eliminate(np.arange(i, min(i + CHUNK, n))) for i in range(0, n, CHUNK)]
-        span = winners[0]
+        winners, rejected = [], np.zeros(n_blocks)
+        for first, x in source.pieces():
+            span = eliminate(np.arange(first, first + len(x)), x)
+            winners.append(span.pivots[span.pivots >= 0])
+            np.maximum(rejected, span.margin[:, 0], out=rejected)
         if len(winners) > 1:
-            pool = np.unique(np.concatenate([w.pivots.ravel() for w in winners]))
-            span = eliminate(pool[pool >= 0])
-            for winner in winners:
-                np.maximum(span.margin[:, 0], winner.margin[:, 0], out=span.margin[:, 0])
+            span = chosen(np.sort(np.concatenate(winners)))
+            np.maximum(rejected, span.margin[:, 0], out=span.margin[:, 0])
+    assert span is not None
     width = max(1, int(span.ranks.max()))
     return span._replace(maps=np.ascontiguousarray(span.maps[:, :, :width]))
 
@@ -132,23 +141,41 @@ class Peaks(NamedTuple):
     row: np.ndarray
 
 
-def scan(x: np.ndarray, blocks: np.ndarray, n_blocks: int) -> tuple[Peaks, int]:
+def scan(source: Source, blocks: np.ndarray, n_blocks: int) -> tuple[Peaks, int]:
     """One pass over the candidates: their peaks, and the first row that is not finite (or -1)."""
-    d = x.shape[1]
-    peaks = Peaks(np.zeros((n_blocks, d)), np.full((n_blocks, d), -1))
-    return peaks, _scan(x, blocks, peaks.value, peaks.row)
+    peaks = Peaks(np.zeros((n_blocks, source.dim)), np.full((n_blocks, source.dim), -1))
+    for first, x in source.pieces():
+        bad = _scan(x, blocks, first, peaks.value, peaks.row)
+        if bad >= 0:
+            return peaks, bad
+    return peaks, -1
 
 
-@kernel
-def _is_modest(x, blocks, groups, row_scale, maps):
+def _is_modest(
+    source: Source, blocks: np.ndarray, groups: np.ndarray, row_scale: np.ndarray, maps: np.ndarray
+) -> bool:
     """Whether no candidate seems to have large coordinates z_n = row_scale x_n @ maps[b].
 
     At least half of all choices of signs make |sum_k s_k z_k| as large as the largest |z_k|, because
     changing the sign of that one moves the sum by twice as much. Four choices are looked at, so a large
-    coordinate is missed with probability 1/16 at most. The signs come from a linear congruence.
+    coordinate is missed with probability 1/16 at most.
     """
-    n, d = x.shape
-    directions = np.zeros((len(maps), d, 4))
+    directions = np.zeros((len(maps), source.dim, 4))
+    _add_up_with_signs(maps, directions)
+
+    def largest(first: int, last: int) -> float:
+        return _largest_sum(source.piece(first, last), blocks, groups, row_scale, first, directions)
+
+    return all(top <= MODEST for top in threads.each(largest, source.n_rows, PIECE))
+
+
+@kernel
+def _add_up_with_signs(maps, directions):
+    """Add the columns of every map, with four choices of signs, to the directions given as zeros.
+
+    The signs come from a linear congruence.
+    """
+    d = maps.shape[1]
     state = 1
     for b in range(len(maps)):
         for s in range(4):
@@ -157,9 +184,15 @@ def _is_modest(x, blocks, groups, row_scale, maps):
                 sign = 1.0 if state > 2**30 else -1.0
                 for j in range(d):
                     directions[b, j, s] += sign * maps[b, j, k]
+
+
+@kernel
+def _largest_sum(x, blocks, groups, row_scale, first, directions):
+    """The largest |row_scale x_n @ v| of a piece, v one of the four directions of its block."""
+    n, d = x.shape
     top = 0.0
     for i in range(n):
-        v = directions[blocks[i]]
+        v = directions[blocks[first + i]]
         # Four sums side by side, which the processor adds up at once.
         s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
         for j in range(d):
@@ -168,23 +201,26 @@ def _is_modest(x, blocks, groups, row_scale, maps):
             s2 += x[i, j] * v[j, 2]
             s3 += x[i, j] * v[j, 3]
         largest = max(max(abs(s0), abs(s1)), max(abs(s2), abs(s3)))
-        top = max(top, largest * row_scale[groups[i]])
-    return top <= MODEST
+        top = max(top, largest * row_scale[groups[first + i]])
+    return top
 
 
 @kernel
-def _scan(x, blocks, peak, row):
-    """Find the peaks of every block and column. Overwrites peak and row."""
+def _scan(x, blocks, first, peak, row):
+    """Raise the peaks of every block and column to those of a piece. Overwrites peak and row.
+
+    Returns the first row that is not finite, or -1.
+    """
     n, d = x.shape
     for i in range(n):
-        b = blocks[i]
+        b = blocks[first + i]
         for j in range(d):
             a = abs(x[i, j])
             if not a < np.inf:
-                return i
+                return first + i
             if a > peak[b, j] or row[b, j] < 0:
                 peak[b, j] = a
-                row[b, j] = i
+                row[b, j] = first + i
     return -1
 
 
@@ -221,7 +257,7 @@ def _are_close(margin, rtol):
 
 @kernel
 def _eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivots, margin):
-    """Householder elimination with row pivoting among some candidates, block by block.
+    """Householder elimination with row pivoting among some candidates, whose rows are x, block by block.
 
     Overwrites maps T, ranks, pivots (candidates) and margins, given as zeros, and pivots as -1. With Q the
     product of the reflections and R the (lower triangular) pivot rows after them, T = Q[:, :rank] R^-1, for
@@ -240,12 +276,13 @@ def _eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivo
         fill[b] = start[b]
     y = np.empty((n, d))
     origin = np.empty(n, np.int64)
-    for c in candidates:
+    for k in range(n):
+        c = candidates[k]
         i = fill[blocks[c]]
         fill[blocks[c]] += 1
         origin[i] = c
         for j in range(d):
-            y[i, j] = x[c, j]
+            y[i, j] = x[k, j]
 
     size, column = np.empty(n), np.empty(d)
     norm, doubt, weight = np.empty(n), np.empty(n), np.empty(n)

@@ -32,9 +32,9 @@ from scipy.optimize import linprog
 from optdesign import clock
 from optdesign._kernel import kernel
 from optdesign.certificate import settled, whitened
+from optdesign.passes import coordinates
 from optdesign.problem import DesignProblem, floats, read_only
 from optdesign.result import DesignResult, Status
-from optdesign.rows import write_coordinates
 
 NULL = 1e-11
 """A direction changes the information if it does so by this fraction."""
@@ -137,8 +137,7 @@ def _checked(problem: DesignProblem, cost: ArrayLike) -> np.ndarray:
 
 def _columns(problem: DesignProblem, maps: np.ndarray, rows: np.ndarray) -> _Columns:
     """The equations' columns of some candidates."""
-    y = np.empty((len(rows), maps.shape[2]))
-    write_coordinates(problem.rows.x, problem.blocks, rows, maps, y)
+    y = coordinates(problem, rows, problem.rows._replace(maps=maps))
     sizes = problem.ranks * (problem.ranks + 1) // 2
     first = np.concatenate([[0], np.cumsum(sizes)])
     phi = np.zeros((len(rows), int(first[-1])))

@@ -12,17 +12,26 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
+
+from optdesign.limits import look
+
+Result = TypeVar("Result")
 
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """What others say about threads; joblib sets them in the processes that it starts."""
 
 LARGE = 2000
 """Order of a matrix from which on several threads work on it."""
+
+AHEAD = 4
+"""Pieces that are begun before the first of them is asked for, per thread."""
 
 _current = threading.local()
 _lock = threading.Lock()
@@ -81,19 +90,39 @@ def blas(order: int) -> Iterator[None]:
         _set([1] * len(_blas()))
 
 
-def each(work: Callable[[int, int], None], n: int, piece: int) -> None:
-    """Call work(first, last) for pieces of 0 .. n - 1, several at a time where there are threads."""
+def in_order(work: Callable[[int, int], Result], n: int, piece: int) -> Iterator[Result]:
+    """What work(first, last) returns for pieces of 0 .. n - 1, in their order, several at work at a time.
+
+    No more are begun than are soon asked for. Between two pieces somebody may want the whole to end
+    (:func:`optdesign.limits.look`); then, as after an error, nothing is left behind that still writes.
+    """
     if n <= piece:
-        work(0, n)
+        yield work(0, n)
         return
+    bounds = ((first, min(first + piece, n)) for first in range(0, n, piece))
     count = getattr(_current, "count", 1)
-    bounds = [(first, min(first + piece, n)) for first in range(0, n, piece)]
     if count == 1:
         for first, last in bounds:
-            work(first, last)
+            look()
+            yield work(first, last)
         return
-    for _ in _pool(count).map(lambda bound: work(*bound), bounds):
-        pass
+    pool = _pool(count)
+    pending = deque(pool.submit(work, *bound) for bound in islice(bounds, AHEAD * count))
+    try:
+        while pending:
+            look()
+            yield pending[0].result()
+            pending.popleft()
+            pending.extend(pool.submit(work, *bound) for bound in islice(bounds, 1))
+    finally:
+        for future in pending:
+            future.cancel()
+        wait(pending)
+
+
+def each(work: Callable[[int, int], Result], n: int, piece: int) -> list[Result]:
+    """All that :func:`in_order` gives."""
+    return [work(0, n)] if n <= piece else list(in_order(work, n, piece))
 
 
 @cache

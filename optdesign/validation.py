@@ -28,6 +28,7 @@ from optdesign.settings import (
     missing,
     number,
 )
+from optdesign.source import read_only
 from optdesign.tables import check_suffix, read_table
 
 COPY_LIMIT = 1 << 26
@@ -104,13 +105,6 @@ def _frozen(array: np.ndarray, source: object) -> np.ndarray:
     if np.may_share_memory(out, np.asarray(source)) and out.nbytes <= COPY_LIMIT:
         out = out.copy()
     return read_only(out)
-
-
-def read_only(array: np.ndarray) -> np.ndarray:
-    """A read-only view. Kernels are compiled once, for this kind of input."""
-    out = array.view(np.ndarray)
-    out.flags.writeable = False
-    return out
 
 
 def matrix(candidates: ArrayLike) -> np.ndarray:

@@ -154,10 +154,11 @@ def _against(
 
 def relative_eigenvalues(own: Audit, theirs: DesignResult) -> np.ndarray:
     """Eigenvalues of their information relative to ours, over all blocks: their logarithms sum to F2 - F1."""
-    x, values = theirs.problem.candidates, [np.empty(0)]
+    source, values = theirs.problem.source, [np.empty(0)]
     for b, factor in own.factors.items():
         used = own.rows[b][theirs.weights[own.rows[b]] > 0]
-        values.append(np.linalg.eigvalsh(factor.relative(information(x[used], theirs.weights[used]))))
+        other = information(source.take(used), theirs.weights[used])
+        values.append(np.linalg.eigvalsh(factor.relative(other)))
     return np.maximum(np.concatenate(values), np.finfo(float).tiny)
 
 

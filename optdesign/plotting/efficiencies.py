@@ -89,7 +89,7 @@ def _possible(p: DesignProblem, numbers: list[int]) -> tuple[dict[int, DesignPro
     possible: dict[int, DesignProblem] = {}
     too_few: list[int] = []
     for n in numbers:
-        here = DesignProblem(p.candidates, p.groups, p.blocks, shares(p.budgets, n))
+        here = DesignProblem(p.source.whole(), p.groups, p.blocks, shares(p.budgets, n))
         try:
             basis(here, whole_runs(here), here.uniform())
         except ValueError:

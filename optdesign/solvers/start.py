@@ -100,8 +100,7 @@ def _leaders(problem: DesignProblem, weights: np.ndarray, rows: np.ndarray, leve
 
 def _basis(problem: DesignProblem) -> np.ndarray:
     """The candidates that span the blocks."""
-    pivots = problem.span.pivots
-    return pivots[pivots >= 0]
+    return problem.span.basis
 
 
 def _shared_equally(problem: DesignProblem, rows: np.ndarray) -> np.ndarray:

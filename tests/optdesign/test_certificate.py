@@ -198,7 +198,7 @@ def test_feasibility_ends_at_a_millionth_of_the_budget() -> None:
 def test_more_candidates_than_are_sorted_at_a_time() -> None:
     """Several chunks, each of several blocks and tiles, groups in no order."""
     rng = np.random.default_rng(0)
-    n = 2 * passes.VARIANCE_CHUNK + passes.TILE + 1
+    n = 2 * passes.CHUNK + passes.TILE + 1
     groups, blocks = rng.integers(0, 7, size=n), rng.integers(0, 3, size=n)
     problem = od.DesignProblem(rng.normal(size=(n, 3)), groups, blocks, budgets=np.arange(1.0, 8.0))
     w = problem.uniform()

@@ -33,7 +33,7 @@ def test_the_bound_on_compensated_products_holds(values: list[float], seed: int)
     b = rng.normal(size=len(a))
     b[-1] = -float(sum(Fraction(x) * Fraction(y) for x, y in zip(a[:-1], b[:-1], strict=True)))
     out = np.empty((1, 1))
-    rows.write_refined(a[None], np.zeros(1, np.int64), np.zeros(1, np.int64), b[None, :, None], out)
+    rows.write_refined(a[None], np.zeros(1, np.int64), b[None, :, None], out)
     exact = sum(Fraction(x) * Fraction(y) for x, y in zip(a, b, strict=True))
     terms = sum(abs(Fraction(x) * Fraction(y)) for x, y in zip(a, b, strict=True))
     bound = Fraction(UNIT) * abs(exact) + Fraction(gamma(len(a))) ** 2 * terms

@@ -126,12 +126,12 @@ def test_not_one_of_hundreds_escapes(method: str) -> None:
     """Signals at any moment of short runs, the start and the certificate among them: 150 for each method."""
     problem = same_family(300, 10, 3)
     tol = 1e-3 if method == "bca" else 1e-9  # sweeps alone would take seconds each time
-    seconds = od.solve(problem, tol=tol, method=method).seconds
+    seconds, start = od.solve(problem, tol=tol, method=method).seconds, problem.uniform()
     interrupted = 0
     for n in range(150):
         try:
             with interrupt_after(1.5 * seconds * n / 150) as raised:
-                r = od.solve(problem, tol=tol, method=method, start=problem.uniform())
+                r = od.solve(problem, tol=tol, method=method, start=start)
                 seen = bool(raised)
         except KeyboardInterrupt as error:
             frames = traceback.extract_tb(error.__traceback__)

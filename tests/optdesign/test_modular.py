@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optdesign import modular
+from optdesign.source import Source
 from optdesign.testing import matrices
 
 pytestmark = pytest.mark.kernels
@@ -50,7 +51,7 @@ def test_a_prime_in_the_data_is_no_coincidence() -> None:
     for prime in map(float, modular.PRIMES):
         for x in ([[prime]], [[1.0, 1.0], [1.0, 1.0 + prime]]):
             n = len(x)
-            arguments = np.array(x), np.zeros(n, np.int64), np.arange(n)[None], np.array([n])
+            arguments = Source(np.array(x)), np.zeros(n, np.int64), np.arange(n), np.array([n])
             assert modular.compare_ranks(*arguments).tolist() == [modular.SAME]
     # Determinant of the first prime, entries near 2^53: told from parallel by the second.
     p = modular.PRIMES[0]
@@ -59,7 +60,7 @@ def test_a_prime_in_the_data_is_no_coincidence() -> None:
         b += 1
     d = p * pow(a, -1, b) % b
     x = np.array([[a, b], [(a * d - p) // b, d]], dtype=float)
-    verdict = modular.compare_ranks(x, np.zeros(2, np.int64), np.array([[0, -1]]), np.array([1]))
+    verdict = modular.compare_ranks(Source(x), np.zeros(2, np.int64), np.array([0]), np.array([1]))
     assert verdict.tolist() == [modular.LARGER]
 
 
@@ -71,22 +72,22 @@ def test_verdicts(x: np.ndarray, seed: int, noisy: bool) -> None:
     if noisy:  # dependent rows are then independent by a rounding
         x = x * (1 + 2.0**-52 * rng.integers(0, 2, size=x.shape))
     blocks = rng.integers(0, 2, size=len(x))
-    pivots, ranks = np.full((2, x.shape[1]), -1), np.zeros(2, np.int64)
+    basis, ranks = [], np.zeros(2, np.int64)
     expected = []
     for b in range(2):
         own = np.flatnonzero(blocks == b)
         chosen = rng.permutation(own)[: rng.integers(0, min(len(own), x.shape[1]) + 1)]
         ranks[b] = len(chosen)
-        pivots[b, : len(chosen)] = chosen
+        basis.append(chosen)
         if exact_rank(x[chosen]) < len(chosen):
             expected.append(modular.SMALLER)
         else:
             expected.append(modular.LARGER if exact_rank(x[own]) > len(chosen) else modular.SAME)
-    assert modular.compare_ranks(x, blocks, pivots, ranks).tolist() == expected
+    assert modular.compare_ranks(Source(x), blocks, np.concatenate(basis), ranks).tolist() == expected
 
 
 def test_single_precision_counts_as_what_it_is() -> None:
     x = np.float32([[0.1, 0.2], [0.2, 0.4], [0.3, 0.6]])
     third = exact_rank(x.astype(float)) > 1  # 0.3 and 0.6 are rounded alike, and so is their ratio
-    verdict = modular.compare_ranks(x, np.zeros(3, np.int64), np.array([[0, -1]]), np.array([1]))
+    verdict = modular.compare_ranks(Source(x), np.zeros(3, np.int64), np.array([0]), np.array([1]))
     assert verdict.tolist() == [modular.LARGER if third else modular.SAME]

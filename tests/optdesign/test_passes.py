@@ -31,7 +31,6 @@ def problem(request: pytest.FixtureRequest) -> od.DesignProblem:
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """BLAS for everything, in small pieces."""
     monkeypatch.setattr(passes, "WIDE", 0)
-    monkeypatch.setattr(passes, "PLAIN", 0)
     monkeypatch.setattr(passes, "WIDE_TILE", 7)
     monkeypatch.setattr(passes, "PIECE", 11)
 

@@ -8,6 +8,7 @@ from problems import EPS
 
 import optdesign as od
 from optdesign import span
+from optdesign.source import PIECE
 from optdesign.testing import matrices, problems
 
 
@@ -223,7 +224,7 @@ def test_rounding_noise_beside_its_cause_stays_noise() -> None:
 class TestTournament:
     """More candidates than a chunk: a pool is tried first, then chunks play a tournament."""
 
-    N = span.CHUNK + 1000
+    N = PIECE + 1000
 
     def test_full_rank(self) -> None:
         x = np.random.default_rng(0).normal(size=(self.N, 3))
@@ -261,12 +262,12 @@ class TestTournament:
         assert p.rank == 3
         assert 12_345 in p.span.pivots[0]
 
-    @pytest.mark.parametrize("n", [N, 2 * span.CHUNK + 1, 2 * span.CHUNK])
+    @pytest.mark.parametrize("n", [N, 2 * PIECE + 1, 2 * PIECE])
     def test_a_dimension_that_the_last_candidate_alone_has(self, n: int) -> None:
         """Neither in a sample nor a peak: only who looks at every row of every chunk finds it."""
         x = np.repeat(np.linspace(1.0, 2.0, n)[:, None], 2, axis=1)
         assert od.DesignProblem(x).rank == 1
-        for row in (n - 1, span.CHUNK, span.CHUNK - 1):
+        for row in (n - 1, PIECE, PIECE - 1):
             one = x.copy()
             one[row] = [0.3, 0.2]
             p = od.DesignProblem(one)

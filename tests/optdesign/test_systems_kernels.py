@@ -43,12 +43,11 @@ class Case(Whitened):
         total, pivot = self.sums @ self.w, pivots(self.w, self.starts)
         q = self.offsets[-1]
         system.matrix = np.eye(q) + np.triu(np.full((q, q), np.nan), 1)
-        sums = np.zeros((len(total), q))
         system.rows = (
             self.a, self.w, total, pivot, self.starts, self.blocks, self.ranks, self.offsets
         )  # fmt: skip
-        done(system._add_by_rows(0, sums))
-        return total, pivot, system.matrix - sums.T @ sums
+        done(system._add_by_rows())
+        return total, pivot, system.matrix
 
     def factorised(self) -> list[System]:
         """Every dense system that applies."""
@@ -161,16 +160,21 @@ def test_information_system_has_met_both_block_orders() -> None:
 
 @seeds
 @sizes
-@pytest.mark.parametrize("entries", [1, 100, 10**6])
+@pytest.mark.parametrize("batch", [1, 3, 10**6])
 @pytest.mark.parametrize("wide", [1, 10**6])
+@pytest.mark.parametrize("thin", [0, 4, 100])
 def test_information_system_in_batches(
-    seed: int, size: dict, entries: int, wide: int, monkeypatch: pytest.MonkeyPatch
+    seed: int, size: dict, batch: int, wide: int, thin: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One group at a time, a few, or all at once, by rows or by blocks: the factor is that of one matrix."""
-    monkeypatch.setattr(by_information, "BATCH_ENTRIES", entries)
-    monkeypatch.setattr(by_information, "WIDE_ENTRIES", wide)
+    """One group at a time, a few, or all at once, by rows or by blocks, with what is to be subtracted
+    subtracted at once or by BLAS: the factor is that of one matrix.
+    """
     c = Case(seed, **size)
     system = ByInformation(c.layout)
+    monkeypatch.setattr(by_information, "BATCH_ENTRIES", batch * system.order)
+    monkeypatch.setattr(by_information, "WIDE_ENTRIES", wide)
+    monkeypatch.setattr(by_information, "THIN", thin)
+    monkeypatch.setattr(system, "_piece", lambda: batch)
     assert done(system.factorise(c.a, c.w))
     lower = np.tril(system.matrix)
     expected = np.eye(len(lower)) + c.phi.T @ c.centred @ c.phi
@@ -184,7 +188,7 @@ def test_centred(seed: int, size: dict) -> None:
     total, pivot, _ = c.information_system()
     r, y = c.rng.normal(size=len(c.z)), np.zeros(c.offsets[-1])
     du, bound = np.full(len(r), np.nan), np.full(len(total), np.nan)
-    rest = total, pivot, c.starts, c.blocks, c.ranks, c.offsets, r
+    rest = total, pivot, c.starts, c.blocks, c.ranks, c.offsets, 0, len(total), r
     by_information._centred(c.a, c.w, *rest, y, False, du, bound)
     scale = RTOL * max(1.0, np.abs(c.phi).max()) * c.w.sum()
     np.testing.assert_allclose(y, c.phi.T @ c.centred @ r, rtol=0, atol=scale)

@@ -17,14 +17,20 @@ from typing import Any
 
 import numpy as np
 
+from optdesign import threads
 from optdesign._kernel import kernel
 from optdesign.solvers.costs import WIDE_ENTRIES
 from optdesign.solvers.systems import dense
 from optdesign.solvers.systems.layout import Layout
 from optdesign.solvers.systems.pivots import pivots
+from optdesign.source import PIECE
 
 BATCH_ENTRIES = 1 << 22
 """Numbers held at a time while the matrix is summed up over groups."""
+
+THIN = 4
+"""What is subtracted for a group that touches one in so many entries, or fewer, is subtracted there and then;
+for others BLAS does it, many at a time."""
 
 
 class ByInformation:
@@ -45,11 +51,7 @@ class ByInformation:
         add = self._add_by_blocks if layout.entries.max() >= WIDE_ENTRIES else self._add_by_rows
         for ridge in dense.ridges():
             self.matrix = np.eye(self.order)
-            batch = max(1, BATCH_ENTRIES // self.order)
-            for first in range(0, layout.n_groups, batch):
-                sums = np.zeros((min(batch, layout.n_groups - first), self.order))
-                yield from add(first, sums)
-                yield from dense.add_square(self.matrix, sums, -1.0)
+            yield from add()
             self.matrix.ravel()[:: self.order + 1] *= 1.0 + ridge
             if (yield from dense.cholesky(self.matrix)):
                 return True
@@ -58,18 +60,51 @@ class ByInformation:
     def solve(self, r: np.ndarray) -> dense.Solution:
         """Solve (1) for du and dlambda."""
         yield
-        du, dbound, y = np.empty(len(r)), np.empty(self.layout.n_groups), np.zeros(self.order)
-        _centred(*self.rows, r, y, False, du, dbound)
-        _centred(*self.rows, r, dense.solve(self.matrix, y), True, du, dbound)
+        du, dbound = np.empty(len(r)), np.empty(self.layout.n_groups)
+
+        def gather(first: int, last: int) -> np.ndarray:
+            y = np.zeros(self.order)
+            _centred(*self.rows, first, last, r, y, False, du, dbound)
+            return y
+
+        parts = threads.each(gather, self.layout.n_groups, self._piece())
+        y = dense.solve(self.matrix, np.sum(parts, axis=0))
+        threads.each(
+            lambda first, last: _centred(*self.rows, first, last, r, y, True, du, dbound),
+            self.layout.n_groups, self._piece(),
+        )  # fmt: skip
         return du, dbound
 
-    def _add_by_rows(self, first: int, sums: np.ndarray) -> Iterator[None]:
-        """Add the squares of M for some groups to the matrix; write the rows to subtract into sums."""
-        _add_groups(*self.rows, first, self.matrix, sums)
-        yield
+    def _piece(self) -> int:
+        """Groups that a thread works on at a time, so many that their sums are not larger than they are."""
+        layout = self.layout
+        return max(self.order, PIECE * layout.n_groups // layout.n_rows)
 
-    def _add_by_blocks(self, first: int, sums: np.ndarray) -> Iterator[None]:
-        """The same, by products of matrices, one for each block and block of pivots."""
+    def _add_by_rows(self) -> Iterator[None]:
+        """Add M to the matrix, row by row."""
+
+        def part(first: int, last: int) -> np.ndarray:
+            matrix, sums = np.zeros_like(self.matrix), np.zeros((last - first, self.order))
+            sums = sums[: _add_groups(*self.rows, first, last, matrix, sums)]
+            matrix -= sums.T @ sums
+            return matrix
+
+        for matrix in threads.in_order(part, self.layout.n_groups, self._piece()):
+            self.matrix += matrix
+            yield
+
+    def _add_by_blocks(self) -> Iterator[None]:
+        """The same, by products of matrices."""
+        batch = max(1, BATCH_ENTRIES // self.order)
+        for first in range(0, self.layout.n_groups, batch):
+            sums = np.zeros((min(batch, self.layout.n_groups - first), self.order))
+            yield from self._add_batch(first, sums)
+            yield from dense.add_square(self.matrix, sums, -1.0)
+
+    def _add_batch(self, first: int, sums: np.ndarray) -> Iterator[None]:
+        """Add the squares of M for some groups, by a product for each block and block of pivots; write the
+        rows to subtract into sums.
+        """
         a, w, total, pivot, starts, block, ranks, offsets = self.rows
         last = first + len(sums)
         lo, hi = starts[first], starts[last]
@@ -130,25 +165,35 @@ def _add_rows(sums, at, offset, scale, rows):
 
 
 @kernel
-def _add_groups(a, w, total, pivot, starts, blocks, ranks, offsets, first, matrix, sums):
-    """Add the squares of M for some groups to the lower triangle of matrix; write the rows to subtract.
+def _add_groups(a, w, total, pivot, starts, blocks, ranks, offsets, first, last, matrix, sums):
+    """Add M for the groups first .. last - 1 to the lower triangle of matrix.
 
-    Overwrites matrix and sums; the caller subtracts sums' sums.
+    Overwrites matrix and, given as zeros, sums. Returns how many rows of sums are left to the caller: their
+    squares are to be subtracted.
     """
     width = a.shape[1] * (a.shape[1] + 1) // 2
     phi, head = np.empty(width), np.empty(width)
-    for i in range(first, first + len(sums)):
+    seen, touched = np.empty(len(ranks), np.int64), np.empty(len(ranks), np.int64)
+    for b in range(len(ranks)):
+        seen[b] = -1
+    count = 0
+    for i in range(first, last):
         p = pivot[i]
         bp = blocks[p]
         qp = _svec(a[p], ranks[bp], head)
         op = offsets[bp]
-        row = sums[i - first]
-        elsewhere = 0.0
+        row = sums[count]
+        elsewhere, entries, n_touched = 0.0, 0, 0
         for n in range(starts[i], starts[i + 1]):
-            if n == p:
-                continue
             b = blocks[n]
             o = offsets[b]
+            if seen[b] != i:
+                seen[b] = i
+                touched[n_touched] = b
+                n_touched += 1
+                entries += offsets[b + 1] - o
+            if n == p:
+                continue
             q = _svec(a[n], ranks[b], phi)
             if b == bp:
                 for k in range(q):
@@ -166,7 +211,26 @@ def _add_groups(a, w, total, pivot, starts, blocks, ranks, offsets, first, matri
             _add_square(matrix[op : op + qp, op : op + qp], elsewhere, head)
             for k in range(qp):
                 row[op + k] -= elsewhere * head[k]
-        row /= np.sqrt(total[i])
+        if THIN * entries > len(matrix):
+            row /= np.sqrt(total[i])
+            count += 1
+            continue
+        for s in range(n_touched):
+            b = touched[s]
+            mine = row[offsets[b] : offsets[b + 1]]
+            _add_square(
+                matrix[offsets[b] : offsets[b + 1], offsets[b] : offsets[b + 1]], -1.0 / total[i], mine
+            )
+            for t in range(n_touched):
+                c = touched[t]
+                if c < b:
+                    other = row[offsets[c] : offsets[c + 1]]
+                    both = matrix[offsets[b] : offsets[b + 1], offsets[c] : offsets[c + 1]]
+                    _add_product(both, -1.0 / total[i], mine, other)
+        for s in range(n_touched):
+            for k in range(offsets[touched[s]], offsets[touched[s] + 1]):
+                row[k] = 0.0
+    return count
 
 
 @kernel
@@ -201,14 +265,14 @@ def _svec(row, rank, out):
 
 
 @kernel
-def _centred(a, w, total, pivot, starts, blocks, ranks, offsets, r, y, finish, du, bound):
-    """One pass over the groups with W centred in each: W~ = W - W 1 1' W / sum w.
+def _centred(a, w, total, pivot, starts, blocks, ranks, offsets, first, last, r, y, finish, du, bound):
+    """One pass over the groups first .. last - 1 with W centred in each: W~ = W - W 1 1' W / sum w.
 
     finish = False: overwrite y with Phi' W~ r. finish = True: overwrite du with W~ (r - Phi y) and bound
     with the weighted mean of r - Phi y. All differences are taken to the group's pivot.
     """
     root = np.sqrt(2.0)
-    for i in range(len(starts) - 1):
+    for i in range(first, last):
         for n in range(starts[i], starts[i + 1]):
             du[n] = r[n]
             if finish:

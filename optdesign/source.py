@@ -1,0 +1,61 @@
+"""Where the candidates are, and the only two ways to read them: rows that follow one another, and some rows.
+
+Everything that looks at candidates (scans, bases, information, variances, audits) goes through
+:class:`Source`, so that what stands behind it is nobody else's business: an array or a memory map today.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+PIECE = 1 << 14
+"""Rows read at a time: between two looks at limits and interrupts, or by a thread."""
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A read-only view. Kernels are compiled once, for this kind of input."""
+    out = array.view(np.ndarray)
+    out.flags.writeable = False
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Rows in an array or a memory map, C-ordered, of double or single precision."""
+
+    array: np.ndarray
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.array.shape[0]
+
+    @property
+    def dim(self) -> int:
+        """Length of a row."""
+        return self.array.shape[1]
+
+    def piece(self, first: int, last: int) -> np.ndarray:
+        """The rows first .. last - 1, in the precision they have; not to be changed."""
+        return self.array[first:last]
+
+    def pieces(self) -> Iterator[tuple[int, np.ndarray]]:
+        """All rows, piece by piece: the number of the first, and the piece."""
+        for first in range(0, self.n_rows, PIECE):
+            yield first, self.piece(first, min(first + PIECE, self.n_rows))
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """A copy of some rows, in double precision; not to be changed, like all that kernels read."""
+        return read_only(self.array.take(rows, axis=0).astype(np.float64, copy=False))
+
+    def whole(self) -> np.ndarray:
+        """All rows at once, for whoever shows or saves them."""
+        return self.array
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickled source: frozen as before, which an array by itself does not remember."""
+        self.__dict__["array"] = read_only(state["array"])
