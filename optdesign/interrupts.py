@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
+from _signal import (
+    signal as handle,
+)  # the public one looks every handler up among its constants, by exceptions
 from types import FrameType
 from typing import Any
 
@@ -21,14 +24,14 @@ class Deferred:
 
     def __enter__(self) -> Deferred:
         if threading.current_thread() is threading.main_thread():
-            self.previous = signal.signal(signal.SIGINT, self._hold)
+            self.previous = handle(signal.SIGINT, self._hold)
             if not callable(self.previous):
                 self.__exit__()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.previous is not None:
-            signal.signal(signal.SIGINT, self.previous)
+            handle(signal.SIGINT, self.previous)
 
     def __bool__(self) -> bool:
         return self.held

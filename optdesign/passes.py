@@ -6,7 +6,6 @@ is summed up over pieces is summed up in their order, so that nothing depends on
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Iterator
 
@@ -17,7 +16,7 @@ from optdesign import threads
 from optdesign._kernel import kernel
 from optdesign.compensated import two_sum
 from optdesign.information import SINGULAR_RTOL, WIDE, factorise
-from optdesign.problem import DesignProblem, read_only
+from optdesign.problem import DesignProblem
 from optdesign.rows import Rows, write_coordinates
 from optdesign.source import PIECE
 
@@ -41,44 +40,50 @@ def information_matrices(
     error does not grow with the number of rows.
     """
     rows = problem.rows if rows is None else rows
-    shape = (problem.n_blocks, rows.maps.shape[2], rows.maps.shape[2])
+    width = rows.maps.shape[2]
 
     def part(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-        total, rest = np.zeros(shape), np.zeros(shape)
+        total, rest = np.zeros((2, problem.n_blocks, width, width))
         some = support[first:last]
-        x, blocks = rows.source.take(some), read_only(problem.blocks.take(some))
-        if shape[1] < WIDE:
-            _add_information(x, blocks, rows.maps, problem.ranks, weights[first:last], total, rest)
+        w = weights[first:last]
+        if width < WIDE:
+            x, at = rows.source.find(some)
+            _add_information(x, at, problem.blocks, some, rows.maps, problem.ranks, w, total, rest)
         else:
-            _add_wide_information(problem, x, blocks, rows.maps, weights[first:last], total, rest)
+            _add_wide_information(problem, rows, some, w, total, rest)
         return total, rest
 
     # So many rows that their sums take no more memory than they do.
-    parts = threads.in_order(part, len(support), max(PIECE, math.prod(shape) // rows.source.dim))
-    total, rest = next(parts)
-    for more, more_rest in parts:
-        _add_exactly(total, rest, more)
-        rest += more_rest
+    piece = max(PIECE, problem.n_blocks * width * width // rows.source.dim)
+    if len(support) <= piece:
+        total, rest = part(0, len(support))
+    else:
+        parts = threads.in_order(part, len(support), piece)
+        total, rest = next(parts)
+        for more, more_rest in parts:
+            _add_exactly(total, rest, more)
+            rest += more_rest
     total += rest
     return total
 
 
 def _add_wide_information(
     problem: DesignProblem,
-    x: np.ndarray,
-    blocks: np.ndarray,
-    maps: np.ndarray,
+    rows: Rows,
+    some: np.ndarray,
     weights: np.ndarray,
     total: np.ndarray,
     rest: np.ndarray,
 ) -> None:
-    """Add w t t' of rows to their blocks by BLAS. Overwrites total, and rest with what rounding took off."""
-    for b, at in _by_block(blocks, problem.n_blocks):
+    """Add w t t' of some candidates to their blocks by BLAS. Overwrites total, and rest with what rounding
+    took off.
+    """
+    for b, at in _by_block(problem, some):
         rank = problem.ranks[b]
         for k in range(0, len(at), WIDE_TILE):
-            some = at[k : k + WIDE_TILE]
-            t = x[some] @ maps[b, :, :rank]
-            _add_exactly(total[b, :rank, :rank], rest[b, :rank, :rank], (t.T * weights[some]) @ t)
+            part = at[k : k + WIDE_TILE]
+            t = rows.source.take(some[part]) @ rows.maps[b, :, :rank]
+            _add_exactly(total[b, :rank, :rank], rest[b, :rank, :rank], (t.T * weights[part]) @ t)
 
 
 def _add_exactly(total: np.ndarray, rest: np.ndarray, more: np.ndarray) -> None:
@@ -95,12 +100,12 @@ def coordinates(problem: DesignProblem, some: np.ndarray, rows: Rows) -> np.ndar
 
     def write(first: int, last: int) -> None:
         part = some[first:last]
-        x, blocks = rows.source.take(part), read_only(problem.blocks.take(part))
         if out.shape[1] < WIDE:
-            write_coordinates(x, blocks, rows.maps, out[first:last])
+            x, places = rows.source.find(part)
+            write_coordinates(x, places, problem.blocks, part, rows.maps, out[first:last])
             return
-        for b, at in _by_block(blocks, problem.n_blocks):
-            out[first + at] = x[at] @ rows.maps[b]
+        for b, at in _by_block(problem, part):
+            out[first + at] = rows.source.take(part[at]) @ rows.maps[b]
 
     threads.each(write, len(some), PIECE)
     return out
@@ -152,38 +157,42 @@ def variances_of(problem: DesignProblem, rows: Rows, white: np.ndarray) -> tuple
     return g, largest
 
 
-def _by_block(blocks: np.ndarray, n_blocks: int) -> Iterator[tuple[int, np.ndarray]]:
+def _by_block(problem: DesignProblem, some: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """Every block that some candidates lie in, and which of them do."""
+    if problem.n_blocks == 1:
+        yield 0, np.arange(len(some))
+        return
+    blocks = problem.blocks[some]
     order = np.argsort(blocks, kind="stable")
-    ends = np.cumsum(np.bincount(blocks, minlength=n_blocks))
-    for b in range(n_blocks):
+    ends = np.cumsum(np.bincount(blocks, minlength=problem.n_blocks))
+    for b in range(problem.n_blocks):
         at = order[ends[b - 1] if b else 0 : ends[b]]
         if len(at):
             yield b, at
 
 
 @kernel
-def _add_information(x, blocks, maps, ranks, weights, information, rest):
-    """Add w t t' of candidates to the lower triangles of their blocks. Overwrites information.
+def _add_information(x, at, blocks, rows, maps, ranks, weights, information, rest):
+    """Add w t t' of some candidates to the lower triangles of their blocks. Overwrites information.
 
     Sums of a tile are added with their roundings, which go to rest, so the error does not grow with the
     number of rows.
     """
-    t = np.empty((min(len(x), TILE), maps.shape[2]))
+    t = np.empty((min(len(rows), TILE), maps.shape[2]))
     part_sum = np.zeros(information.shape)
     last = np.empty(len(ranks), np.int64)
-    for start in range(0, len(x), TILE):
-        stop = min(start + TILE, len(x))
-        write_coordinates(x[start:stop], blocks[start:stop], maps, t)
+    for start in range(0, len(rows), TILE):
+        stop = min(start + TILE, len(rows))
+        write_coordinates(x, at[start:stop], blocks, rows[start:stop], maps, t)
         for n in range(start, stop):
-            b = blocks[n]
+            b = blocks[rows[n]]
             last[b] = n
             for i in range(ranks[b]):
                 c = weights[n] * t[n - start, i]
                 for j in range(i + 1):
                     part_sum[b, i, j] += c * t[n - start, j]
         for n in range(start, stop):
-            b = blocks[n]
+            b = blocks[rows[n]]
             if last[b] > n:
                 continue
             for i in range(ranks[b]):

@@ -247,6 +247,11 @@ class DesignProblem:
         """Length of a candidate."""
         return self.source.dim
 
+    @cached_property
+    def basis(self) -> np.ndarray:
+        """Candidates that span the blocks, one block after the other."""
+        return self.span.pivots[self.span.pivots >= 0]
+
     @property
     def n_groups(self) -> int:
         """Number of groups."""
@@ -262,7 +267,7 @@ class DesignProblem:
         """Number of parameters, one a column in every block: the largest rank there could be."""
         return self.n_blocks * self.dim
 
-    @property
+    @cached_property
     def rank(self) -> int:
         """D, the sum of the ranks of the blocks."""
         return int(self.span.ranks.sum())
@@ -293,7 +298,7 @@ class DesignProblem:
     @cached_property
     def exact_rank(self) -> np.ndarray:
         """Whether the exact rank of each block is smaller (-1), the same (0) or larger (1) than ``ranks``."""
-        return compare_ranks(self.source, self.blocks, self.span.basis, self.ranks)
+        return compare_ranks(self.source, self.blocks, self.basis, self.ranks)
 
     @cached_property
     def doubtful_blocks(self) -> np.ndarray:
@@ -327,7 +332,7 @@ class DesignProblem:
         """Coordinates of some candidates in the basis of their blocks, shape (rows, largest rank)."""
         rows = np.arange(self.n_candidates)[rows]  # also checks them
         out = np.empty((len(rows), self.span.maps.shape[2]))
-        write_refined(self.source.take(rows), read_only(self.blocks[rows]), self.span.maps, out)
+        write_refined(read_only(self.source.take(rows)), read_only(self.blocks[rows]), self.span.maps, out)
         return out
 
     def uniform(self) -> np.ndarray:

@@ -362,7 +362,7 @@ def _next_rows(
 
 def _basis(problem: DesignProblem) -> np.ndarray:
     """Candidates that span every block."""
-    return np.sort(problem.span.basis)
+    return np.sort(problem.basis)
 
 
 def _top(problem: DesignProblem, values: np.ndarray, count: int) -> np.ndarray:

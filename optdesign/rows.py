@@ -72,24 +72,27 @@ def log_volume(problem: DesignProblem) -> float:
     candidates' information is P' (P T)^-T U (P T)^-1 P. So log Det adds log det(P P') - 2 log |det(P T)|.
     """
     span = problem.span
-    at = span.basis
+    at = problem.basis
     block, root = problem.blocks[at], np.sqrt(problem.budgets[problem.groups[at]])
-    p = problem.source.take(at)
+    p = read_only(problem.source.take(at))
     t = np.empty((len(at), span.maps.shape[2]))
     write_refined(p, read_only(block), span.maps, t)
     return _log_gram(p, root, span.ranks) - 2.0 * _log_unit(t, root, span.ranks)
 
 
 @kernel
-def write_coordinates(x, blocks, maps, out):
-    """Overwrite out with the coordinates ``x_n @ maps[block of n]`` of candidates."""
-    for n in range(len(x)):
-        b = blocks[n]
+def write_coordinates(x, at, blocks, rows, maps, out):
+    """Overwrite out with the coordinates ``x_n @ maps[block of n]`` of some candidates.
+
+    Their numbers are ``rows``, and they are at the places ``at`` of x.
+    """
+    for i in range(len(rows)):
+        b = blocks[rows[i]]
         for k in range(maps.shape[2]):
             t = 0.0
             for j in range(x.shape[1]):
-                t += x[n, j] * maps[b, j, k]
-            out[n, k] = t
+                t += x[at[i], j] * maps[b, j, k]
+            out[i, k] = t
 
 
 @kernel

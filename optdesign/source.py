@@ -1,4 +1,4 @@
-"""Where the candidates are, and the only two ways to read them: rows that follow one another, and some rows.
+"""Where the candidates are, and the ways to read them: rows that follow one another, and some rows.
 
 Everything that looks at candidates (scans, bases, information, variances, audits) goes through
 :class:`Source`, so that what stands behind it is nobody else's business: an array or a memory map today.
@@ -48,9 +48,14 @@ class Source:
         for first in range(0, self.n_rows, PIECE):
             yield first, self.piece(first, min(first + PIECE, self.n_rows))
 
+    def find(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """An array that has some rows, in the precision they have, and where in it they are."""
+        return self.array, rows
+
     def take(self, rows: np.ndarray) -> np.ndarray:
-        """A copy of some rows, in double precision; not to be changed, like all that kernels read."""
-        return read_only(self.array.take(rows, axis=0).astype(np.float64, copy=False))
+        """A copy of some rows, in double precision."""
+        x, at = self.find(rows)
+        return np.asarray(x[at], np.float64)
 
     def whole(self) -> np.ndarray:
         """All rows at once, for whoever shows or saves them."""

@@ -29,7 +29,7 @@ import numpy as np
 from optdesign import threads
 from optdesign._kernel import kernel
 from optdesign.compensated import UNIT
-from optdesign.source import PIECE, Source
+from optdesign.source import PIECE, Source, read_only
 
 RANK_RTOL = 1e-12
 """A candidate adds a dimension when its residual exceeds this fraction of its own norm."""
@@ -71,11 +71,6 @@ class Span(NamedTuple):
     """Tolerance of the rank decision."""
 
     @property
-    def basis(self) -> np.ndarray:
-        """The pivots of all blocks, one block after the other."""
-        return self.pivots[self.pivots >= 0]
-
-    @property
     def close_blocks(self) -> np.ndarray:
         """Blocks whose rank would be lower under a slightly larger tolerance."""
         return np.flatnonzero(_are_close(self.margin, self.rtol))
@@ -111,7 +106,7 @@ def find_span(
         return span
 
     def chosen(rows: np.ndarray) -> Span:
-        return eliminate(rows, source.take(rows))
+        return eliminate(rows, read_only(source.take(rows)))
 
     span: Span | None = None
     if n > 2 * POOL * d * n_blocks:

@@ -73,8 +73,8 @@ def thinned(problem: DesignProblem) -> np.ndarray:
     """Uniform weights on the candidates of high leverage in their group, and on a basis of every block."""
     n = problem.n_candidates
     if n <= SMALL and problem.n_groups == 1:
-        return _shared_equally(problem, _basis(problem))
-    sample = np.concatenate([np.arange(0, n, max(1, n // (SAMPLE * problem.enough))), _basis(problem)])
+        return _shared_equally(problem, problem.basis)
+    sample = np.concatenate([np.arange(0, n, max(1, n // (SAMPLE * problem.enough))), problem.basis])
     return _leaders(problem, problem.uniform()[sample], sample, LEVERAGE)
 
 
@@ -92,15 +92,10 @@ def _leaders(problem: DesignProblem, weights: np.ndarray, rows: np.ndarray, leve
         leaders = leaders[np.argpartition(-share, count)[:count]]
     chosen = np.zeros(problem.n_candidates, np.bool_)
     chosen[leaders] = True
-    chosen[_basis(problem)] = True
+    chosen[problem.basis] = True
     # However many tie: no group is left without a candidate.
     chosen[first_largest(problem.groups, g, problem.n_groups)] = True
     return _shared_equally(problem, np.flatnonzero(chosen))
-
-
-def _basis(problem: DesignProblem) -> np.ndarray:
-    """The candidates that span the blocks."""
-    return problem.span.basis
 
 
 def _shared_equally(problem: DesignProblem, rows: np.ndarray) -> np.ndarray:

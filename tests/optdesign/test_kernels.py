@@ -48,10 +48,11 @@ def test_coordinates(seed: int) -> None:
     maps = c.rng.normal(size=(3, 3, 2))
     some = c.rng.permutation(len(c.z))[:7]
     expected = np.einsum("nj,njk->nk", c.z[some], maps[c.blocks[some]])
-    for write in (rows.write_coordinates, rows.write_refined):
-        got = np.full((7, 2), np.nan)
-        write(c.z[some], c.blocks[some], maps, got)
-        np.testing.assert_allclose(got, expected, rtol=0, atol=RTOL)
+    plain, refined = np.full((2, 7, 2), np.nan)
+    rows.write_coordinates(c.z[some[::-1]], np.arange(7)[::-1], c.blocks, some, maps, plain)
+    rows.write_refined(c.z[some], c.blocks[some], maps, refined)
+    np.testing.assert_allclose(plain, expected, rtol=0, atol=RTOL)
+    np.testing.assert_allclose(refined, expected, rtol=0, atol=RTOL)
 
 
 def test_the_pool_is_a_sample_and_the_peaks() -> None:
@@ -281,7 +282,7 @@ def test_add_information(seed: int) -> None:
     rows = c.rng.permutation(many)[: passes.TILE + 9]
     w, maps, got = c.rng.exponential(size=len(rows)), c.rng.normal(size=(3, 3, 3)), np.zeros((3, 3, 3))
     rest = np.zeros_like(got)
-    passes._add_information(c.z[rows], c.blocks[rows], maps, c.ranks, w, got, rest)
+    passes._add_information(c.z, rows, c.blocks, rows, maps, c.ranks, w, got, rest)
     assert 0 < np.abs(rest).max() < RTOL * np.abs(got).max()
     got += rest
     for b, r in enumerate(c.ranks):

@@ -40,6 +40,8 @@ class ByInformation:
         self.layout = layout
         self.offsets = np.concatenate([[0], np.cumsum(layout.entries)])
         self.order = int(self.offsets[-1])
+        # Groups that a thread works on at a time: so many that their sums are not larger than they are.
+        self.piece = max(self.order, PIECE * layout.n_groups // layout.n_rows)
         self.rows: Any
         self.matrix: np.ndarray
 
@@ -60,38 +62,41 @@ class ByInformation:
     def solve(self, r: np.ndarray) -> dense.Solution:
         """Solve (1) for du and dlambda."""
         yield
-        du, dbound = np.empty(len(r)), np.empty(self.layout.n_groups)
+        n = self.layout.n_groups
+        du, dbound = np.empty(len(r)), np.empty(n)
 
-        def gather(first: int, last: int) -> np.ndarray:
+        def gathered(first: int, last: int) -> np.ndarray:
             y = np.zeros(self.order)
             _centred(*self.rows, first, last, r, y, False, du, dbound)
             return y
 
-        parts = threads.each(gather, self.layout.n_groups, self._piece())
-        y = dense.solve(self.matrix, np.sum(parts, axis=0))
+        parts = threads.each(gathered, n, self.piece)
+        y = dense.solve(self.matrix, parts[0] if len(parts) == 1 else np.sum(parts, axis=0))
         threads.each(
-            lambda first, last: _centred(*self.rows, first, last, r, y, True, du, dbound),
-            self.layout.n_groups, self._piece(),
-        )  # fmt: skip
+            lambda first, last: _centred(*self.rows, first, last, r, y, True, du, dbound), n, self.piece
+        )
         return du, dbound
-
-    def _piece(self) -> int:
-        """Groups that a thread works on at a time, so many that their sums are not larger than they are."""
-        layout = self.layout
-        return max(self.order, PIECE * layout.n_groups // layout.n_rows)
 
     def _add_by_rows(self) -> Iterator[None]:
         """Add M to the matrix, row by row."""
-
-        def part(first: int, last: int) -> np.ndarray:
-            matrix, sums = np.zeros_like(self.matrix), np.zeros((last - first, self.order))
-            sums = sums[: _add_groups(*self.rows, first, last, matrix, sums)]
-            matrix -= sums.T @ sums
-            return matrix
-
-        for matrix in threads.in_order(part, self.layout.n_groups, self._piece()):
+        n = self.layout.n_groups
+        if n <= self.piece:
+            self._add_part(0, n, self.matrix)
+            yield
+            return
+        for matrix in threads.in_order(
+            lambda first, last: self._add_part(first, last, np.zeros_like(self.matrix)), n, self.piece
+        ):
             self.matrix += matrix
             yield
+
+    def _add_part(self, first: int, last: int, matrix: np.ndarray) -> np.ndarray:
+        """Add M for some groups to a matrix, and return it."""
+        sums = np.zeros((last - first, self.order))
+        count = _add_groups(*self.rows, first, last, matrix, sums)
+        if count:
+            matrix -= sums[:count].T @ sums[:count]
+        return matrix
 
     def _add_by_blocks(self) -> Iterator[None]:
         """The same, by products of matrices."""
