@@ -235,7 +235,8 @@ def scale(groups, budgets, w):
     total = np.empty(len(budgets))
     _farthest(groups, budgets, w, total)
     for n in range(len(w)):
-        w[n] *= budgets[groups[n]] / total[groups[n]]
+        if w[n] != 0.0:
+            w[n] *= budgets[groups[n]] / total[groups[n]]
     return _farthest(groups, budgets, w, total)[1]
 
 

@@ -68,6 +68,7 @@ def sum_groups(groups, values, total, error):
     for i in range(len(total)):
         total[i], error[i] = 0.0, 0.0
     for n in range(len(values)):
-        i = groups[n]
-        total[i], e = two_sum(total[i], values[n])
-        error[i] += e
+        if values[n] != 0.0:  # of weights, most are
+            i = groups[n]
+            total[i], e = two_sum(total[i], values[n])
+            error[i] += e

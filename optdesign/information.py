@@ -4,6 +4,8 @@ Everything here takes coordinates t (N, r), the block of every row, and the rank
 the first ``ranks[b]`` columns of a row in block b count.
 """
 
+from typing import Any
+
 import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf
@@ -15,6 +17,15 @@ SINGULAR_RTOL = 1e-14
 
 WIDE = 32
 """Rank from which on products of matrices go through BLAS."""
+
+
+def entries(ranks: Any) -> Any:
+    """r (r + 1) / 2, the numbers that make up a symmetric matrix, for one rank or several.
+
+    >>> entries(3)
+    6
+    """
+    return ranks * (ranks + 1) // 2
 
 
 def whiten(

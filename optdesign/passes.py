@@ -18,7 +18,6 @@ from optdesign.compensated import two_sum
 from optdesign.information import SINGULAR_RTOL, WIDE, factorise
 from optdesign.problem import DesignProblem
 from optdesign.rows import Rows, write_coordinates
-from optdesign.source import PIECE
 
 TILE, WIDE_TILE = 64, 256
 """Candidates whose information is summed up without regard to rounding, in loops and in BLAS."""
@@ -54,7 +53,7 @@ def information_matrices(
         return total, rest
 
     # So many rows that their sums take no more memory than they do.
-    piece = max(PIECE, problem.n_blocks * width * width // rows.source.dim)
+    piece = max(rows.source.rows_a_piece, problem.n_blocks * width * width // rows.source.dim)
     if len(support) <= piece:
         total, rest = part(0, len(support))
     else:
@@ -107,7 +106,7 @@ def coordinates(problem: DesignProblem, some: np.ndarray, rows: Rows) -> np.ndar
         for b, at in _by_block(problem, part):
             out[first + at] = rows.source.take(part[at]) @ rows.maps[b]
 
-    threads.each(write, len(some), PIECE)
+    threads.each(write, len(some), rows.source.rows_a_piece)
     return out
 
 
@@ -153,7 +152,7 @@ def variances_of(problem: DesignProblem, rows: Rows, white: np.ndarray) -> tuple
         with one_at_a_time:
             raise_to_largest(groups[first:last], g[first:last], largest)
 
-    threads.each(write, problem.n_candidates, PIECE)
+    threads.each(write, problem.n_candidates, rows.source.rows_a_piece)
     return g, largest
 
 

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optdesign.information import entries
 from optdesign.modular import LARGER, SAME, compare_ranks
 from optdesign.rows import Rows, log_volume, refined_rows, working_rows, write_refined
 from optdesign.settings import Settings
@@ -278,7 +279,7 @@ class DesignProblem:
 
         The information is linear in the weights, so a vertex of the optimal weights has no more.
         """
-        return self.n_groups + int(np.sum(self.ranks * (self.ranks + 1)) // 2)
+        return self.n_groups + int(entries(self.ranks).sum())
 
     @cached_property
     def log_volume(self) -> float:

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from optdesign.certificate import Certificate, certify
+from optdesign.information import entries
 from optdesign.interrupts import Deferred
 from optdesign.problem import DesignProblem
 from optdesign.programs import PROGRAMS, repaired
@@ -333,7 +334,7 @@ def _certified(problem: DesignProblem, reduced: Reduced, raw: np.ndarray) -> tup
 
 def _entries(ranks: np.ndarray, blocks: np.ndarray) -> int:
     """Entries of the outer products of candidates of these blocks."""
-    return int(np.sum((ranks * (ranks + 1) // 2)[blocks]))
+    return int(np.sum(entries(ranks)[blocks]))
 
 
 def _largest(problem: DesignProblem, rows: np.ndarray, variances: np.ndarray) -> np.ndarray:

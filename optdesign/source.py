@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-PIECE = 1 << 14
-"""Rows read at a time: between two looks at limits and interrupts, or by a thread."""
+PIECE = 1 << 19
+"""Numbers read at a time: between two looks at limits and interrupts, or by a thread."""
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -39,14 +39,20 @@ class Source:
         """Length of a row."""
         return self.array.shape[1]
 
+    @property
+    def rows_a_piece(self) -> int:
+        """Rows that are read at a time."""
+        return max(1, PIECE // self.dim)
+
     def piece(self, first: int, last: int) -> np.ndarray:
         """The rows first .. last - 1, in the precision they have; not to be changed."""
         return self.array[first:last]
 
     def pieces(self) -> Iterator[tuple[int, np.ndarray]]:
         """All rows, piece by piece: the number of the first, and the piece."""
-        for first in range(0, self.n_rows, PIECE):
-            yield first, self.piece(first, min(first + PIECE, self.n_rows))
+        step = self.rows_a_piece
+        for first in range(0, self.n_rows, step):
+            yield first, self.piece(first, min(first + step, self.n_rows))
 
     def find(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """An array that has some rows, in the precision they have, and where in it they are."""

@@ -29,7 +29,7 @@ import numpy as np
 from optdesign import threads
 from optdesign._kernel import kernel
 from optdesign.compensated import UNIT
-from optdesign.source import PIECE, Source, read_only
+from optdesign.source import Source, read_only
 
 RANK_RTOL = 1e-12
 """A candidate adds a dimension when its residual exceeds this fraction of its own norm."""
@@ -161,7 +161,7 @@ def _is_modest(
     def largest(first: int, last: int) -> float:
         return _largest_sum(source.piece(first, last), blocks, groups, row_scale, first, directions)
 
-    return all(top <= MODEST for top in threads.each(largest, source.n_rows, PIECE))
+    return all(top <= MODEST for top in threads.each(largest, source.n_rows, source.rows_a_piece))
 
 
 @kernel

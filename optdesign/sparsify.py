@@ -32,6 +32,7 @@ from scipy.optimize import linprog
 from optdesign import clock
 from optdesign._kernel import kernel
 from optdesign.certificate import settled, whitened
+from optdesign.information import entries
 from optdesign.passes import coordinates
 from optdesign.problem import DesignProblem, floats, read_only
 from optdesign.result import DesignResult, Status
@@ -138,8 +139,7 @@ def _checked(problem: DesignProblem, cost: ArrayLike) -> np.ndarray:
 def _columns(problem: DesignProblem, maps: np.ndarray, rows: np.ndarray) -> _Columns:
     """The equations' columns of some candidates."""
     y = coordinates(problem, rows, problem.rows._replace(maps=maps))
-    sizes = problem.ranks * (problem.ranks + 1) // 2
-    first = np.concatenate([[0], np.cumsum(sizes)])
+    first = np.concatenate([[0], np.cumsum(entries(problem.ranks))])
     phi = np.zeros((len(rows), int(first[-1])))
     _write_products(y, problem.blocks[rows], problem.ranks, first, phi)
     return _Columns(phi, problem.groups[rows])

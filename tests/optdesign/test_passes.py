@@ -8,7 +8,7 @@ import pytest
 from cases import RTOL
 
 import optdesign as od
-from optdesign import passes
+from optdesign import passes, source
 from optdesign.reduced import reduce
 
 pytestmark = pytest.mark.kernels
@@ -32,7 +32,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """BLAS for everything, in small pieces."""
     monkeypatch.setattr(passes, "WIDE", 0)
     monkeypatch.setattr(passes, "WIDE_TILE", 7)
-    monkeypatch.setattr(passes, "PIECE", 11)
+    monkeypatch.setattr(source, "PIECE", 11 * 4)
 
 
 def test_information_of_some_candidates(problem: od.DesignProblem, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ def test_nobody_else_knows_where_the_candidates_are() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_pieces_are_all_rows_in_order(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "PIECE", 7)
+    monkeypatch.setattr(source, "PIECE", 7 * 3)
     x = np.random.default_rng(0).normal(size=(23, 3)).astype(dtype)
     home = Source(x)
     parts = list(home.pieces())

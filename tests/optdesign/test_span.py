@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from problems import EPS
 
 import optdesign as od
-from optdesign import span
-from optdesign.source import PIECE
+from optdesign import source, span
 from optdesign.testing import matrices, problems
 
 
@@ -224,7 +223,13 @@ def test_rounding_noise_beside_its_cause_stays_noise() -> None:
 class TestTournament:
     """More candidates than a chunk: a pool is tried first, then chunks play a tournament."""
 
+    PIECE = 6000
     N = PIECE + 1000
+
+    @pytest.fixture(autouse=True)
+    def _pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """So many rows, or fewer where they have more than two columns."""
+        monkeypatch.setattr(source, "PIECE", 2 * self.PIECE)
 
     def test_full_rank(self) -> None:
         x = np.random.default_rng(0).normal(size=(self.N, 3))
@@ -257,17 +262,17 @@ class TestTournament:
         x = rng.normal(size=(self.N, 3))
         x[:, 2] = -x[:, 0] - x[:, 1]
         assert od.DesignProblem(x).rank == 2
-        x[12_345] += [1e-2, 0.0, 0.0]
+        x[4_321] += [1e-2, 0.0, 0.0]
         p = od.DesignProblem(x)
         assert p.rank == 3
-        assert 12_345 in p.span.pivots[0]
+        assert 4_321 in p.span.pivots[0]
 
     @pytest.mark.parametrize("n", [N, 2 * PIECE + 1, 2 * PIECE])
     def test_a_dimension_that_the_last_candidate_alone_has(self, n: int) -> None:
         """Neither in a sample nor a peak: only who looks at every row of every chunk finds it."""
         x = np.repeat(np.linspace(1.0, 2.0, n)[:, None], 2, axis=1)
         assert od.DesignProblem(x).rank == 1
-        for row in (n - 1, PIECE, PIECE - 1):
+        for row in (n - 1, self.PIECE, self.PIECE - 1):
             one = x.copy()
             one[row] = [0.3, 0.2]
             p = od.DesignProblem(one)

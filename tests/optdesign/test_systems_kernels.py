@@ -174,7 +174,7 @@ def test_information_system_in_batches(
     monkeypatch.setattr(by_information, "BATCH_ENTRIES", batch * system.order)
     monkeypatch.setattr(by_information, "WIDE_ENTRIES", wide)
     monkeypatch.setattr(by_information, "THIN", thin)
-    system.piece = batch
+    system.squares = system.sums = batch
     assert done(system.factorise(c.a, c.w))
     lower = np.tril(system.matrix)
     expected = np.eye(len(lower)) + c.phi.T @ c.centred @ c.phi

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import optdesign as od
-from optdesign import passes, threads
+from optdesign import source, threads
 
 
 def test_every_piece_is_done_once() -> None:
@@ -38,7 +38,7 @@ def test_what_fails_in_a_thread_is_raised() -> None:
 @pytest.mark.parametrize(("blocks", "dim"), [(1, 3), (1, 12), (4, 3)])
 def test_results_do_not_depend_on_threads(blocks: int, dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the last bit: only our own kernels sum here."""
-    monkeypatch.setattr(passes, "PIECE", 500)
+    monkeypatch.setattr(source, "PIECE", 500 * dim)
     rng = np.random.default_rng(0)
     x, labels = rng.normal(size=(5000, dim)), np.arange(5000) % 3
     problem = od.DesignProblem(x, labels, rng.integers(0, blocks, size=5000))

@@ -19,6 +19,7 @@ import numpy as np
 
 from optdesign import threads
 from optdesign._kernel import kernel
+from optdesign.information import entries
 from optdesign.solvers.costs import WIDE_ENTRIES
 from optdesign.solvers.systems import dense
 from optdesign.solvers.systems.layout import Layout
@@ -40,8 +41,9 @@ class ByInformation:
         self.layout = layout
         self.offsets = np.concatenate([[0], np.cumsum(layout.entries)])
         self.order = int(self.offsets[-1])
-        # Groups that a thread works on at a time: so many that their sums are not larger than they are.
-        self.piece = max(self.order, PIECE * layout.n_groups // layout.n_rows)
+        # Groups that a thread works on at a time, for the matrix and for a right-hand side.
+        width = int(layout.entries.max())
+        self.squares, self.sums = (self._piece(PIECE // work) for work in (width**2, width))
         self.rows: Any
         self.matrix: np.ndarray
 
@@ -59,6 +61,10 @@ class ByInformation:
                 return True
         return False
 
+    def _piece(self, rows: int) -> int:
+        """Groups with so many rows, or more: what is summed up for them is no larger than they are."""
+        return max(self.order, rows * self.layout.n_groups // self.layout.n_rows)
+
     def solve(self, r: np.ndarray) -> dense.Solution:
         """Solve (1) for du and dlambda."""
         yield
@@ -70,22 +76,22 @@ class ByInformation:
             _centred(*self.rows, first, last, r, y, False, du, dbound)
             return y
 
-        parts = threads.each(gathered, n, self.piece)
+        parts = threads.each(gathered, n, self.sums)
         y = dense.solve(self.matrix, parts[0] if len(parts) == 1 else np.sum(parts, axis=0))
         threads.each(
-            lambda first, last: _centred(*self.rows, first, last, r, y, True, du, dbound), n, self.piece
+            lambda first, last: _centred(*self.rows, first, last, r, y, True, du, dbound), n, self.sums
         )
         return du, dbound
 
     def _add_by_rows(self) -> Iterator[None]:
         """Add M to the matrix, row by row."""
         n = self.layout.n_groups
-        if n <= self.piece:
+        if n <= self.squares:
             self._add_part(0, n, self.matrix)
             yield
             return
         for matrix in threads.in_order(
-            lambda first, last: self._add_part(first, last, np.zeros_like(self.matrix)), n, self.piece
+            lambda first, last: self._add_part(first, last, np.zeros_like(self.matrix)), n, self.squares
         ):
             self.matrix += matrix
             yield
@@ -149,7 +155,7 @@ class ByInformation:
 
 def _svecs(a: np.ndarray, rows: np.ndarray, rank: int) -> np.ndarray:
     """svec(a a') of some rows."""
-    out = np.empty((len(rows), rank * (rank + 1) // 2))
+    out = np.empty((len(rows), entries(rank)))
     _write_svecs(a, rows, rank, out)
     return out
 

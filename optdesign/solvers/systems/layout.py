@@ -7,6 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
+from optdesign.information import entries
+
 
 class Layout:
     """Rows sorted by group, each in a block."""
@@ -28,7 +30,7 @@ class Layout:
     @cached_property
     def entries(self) -> np.ndarray:
         """r (r + 1) / 2 of every block."""
-        return self.ranks * (self.ranks + 1) // 2
+        return entries(self.ranks)
 
     @cached_property
     def one_block_a_group(self) -> bool:
