@@ -149,7 +149,8 @@ def whitened(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Matrices that make the supported rows white, as columns; |E_b| as computed; log det U by block.
 
-    Each attempt takes the factor of what the last one left. A block that loses rank ends it: log det -inf.
+    Each attempt takes the factor of what the last one left. A block that loses rank ends it: log det -inf,
+    and only the matrices of other blocks are of use.
     """
     white, off, log_det = rows.maps, np.zeros(problem.n_blocks), np.zeros(problem.n_blocks)
     for attempt in range(WHITENINGS):
@@ -158,9 +159,9 @@ def whitened(
             break
         factor, new = inverse_factors(information, problem.ranks)
         log_det += new
+        white = composed(white, problem.ranks, factor)
         if log_det.min() == -np.inf:
             break
-        white = composed(white, problem.ranks, factor)
     return white, off, log_det
 
 
