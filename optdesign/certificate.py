@@ -251,7 +251,7 @@ def error_length(white, rounding):
             for j in range(white.shape[1]):
                 error += abs(white[b, j, k]) * rounding[b, j]
             square += error * error
-        eta = max(eta, square)
+        eta = np.maximum(eta, square)  # which keeps what is not a number
     return np.sqrt(eta) * (1.0 + gamma(white.shape[1] + white.shape[2] + 8))
 
 
@@ -277,7 +277,7 @@ def _bound(budgets, largest, ranks, off, eta, terms, missed):
     rank = 0
     for b in range(len(ranks)):
         rank = max(rank, ranks[b])
-        worst = max(worst, off[b] + sum_error(m, eta, ranks[b] * (1.0 + off[b]), terms))
+        worst = np.maximum(worst, off[b] + sum_error(m, eta, ranks[b] * (1.0 + off[b]), terms))
     worst += missed
     if not (worst < 0.5 and eta < np.inf):
         return np.inf, np.inf

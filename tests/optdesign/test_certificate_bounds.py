@@ -145,6 +145,16 @@ def test_vectors_must_be_more_than_half_white() -> None:
         assert bound_at(off, missed=missed) == (np.inf, np.inf)
 
 
+@pytest.mark.parametrize("what", [np.inf, np.nan])
+def test_nothing_is_proved_from_numbers_that_are_none(what: float) -> None:
+    assert bound_at([0.0], eta=what) == (np.inf, np.inf)
+    assert bound_at([0.0], missed=what) == (np.inf, np.inf)
+    for off in ([what], [what, 0.1], [0.1, what]):
+        assert bound_at(off) == (np.inf, np.inf)
+        white = np.array(off)[:, None, None]
+        assert not error_length(white, np.ones((len(off), 1))) < np.inf
+
+
 @pytest.mark.parametrize("eta", [2.0**-20, 2.0**-10, 2.0**-6])
 def test_the_bound_is_reached_where_errors_conspire(eta: float) -> None:
     """Four groups of budget 1/4 with y = 1. What has weight is shorter than it seems, what has none longer.
