@@ -32,7 +32,8 @@ hunt: $(STAMP)
 mutants: $(STAMP)
 	@echo "== mutants: whether tests notice small changes, about half an hour: goes to docs/measured/mutants.txt"
 	@$(BIN)/python -m pip install --quiet --editable '.[mutants]'
-	@$(BIN)/python tests/mutants/run.py | tee docs/measured/mutants.txt; exit $${PIPESTATUS[0]}
+	@set -o pipefail; { echo "measured at commit $$(git describe --always --dirty)"; echo; \
+		$(BIN)/python tests/mutants/run.py; } | tee docs/measured/mutants.txt
 
 lint: $(STAMP)
 	@echo "== lint and type check"
