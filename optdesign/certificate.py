@@ -279,7 +279,7 @@ def _bound(budgets, largest, ranks, off, eta, terms, missed):
         rank = max(rank, ranks[b])
         worst = np.maximum(worst, off[b] + sum_error(m, eta, ranks[b] * (1.0 + off[b]), terms))
     worst += missed
-    if not (worst < 0.5 and eta < np.inf):
+    if not worst < 0.5:  # nor is it if eta is infinite or not a number
         return np.inf, np.inf
     bound = total + 2.0 * eta * np.sqrt(m * total) + m * eta**2
     bound *= (1.0 + gamma(rank + 16)) / (1.0 - worst)
