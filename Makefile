@@ -32,7 +32,8 @@ hunt: $(STAMP)
 mutants: $(STAMP)
 	@echo "== mutants: whether tests notice small changes, about half an hour: goes to docs/measured/mutants.txt"
 	@$(BIN)/python -m pip install --quiet --editable '.[mutants]'
-	@$(BIN)/python tests/mutants/run.py | tee docs/measured/mutants.txt; exit $${PIPESTATUS[0]}
+	@set -o pipefail; commit=$$(git describe --always --dirty); { echo "measured at commit $$commit"; echo; \
+		$(BIN)/python tests/mutants/run.py; } | tee docs/measured/mutants.txt
 
 lint: $(STAMP)
 	@echo "== lint and type check"
@@ -48,7 +49,7 @@ bench: $(STAMP)
 
 measured/%: $(STAMP)
 	@echo "== $*: what it prints goes to docs/measured/$*.txt, with the commit that was measured"
-	@set -o pipefail; { echo "measured at commit $$(git describe --always --dirty)"; echo; \
+	@set -o pipefail; commit=$$(git describe --always --dirty); { echo "measured at commit $$commit"; echo; \
 		$(BIN)/python benchmarks/$*.py; } | tee docs/measured/$*.txt
 
 docs: $(STAMP)

@@ -149,7 +149,8 @@ def whitened(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Matrices that make the supported rows white, as columns; |E_b| as computed; log det U by block.
 
-    Each attempt takes the factor of what the last one left. A block that loses rank ends it: log det -inf.
+    Each attempt takes the factor of what the last one left. A block that loses rank ends it: log det -inf,
+    and only the matrices of other blocks are of use.
     """
     white, off, log_det = rows.maps, np.zeros(problem.n_blocks), np.zeros(problem.n_blocks)
     for attempt in range(WHITENINGS):
@@ -158,9 +159,9 @@ def whitened(
             break
         factor, new = inverse_factors(information, problem.ranks)
         log_det += new
+        white = composed(white, problem.ranks, factor)
         if log_det.min() == -np.inf:
             break
-        white = composed(white, problem.ranks, factor)
     return white, off, log_det
 
 
@@ -251,7 +252,7 @@ def error_length(white, rounding):
             for j in range(white.shape[1]):
                 error += abs(white[b, j, k]) * rounding[b, j]
             square += error * error
-        eta = max(eta, square)
+        eta = np.maximum(eta, square)  # which keeps what is not a number
     return np.sqrt(eta) * (1.0 + gamma(white.shape[1] + white.shape[2] + 8))
 
 
@@ -277,9 +278,9 @@ def _bound(budgets, largest, ranks, off, eta, terms, missed):
     rank = 0
     for b in range(len(ranks)):
         rank = max(rank, ranks[b])
-        worst = max(worst, off[b] + sum_error(m, eta, ranks[b] * (1.0 + off[b]), terms))
+        worst = np.maximum(worst, off[b] + sum_error(m, eta, ranks[b] * (1.0 + off[b]), terms))
     worst += missed
-    if not (worst < 0.5 and eta < np.inf):
+    if not worst < 0.5:  # nor is it if eta is infinite or not a number
         return np.inf, np.inf
     bound = total + 2.0 * eta * np.sqrt(m * total) + m * eta**2
     bound *= (1.0 + gamma(rank + 16)) / (1.0 - worst)

@@ -44,10 +44,8 @@ MODULES = {
     "bandits/schedules.py": ("bandits/test_schedules.py",),
     "optdesign/verification.py": ("optdesign/test_verification.py",),
     "optdesign/certificate.py": (
+        "optdesign/test_certificate_bounds.py",
         "optdesign/test_certificate.py",
-        "optdesign/test_efficiency.py",
-        "optdesign/test_kernels.py",
-        "optdesign/test_verification.py",
     ),
 }
 """What is mutated, and the tests that are to notice; the quick ones come first and leave time to the rest."""

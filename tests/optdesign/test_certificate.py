@@ -9,6 +9,7 @@ from problems import EPS, assert_bounds, exact_gap, plain
 
 import optdesign as od
 from optdesign import certificate, passes
+from optdesign.information import WIDE
 from optdesign.testing import weighted
 
 X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
@@ -169,6 +170,18 @@ def test_variances_of_a_design_that_loses_rank(share: float) -> None:
     p = od.DesignProblem(np.eye(3))
     c = od.certify(p, [1 - share, share, 0.0])
     np.testing.assert_allclose(c.variances, [1 / (1 - share), 1 / share, np.inf], rtol=100 * EPS)
+
+
+@pytest.mark.parametrize("dim", [2, WIDE + 1])
+def test_a_block_that_loses_rank_leaves_the_variances_of_others(dim: int) -> None:
+    """1 / w along the axes of both blocks, whatever their lengths; the first leaves out its last axis."""
+    x, blocks = np.vstack([np.eye(dim), 2 * np.eye(dim)]), np.repeat([0, 1], dim)
+    w = np.arange(1.0, 2 * dim + 1)
+    w[dim - 1] = 0.0
+    w /= w.sum()
+    c = od.certify(od.DesignProblem(x, blocks=blocks), w)
+    expected = np.concatenate([1 / w[: dim - 1], [np.inf], 1 / w[dim:]])
+    np.testing.assert_allclose(c.variances, expected, rtol=100 * EPS)
 
 
 @pytest.mark.kernels

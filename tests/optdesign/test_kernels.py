@@ -1,4 +1,4 @@
-"""A plain NumPy twin of the kernels of spans, information and certificates.
+"""A plain NumPy twin of the kernels of spans and information.
 
 These tests run a second time with the kernels as plain Python. Tolerances are those of :mod:`cases`.
 """
@@ -9,7 +9,7 @@ from cases import RTOL, Case, seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optdesign import certificate, information, passes, reduced, rows, span
+from optdesign import information, passes, reduced, rows, span
 from optdesign.solvers import start
 from optdesign.source import Source
 from optdesign.testing import matrices
@@ -236,19 +236,6 @@ def test_sort_by_block(seed: int) -> None:
     np.testing.assert_array_equal(rows[:17], part[np.argsort(blocks[4:21], kind="stable")])
     np.testing.assert_array_equal(end, np.searchsorted(np.sort(blocks[4:21]), np.arange(6)))
     assert np.all(rows[17:] == -7)
-
-
-def test_clean() -> None:
-    """Negatives count up to a millionth of the group's budget."""
-    groups, budgets = np.array([0, 1, 0, 1]), np.array([1.0, 1000.0])
-    w = np.array([0.5, -9e-4, -9e-7, 750.0])
-    assert certificate._clean(w, groups, budgets) == (-1, -1)
-    np.testing.assert_array_equal(w, [0.5, 0.0, 0.0, 750.0])
-    for n, bad in [(0, np.nan), (1, np.inf), (3, -np.inf)]:
-        w = np.array([0.5, 0.5, 0.5, 0.5])
-        w[n] = bad
-        assert certificate._clean(w, groups, budgets) == (n, -1)
-    assert certificate._clean(np.array([1.0, -9e-4, -2e-6, 1.0]), groups, budgets) == (-1, 2)
 
 
 @seeds

@@ -411,6 +411,17 @@ def test_information_of_the_reference_that_is_too_large_is_said(monkeypatch: pyt
     assert "the information of the two designs was not compared" in v.notes[-1]
 
 
+@pytest.mark.parametrize("short", [0, 1])
+def test_the_limit_of_work_may_be_reached(short: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = random_problem(53, "shared")
+    r, own = od.solve(problem, tol=1e-8), given(problem, problem.uniform())
+    work = audit.information_work(problem, problem.n_candidates)
+    monkeypatch.setattr(verification, "WORK", work - short)
+    comparisons, notes = verification._against(r, own, audit.audit(r))
+    assert len(comparisons) == 2 - short
+    assert len(notes) == short
+
+
 def test_digits_that_do_not_suffice_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit, "factorise", lambda *_: None)
     v = od.verify(od.solve(od.DesignProblem(np.eye(3))))
@@ -528,6 +539,12 @@ def test_eigenvalue_range_of_small_gaps(gap: float) -> None:
     # brentq stops at 2e-12; expm1(s) - s is known to eps s, which moves the root by eps.
     assert low == pytest.approx(-root - gap / 3, abs=gap * root + 1e-11)
     assert high == pytest.approx(root - gap / 3, abs=gap * root + 1e-11)
+
+
+@pytest.mark.parametrize("gap", [-1e-300, -1e-9, -0.5, -2.0])
+def test_a_gap_below_zero_allows_no_more_than_none(gap: float) -> None:
+    """No certificate has one, but anybody can claim it; nothing is raised."""
+    assert verification._log_eigenvalue_range(gap) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("kind", KINDS)

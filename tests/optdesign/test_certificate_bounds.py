@@ -1,0 +1,586 @@
+"""Every term of a certificate's bound, and every limit it obeys, stated a second time and without rounding.
+
+The formulas are those of the docstring of :mod:`optdesign.certificate`, in fractions and in decimals of 60
+digits. Where a formula allows for n roundings its value is 1 + n u, and n + 1 instead of n is lost in doubles
+unless all else is exact; so those cases are made of powers of two.
+"""
+
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from problems import EPS, exact_gap
+
+import optdesign as od
+from optdesign import certificate
+from optdesign.certificate import _bound, _clean, _farthest, _is_white, error_length, scale, sum_error
+from optdesign.information import SINGULAR_RTOL
+
+pytestmark = pytest.mark.kernels
+
+U = Fraction(1, 2**53)
+seeds = pytest.mark.parametrize("seed", range(8))
+
+
+def lost(n: int) -> Fraction:
+    """Higham's bound on the relative error of n roundings."""
+    return n * U / (1 - n * U)
+
+
+def root(value: Fraction) -> Fraction:
+    """A square root, to 60 digits."""
+    with localcontext(prec=60):
+        return Fraction((Decimal(value.numerator) / Decimal(value.denominator)).sqrt())
+
+
+def exactly(values: np.ndarray) -> list[Fraction]:
+    return [Fraction(v) for v in np.asarray(values, float).tolist()]
+
+
+def growth(groups: int, eta: Fraction, trace: Fraction) -> Fraction:
+    """By how much sum w |y|^2 can grow if every sqrt(f_i) y_n moves by eta: Cauchy-Schwarz."""
+    return 2 * eta * root(groups * trace) + groups * eta**2
+
+
+# ----------------------------------------------------------------------------------------- allowances
+
+
+@seeds
+def test_the_error_of_a_sum(seed: int) -> None:
+    """What the vectors' errors do to the sum, and the roundings of a tile and eight more."""
+    rng = np.random.default_rng(seed)
+    groups, terms = int(rng.integers(2, 9)), int(10 ** rng.uniform(0, 13))
+    eta, trace = 10 ** rng.uniform(-5, 0), rng.uniform(2, 9)
+    expected = growth(groups, Fraction(eta), Fraction(trace)) + lost(terms + 8) * Fraction(trace)
+    assert abs(Fraction(float(sum_error(groups, eta, trace, terms))) / expected - 1) <= lost(8)
+
+
+@pytest.mark.parametrize("terms", [0, 1, 2, 64])
+def test_roundings_of_a_sum_are_counted(terms: int) -> None:
+    got = Fraction(float(sum_error(1, 0.0, 4.0, terms)))
+    assert abs(got / (4 * lost(terms + 8)) - 1) <= lost(4)
+
+
+@seeds
+def test_the_length_of_an_error(seed: int) -> None:
+    """Entry k of x A is off by sum_j |A_jk| rounding_j; the longest of all blocks counts."""
+    rng = np.random.default_rng(seed)
+    white, rounding = rng.normal(size=(3, 4, 2)), rng.exponential(size=(3, 4))
+    squares = []
+    for a, r in zip(white, rounding, strict=True):
+        entries = [
+            sum((abs(p) * q for p, q in zip(exactly(c), exactly(r), strict=True)), Fraction(0)) for c in a.T
+        ]
+        squares.append(sum(e**2 for e in entries))
+    got = Fraction(float(error_length(white, rounding)))
+    assert abs(got / root(max(squares)) - 1) <= lost(2 * (4 + 2 + 8))
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 1), (1, 4, 2), (1, 3, 2), (3, 5, 3), (2, 5, 4)])
+def test_roundings_of_the_length_are_counted(shape: tuple[int, int, int]) -> None:
+    """d products and sums of them, r squares, and eight more."""
+    white, rounding = np.zeros(shape), np.zeros(shape[:2])
+    white[-1, -1, -1], rounding[-1, -1] = -2.0, 0.25
+    assert 2.0 * error_length(white, rounding) == float(1 + lost(shape[1] + shape[2] + 8))
+
+
+# ------------------------------------------------------------------------------------------- the bound
+
+
+@seeds
+def test_the_bound_is_its_formula(seed: int) -> None:
+    """(G + 2 eta sqrt(M G) + M eta^2) / (1 - |E|), with |E| as it was computed and all that it may lack.
+
+    A bound that allows for sixteen roundings of its own is right to sixteen roundings.
+    """
+    rng = np.random.default_rng(seed)
+    m, blocks = int(rng.integers(1, 5)), int(rng.integers(1, 4))
+    budgets, largest = rng.exponential(size=m), 3 * rng.exponential(size=m)
+    ranks, off = rng.integers(1, 4, size=blocks), rng.uniform(0, 0.1, size=blocks)
+    eta, terms, missed = rng.uniform(1e-3, 1e-2), int(10 ** rng.uniform(10, 13)), rng.uniform(0, 0.1)
+    g, share = _bound(budgets, largest, ranks, off, eta, terms, missed)
+
+    seen = sum(f * v for f, v in zip(exactly(budgets), exactly(largest), strict=True))
+    worst = Fraction(0)
+    for r, e in zip(ranks.tolist(), exactly(off), strict=True):
+        trace = r * (1 + e)
+        worst = max(worst, e + growth(m, Fraction(eta), trace) + lost(terms + 8) * trace)
+    worst += Fraction(missed)
+    assert worst < Fraction(1, 2)
+    expected = (seen + growth(m, Fraction(eta), seen)) * (1 + lost(int(ranks.max()) + 16)) / (1 - worst)
+    assert abs(Fraction(float(g)) / expected - 1) <= lost(16)
+    assert abs(Fraction(float(share)) - (1 - seen / expected)) <= lost(16)
+
+
+@pytest.mark.parametrize("ranks", [[0], [1], [2], [3], [2, 1], [0, 3]])
+def test_roundings_of_the_bound_are_counted(ranks: list[int]) -> None:
+    """As many as the largest rank and sixteen more. Eight terms less than none: a sum without rounding."""
+    off = np.zeros(len(ranks))
+    g, share = _bound(np.array([0.5, 4.0]), np.array([8.0, 1.0]), np.array(ranks), off, 0.0, -8, 0.0)
+    assert g == 8.0 * float(1 + lost(max(ranks) + 16))
+    assert share == pytest.approx(float(lost(max(ranks) + 16)), abs=float(2 * U))
+
+
+def test_sums_over_groups_lose_nothing() -> None:
+    """Small terms after a large one, which together exceed what the bound allows for rounding."""
+    budgets, largest = np.full(65, 1.0), np.full(65, float(U))
+    largest[0] = 1.0
+    g, _ = _bound(budgets, largest, np.array([0]), np.zeros(1), 0.0, 0, 0.0)
+    assert Fraction(float(g)) >= (1 + 64 * U) * (1 + lost(16)) - 2 * U
+
+
+def bound_at(off: list[float], eta: float = 0.0, missed: float = 0.0) -> tuple[float, float]:
+    """Blocks of rank zero: what they lack of white is all there is to allow for."""
+    with np.errstate(invalid="ignore"):  # plain Python says that 0 inf is not a number
+        return _bound(np.ones(1), np.ones(1), np.zeros(len(off), np.int64), np.array(off), eta, 0, missed)
+
+
+def test_vectors_must_be_more_than_half_white() -> None:
+    below = math.nextafter(0.5, 0.0)
+    assert bound_at([below])[0] == pytest.approx(2.0, rel=1e-14)
+    assert bound_at([0.25], missed=0.25 - 2.0**-54)[0] == pytest.approx(2.0, rel=1e-14)
+    for off, missed in [([0.5], 0.0), ([0.75], 0.0), ([1.25], 0.0), ([0.1, 0.5], 0.0), ([0.25], 0.25)]:
+        assert bound_at(off, missed=missed) == (np.inf, np.inf)
+
+
+@pytest.mark.parametrize("what", [np.inf, np.nan])
+def test_nothing_is_proved_from_numbers_that_are_none(what: float) -> None:
+    assert bound_at([0.0], eta=what) == (np.inf, np.inf)
+    assert bound_at([0.0], missed=what) == (np.inf, np.inf)
+    for off in ([what], [what, 0.1], [0.1, what]):
+        assert bound_at(off) == (np.inf, np.inf)
+        white = np.array(off)[:, None, None]
+        assert not error_length(white, np.ones((len(off), 1))) < np.inf
+
+
+@pytest.mark.parametrize("eta", [2.0**-20, 2.0**-10, 2.0**-6])
+def test_the_bound_is_reached_where_errors_conspire(eta: float) -> None:
+    """Four groups of budget 1/4 with y = 1. What has weight is shorter than it seems, what has none longer.
+
+    With h = 2 eta the exact G is (1 + h)^2 / (1 - h)^2, and the bound (1 + h)^2 / (1 - 2 h - h^2).
+    """
+    h = 2 * Fraction(eta)
+    exact = (1 + h) ** 2 / (1 - h) ** 2
+    g, share = _bound(np.full(4, 0.25), np.ones(4), np.array([1]), np.zeros(1), eta, 8, 0.0)
+    formula = (1 + h) ** 2 / (1 - 2 * h - h**2)
+    assert exact < formula <= Fraction(float(g)) <= formula * (1 + lost(100))
+    assert 1 - 1 / exact <= Fraction(float(share)) + 2 * U
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_bound_holds_for_all_vectors_that_are_near(seed: int) -> None:
+    """G in rational arithmetic, for the vectors as they are, of which the bound sees others; so for budgets.
+
+    Vectors are nearly white, and known up to eta / sqrt(f_i) in a direction of chance.
+    """
+    rng = np.random.default_rng(seed)
+    m, r, n = int(rng.integers(1, 4)), int(rng.integers(1, 4)), 8
+    groups = np.arange(n) % m
+    budgets = 2.0 ** rng.integers(-3, 4, size=m)
+    true = rng.exponential(size=n)
+    true *= (budgets / np.bincount(groups, weights=true))[groups]
+    miss = 0.05 * rng.random()
+    w = true * (1 + miss * rng.uniform(-1, 1, size=m))[groups]
+    x = rng.normal(size=(n, r))
+    seen = np.linalg.solve(np.linalg.cholesky((x.T * w) @ x), x.T).T @ (
+        np.eye(r) + 0.02 * rng.normal(size=(r, r))
+    )
+    eta = 10 ** rng.uniform(-8, -2) * (seed % 4 > 0)
+    errors = rng.normal(size=(n, r))
+    errors *= (eta * (1 - 1e-9) / np.sqrt(budgets))[groups, None] / np.linalg.norm(
+        errors, axis=1, keepdims=True
+    )
+    largest = np.array([np.sum(seen[groups == i] ** 2, axis=1).max() for i in range(m)])
+    off = np.linalg.norm((seen.T * w) @ seen - np.eye(r))
+    g, share = _bound(budgets, largest, np.array([r]), np.array([off]), eta, n, miss)
+    assert 0 < share < 1
+    problem = od.DesignProblem(seen + errors, groups, budgets=budgets)
+    for weights in (w, true):
+        assert exact_gap(problem, weights) <= g - r
+
+
+# ------------------------------------------------------------------------------------------- whitening
+
+
+@seeds
+def test_how_far_from_white(seed: int) -> None:
+    """The Frobenius norm of S - I, from lower triangles and first columns alone."""
+    rng = np.random.default_rng(seed)
+    ranks = np.array([3, 0, 1, 2])
+    information, off = rng.normal(size=(4, 3, 3)), np.full(4, np.nan)
+    exact = []
+    for s, r in zip(information, ranks.tolist(), strict=True):
+        s[np.triu_indices(3, 1)] = np.nan
+        s[r:] = np.nan
+        entries = [[Fraction(s[max(i, j), min(i, j)]) - (i == j) for j in range(r)] for i in range(r)]
+        exact.append(root(sum((e**2 for row in entries for e in row), Fraction(0))))
+    assert not _is_white(information, ranks, off)
+    np.testing.assert_allclose(off, [float(e) for e in exact], rtol=16 * EPS, atol=0)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 4])
+def test_white_enough(rank: int) -> None:
+    """Up to 64 u times the rank, in every block."""
+    good, most = np.eye(4), float(64 * rank * U)
+    for change, enough in [
+        (most, True),
+        (-most, True),
+        (-most - float(U), False),
+        (most + 2 * float(U), False),
+    ]:
+        s = np.eye(4)
+        s[0, 0] += change
+        for blocks in ([s], [s, good], [good, s]):
+            off = np.full(len(blocks), np.nan)
+            assert bool(_is_white(np.array(blocks), np.full(len(blocks), rank), off)) == enough
+            assert off.max() == abs(change)
+
+
+class Attempts:
+    """Counts what whitening asks for."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sums = self.factors = self.looks = 0
+        self.patch = monkeypatch.setattr
+        for name, count in [
+            ("information_matrices", "sums"),
+            ("inverse_factors", "factors"),
+            ("_is_white", "looks"),
+        ]:
+            self.patch(certificate, name, self.counted(getattr(certificate, name), count))
+
+    def counted(self, function, count: str):
+        def call(*arguments):
+            setattr(self, count, getattr(self, count) + 1)
+            return function(*arguments)
+
+        return call
+
+    def of(self, problem: od.DesignProblem, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        self.sums = self.factors = self.looks = 0
+        support = np.flatnonzero(w)
+        return certificate.whitened(problem, problem.rows, support, w[support])
+
+
+def with_two_blocks() -> tuple[od.DesignProblem, np.ndarray]:
+    """Twelve candidates in two blocks of rank three, with uniform weights."""
+    problem = od.DesignProblem(np.random.default_rng(0).normal(size=(12, 3)), blocks=np.arange(12) % 2)
+    return problem, problem.uniform()
+
+
+def informations(problem: od.DesignProblem, w: np.ndarray, maps: np.ndarray) -> list[np.ndarray]:
+    """The information of every block in some coordinates, by plain NumPy."""
+    out = []
+    for b, r in enumerate(problem.ranks):
+        rows = problem.blocks == b
+        y = (problem.rows.x[rows] @ maps[b])[:, :r]
+        out.append((y.T * w[rows]) @ y)
+    return out
+
+
+def assert_consistent(
+    problem: od.DesignProblem, w: np.ndarray, white: np.ndarray, off: np.ndarray, log_det: np.ndarray
+) -> None:
+    """The distances are those of what is returned, and log det is what it takes away."""
+    left, whole = informations(problem, w, white), informations(problem, w, problem.rows.maps)
+    expected = [np.linalg.norm(s - np.eye(len(s))) for s in left]
+    np.testing.assert_allclose(off, expected, rtol=0, atol=100 * EPS)
+    taken = [np.linalg.slogdet(u)[1] - np.linalg.slogdet(s)[1] for s, u in zip(left, whole, strict=True)]
+    np.testing.assert_allclose(log_det, taken, rtol=1e-12)
+
+
+def test_vectors_are_looked_at_once_they_have_been_whitened(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, w = with_two_blocks()
+    attempts = Attempts(monkeypatch)
+    found = attempts.of(problem, w)
+    assert (attempts.sums, attempts.factors, attempts.looks) == (2, 1, 1)
+    assert found[1].max() <= 3 * certificate.WHITE
+    assert_consistent(problem, w, *found)
+
+
+@pytest.mark.parametrize("after", [2, 3, 4, 5])
+def test_no_more_than_four_attempts(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Factors that are a little off need several; what is returned is what was looked at last."""
+    problem, w = with_two_blocks()
+    attempts = Attempts(monkeypatch)
+    right = certificate.inverse_factors
+
+    def poor(*arguments):
+        factor, log_det = right(*arguments)
+        if attempts.factors < after - 1:
+            factor = factor * (1 + 2.0**-20)
+            log_det = log_det - 2 * problem.ranks * math.log1p(2.0**-20)
+        return factor, log_det
+
+    attempts.patch(certificate, "inverse_factors", poor)
+    found = attempts.of(problem, w)
+    done = min(after, 4)
+    assert (attempts.sums, attempts.factors, attempts.looks) == (done, done - 1, done - 1)
+    assert (found[1].max() <= 3 * certificate.WHITE) == (after <= 4)
+    assert_consistent(problem, w, *found)
+
+
+def test_a_block_that_loses_rank_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, w = with_two_blocks()
+    w[::2] = 0.0
+    w[0] = 0.5
+    attempts = Attempts(monkeypatch)
+    log_det = attempts.of(problem, w)[2]
+    assert (attempts.sums, attempts.factors, attempts.looks) == (1, 1, 0)
+    np.testing.assert_array_equal(np.isneginf(log_det), [True, False])
+
+
+# ---------------------------------------------------------------------------------- what is made of it
+
+
+class Proofs:
+    """Proofs to order, one for the rows that are worked with and one for refined ones."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, problem: od.DesignProblem) -> None:
+        self.problem, self.seen, self.patch = problem, [], monkeypatch.setattr
+
+    def certificate(
+        self, g: float, rounding: float, refined: tuple[float, float] = (7.0, 0.0)
+    ) -> od.Certificate:
+        self.seen = []
+
+        def prove(_, rows, w, missed):
+            self.seen.append((rows, missed))
+            values = (g, rounding) if len(self.seen) == 1 else refined
+            return certificate._Proof(*values, 1.0, np.ones(len(w)))
+
+        self.patch(certificate, "_prove", prove)
+        return certificate._certificate(self.problem, self.problem.uniform(), 1e-13)
+
+
+PLAIN = od.DesignProblem(3 * np.eye(2))
+PARALLEL = od.DesignProblem([[1.0, 1.0], [1.0, 1.0 + 1e-9], [1.0, 1.0 - 1e-9]])
+
+
+@pytest.mark.parametrize(
+    ("g", "limit"),
+    [(2.0, 1e-11), (2.0 + 1e-10, 1e-11), (2.0 - 1e-10, 1e-11), (4.0, 0.005), (8.0, 0.0075), (np.inf, 0.01)],
+)
+def test_refined_rows_are_for_rounding_that_counts(
+    g: float, limit: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than 1e-11 of G and a hundredth of the gap, here of G - 2."""
+    proofs = Proofs(monkeypatch, PLAIN)
+    assert PLAIN.rows is not PLAIN.refined
+    assert proofs.certificate(g, limit).g_value == g
+    assert proofs.seen == [(PLAIN.rows, 1e-13)]
+    assert proofs.certificate(g, math.nextafter(limit, 1.0)).g_value == 7.0
+    assert proofs.seen == [(PLAIN.rows, 1e-13), (PLAIN.refined, 1e-13)]
+
+
+def test_rows_that_are_refined_cannot_be_refined(monkeypatch: pytest.MonkeyPatch) -> None:
+    proofs = Proofs(monkeypatch, PARALLEL)
+    assert PARALLEL.rows is PARALLEL.refined
+    assert proofs.certificate(4.0, 0.9).g_value == 4.0
+    assert len(proofs.seen) == 1
+
+
+@pytest.mark.parametrize("g", [2.0 + EPS, 2.5, 3.0, 1e3, 1e17, math.nextafter(2.0, 3.0)])
+def test_gap_and_efficiency_are_rounded_to_the_safe_side(g: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    c = Proofs(monkeypatch, PLAIN).certificate(g, 0.0)
+    assert 0 < Fraction(c.gap) - (Fraction(g) - 2) <= 2 * Fraction(math.ulp(c.gap))
+    assert 0 < 2 / Fraction(g) - Fraction(c.efficiency) <= 2 * Fraction(math.ulp(c.efficiency))
+    assert c.relative_gap == c.gap / 2
+    assert c.g_value == g
+    assert c.rank == 2
+
+
+def test_what_rounding_may_have_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Proofs(monkeypatch, PLAIN).certificate(8.0, 0.005).rounding == 0.04
+
+
+@pytest.mark.parametrize("g", [1.0, math.nextafter(2.0, 0.0)])
+def test_no_gap_is_negative_and_no_efficiency_above_one(g: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    c = Proofs(monkeypatch, PLAIN).certificate(g, 0.0)
+    assert 0.0 <= c.gap <= 5e-324
+    assert c.relative_gap >= 0.0
+    assert c.efficiency <= 1.0
+    assert c.efficiency == (1.0 if g == 1.0 else pytest.approx(1.0, abs=2 * EPS))
+
+
+def test_what_a_design_without_full_rank_proves() -> None:
+    c = od.certify(PLAIN, [1.0, 0.0])
+    assert (c.gap, c.relative_gap, c.g_value, c.log_det) == (np.inf, np.inf, np.inf, -np.inf)
+    assert (c.efficiency, c.rounding) == (0.0, 0.0)
+    assert c.rank == 2
+
+
+def test_log_det_is_that_of_the_candidates() -> None:
+    """det of diag(9 / 2, 9 / 2)."""
+    assert od.certify(PLAIN, [0.5, 0.5]).log_det == pytest.approx(2 * math.log(4.5), rel=1e-14)
+
+
+def test_certificates_are_themselves() -> None:
+    """Neither compared by their arrays nor printed with them."""
+    c, other = (od.certify(PLAIN, [0.5, 0.5]) for _ in range(2))
+    assert c == c
+    assert c != other
+    assert len({c, other}) == 2
+    assert "variances" not in repr(c)
+    assert "gap=" in repr(c)
+
+
+# --------------------------------------------------------------------------------------------- weights
+
+
+def missing(limit: float) -> float:
+    """A number that is the limit once the rounding of sums, 4 u, is added."""
+    miss = limit - 4 * float(U)
+    assert miss + 4 * float(U) == limit
+    assert math.nextafter(miss, 1.0) + 4 * float(U) > limit
+    return miss
+
+
+def test_weights_are_taken_as_they_are_up_to_a_billionth_of_a_thousandth() -> None:
+    problem, miss = od.DesignProblem(np.eye(2)), missing(1e-12)
+    w, missed = certificate.feasible(problem, [1.0, miss])
+    assert (w.tolist(), missed) == ([1.0, miss], 1e-12)
+    above = math.nextafter(miss, 1.0)
+    w, missed = certificate.feasible(problem, [1.0, above])
+    assert w[0] < 1.0
+    assert 0 < missed <= float(8 * U)
+    assert abs(sum(exactly(w)) - 1) <= Fraction(missed)
+
+
+def test_weights_may_miss_a_budget_by_a_millionth_and_no_more() -> None:
+    problem, miss = od.DesignProblem(np.eye(2)), missing(1e-6)
+    w, missed = certificate.feasible(problem, [1.0, miss])
+    assert abs(sum(exactly(w)) - 1) <= Fraction(missed)
+    with pytest.raises(ValueError, match="weights must sum to the budget of each group; group 0 sums to 1"):
+        certificate.feasible(problem, [1.0, math.nextafter(miss, 1.0)])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("at", [0, 1])
+def test_weights_that_are_not_finite_are_named_wherever_they_are(at: int, bad: float) -> None:
+    w = [0.5, 0.5]
+    w[at] = bad
+    with pytest.raises(ValueError, match=rf"weights must be finite; weights\[{at}\] = {bad}"):
+        certificate.feasible(od.DesignProblem(np.eye(2)), w)
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_negative_weights_are_named_wherever_they_are(at: int) -> None:
+    w = [1.5, 1.5]
+    w[at] = -0.5
+    with pytest.raises(ValueError, match=rf"weights must not be negative; weights\[{at}\] = -0.5"):
+        certificate.feasible(od.DesignProblem(np.eye(2)), w)
+
+
+def test_clean() -> None:
+    """Negatives count up to a millionth of the group's budget."""
+    groups, budgets = np.array([0, 1, 0, 1]), np.array([1.0, 1000.0])
+    w = np.array([0.5, -1e-6 * 1000.0, -1e-6, 750.0])
+    assert _clean(w, groups, budgets) == (-1, -1)
+    np.testing.assert_array_equal(w, [0.5, 0.0, 0.0, 750.0])
+    for n, bad in [(0, np.nan), (1, np.inf), (3, -np.inf)]:
+        w = np.array([0.5, 0.5, 0.5, 0.5])
+        w[n] = bad
+        assert _clean(w, groups, budgets) == (n, -1)
+    for n, size in [(1, 1e-6 * 1000.0), (2, 1e-6)]:
+        w = np.array([1.0, -9e-4, -9e-7, 1.0])
+        w[n] = math.nextafter(-size, -1.0)
+        assert _clean(w, groups, budgets) == (-1, n)
+
+
+def misses(groups: np.ndarray, budgets: np.ndarray, w: np.ndarray) -> list[Fraction]:
+    """By which fraction of its budget every group misses it."""
+    sums = [sum(exactly(w[groups == i]), Fraction(0)) for i in range(len(budgets))]
+    return [abs(s - f) / f for s, f in zip(sums, exactly(budgets), strict=True)]
+
+
+@seeds
+@pytest.mark.parametrize("size", [1.0, 1e-6, 1e-14])
+def test_the_group_that_is_farthest_from_its_budget(seed: int, size: float) -> None:
+    """Sums are as if exact, and 4 u are added."""
+    rng = np.random.default_rng(seed)
+    groups, budgets = np.arange(30) % 4, 10.0 ** rng.uniform(-3, 3, size=4)
+    w = rng.exponential(size=30) ** 4
+    w *= (budgets / np.bincount(groups, weights=w))[groups]
+    w += size * budgets[groups] * rng.uniform(0.01, 0.03, size=4)[groups]
+    total = np.full(4, np.nan)
+    i, most = _farthest(groups, budgets, w, total)
+    exact = misses(groups, budgets, w)
+    assert exact[i] == max(exact)
+    assert abs(Fraction(float(most)) - (exact[i] + 4 * U)) <= exact[i] * lost(4) + U / 2**20
+    sums = [float(sum(exactly(w[groups == j]))) for j in range(4)]
+    np.testing.assert_allclose(total, sums, rtol=EPS, atol=0)
+
+
+def test_groups_that_are_equally_far() -> None:
+    """The first, and no group but those that there are."""
+    for n in (1, 3):
+        total = np.empty(n)
+        assert _farthest(np.arange(n), np.ones(n), np.ones(n), total) == (0, float(4 * U))
+        i, most = _farthest(np.arange(n), np.ones(n), np.full(n, 1.5), total)
+        assert (i, most) == (0, 0.5 + float(4 * U))
+
+
+@pytest.mark.parametrize("first", [[1e300, 0.0], [1.7e308, 1.7e308]])
+def test_what_is_infinitely_far_comes_first(first: list[float]) -> None:
+    """A quotient that overflows, or a sum, before a sum that overflows."""
+    groups, budgets = np.array([0, 0, 1, 1]), np.array([1e-300, 1.0])
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert _farthest(groups, budgets, np.array([*first, 1.7e308, 1.7e308]), np.empty(2)) == (0, np.inf)
+
+
+@seeds
+def test_scale(seed: int) -> None:
+    """Three roundings a weight at most, and what is left of the miss is told."""
+    rng = np.random.default_rng(seed)
+    groups, budgets, w = np.arange(20) % 3, 10.0 ** rng.uniform(-3, 3, size=3), rng.exponential(size=20)
+    before = w.copy()
+    missed = Fraction(float(scale(groups, budgets, w)))
+    worst = max(misses(groups, budgets, w))
+    assert worst <= lost(3)
+    assert abs(missed - (worst + 4 * U)) <= U / 2**20
+    ratio = np.array([budgets[i] / math.fsum(before[groups == i]) for i in range(3)])
+    np.testing.assert_allclose(w, before * ratio[groups], rtol=4 * EPS)
+
+
+# -------------------------------------------------------------------------------- where rank is lost
+
+
+@pytest.mark.parametrize(("share", "carries"), [(1.5, False), (3.0, True)])
+def test_what_carries_too_little_carries_nothing(share: float, carries: bool) -> None:
+    """1e-14 times the rank, four, times the largest eigenvalue, a half, and the last axis has no weight."""
+    s = share * SINGULAR_RTOL
+    c = od.certify(od.DesignProblem(np.eye(4)), [0.5, 0.5 - s, s, 0.0])
+    np.testing.assert_allclose(c.variances, [2.0, 2.0, 1 / s if carries else np.inf, np.inf], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("tilt", "seen"), [(0.1, True), (10.0, False)])
+def test_what_lies_outside_the_range(tilt: float, seen: bool) -> None:
+    """By more than 1e-7 of its length, however long it is; a zero does not."""
+    x = np.vstack(
+        [np.eye(3), [1e-3, 0.0, tilt * 1e-3 * math.sqrt(SINGULAR_RTOL)], [0.0, 0.0, 0.0], [0.5, -0.75, 0.0]]
+    )
+    c = od.certify(od.DesignProblem(x), [0.25, 0.75, 0.0, 0.0, 0.0, 0.0])
+    expected = [4.0, 4 / 3, np.inf, 4e-6 if seen else np.inf, 0.0, 1.75]
+    np.testing.assert_allclose(c.variances, expected, rtol=1e-12)
+
+
+def test_a_block_without_weight_is_seen_nowhere() -> None:
+    problem = od.DesignProblem(np.vstack([np.eye(2), np.eye(2), np.zeros((1, 2))]), blocks=[0, 0, 1, 1, 1])
+    c = od.certify(problem, [0.5, 0.5, 0.0, 0.0, 0.0])
+    np.testing.assert_allclose(c.variances, [2.0, 2.0, np.inf, np.inf, 0.0], rtol=1e-12)
+
+
+def test_the_largest_variance_of_every_group() -> None:
+    problem = od.DesignProblem(
+        np.vstack([np.eye(2), 0.5 * np.eye(2)]), groups=[0, 0, 1, 1], budgets=[4.0, 1.0]
+    )
+    w, g, largest = np.array([4.0, 0.0, 1.0, 0.0]), np.full(4, np.nan), np.full(2, np.nan)
+    certificate._singular_variances(problem, problem.rows, 0, w, g, largest)
+    np.testing.assert_allclose(g, [4 / 17, np.inf, 1 / 17, np.inf], rtol=1e-12)
+    assert largest.tolist() == [np.inf, np.inf]
+    w, g, largest = np.array([2.0, 2.0, 1.0, 0.0]), np.full(4, np.nan), np.full(2, np.nan)
+    certificate._singular_variances(problem, problem.rows, 0, w, g, largest)
+    np.testing.assert_allclose(largest, [0.5, 0.125], rtol=1e-12)
