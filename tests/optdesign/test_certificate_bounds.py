@@ -275,7 +275,7 @@ def informations(problem: od.DesignProblem, w: np.ndarray, maps: np.ndarray) -> 
     out = []
     for b, r in enumerate(problem.ranks):
         rows = problem.blocks == b
-        y = (problem.rows.x[rows] @ maps[b])[:, :r]
+        y = (problem.rows.source.whole()[rows] @ maps[b])[:, :r]
         out.append((y.T * w[rows]) @ y)
     return out
 

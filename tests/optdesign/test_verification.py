@@ -7,6 +7,7 @@ import contextlib
 import copy
 import dataclasses
 import threading
+from functools import cached_property
 
 import numpy as np
 import pytest
@@ -191,8 +192,9 @@ def with_rank(problem: od.DesignProblem, rank: int) -> od.DesignProblem:
     maps = problem.span.maps[:, :, :rank].copy()
     span = problem.span._replace(ranks=np.array([rank]), pivots=pivots, maps=maps)
     object.__setattr__(out, "span", span)
-    for name in ("rows", "refined", "exact_rank", "doubtful_blocks", "log_volume", "enough"):
-        out.__dict__.pop(name, None)
+    for name, value in vars(od.DesignProblem).items():
+        if isinstance(value, cached_property):
+            out.__dict__.pop(name, None)
     return out
 
 
