@@ -49,7 +49,7 @@ def tidied(
         if step_time(problem, len(rows), problem.n_groups) <= STEP:
             reduced = reduce(problem, rows)
             u = reduced.restrict(new, problem)
-            for _ in newton.iterate(reduced, u, CLOSER * allowed, STEPS):
+            for _ in newton.run(reduced, u, CLOSER * allowed, STEPS):
                 pass
             reduced.extend(u, problem, new)
         new, proof = settled(problem, new)

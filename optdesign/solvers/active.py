@@ -27,8 +27,8 @@ INNER = 0.01
 LAST = 0.3
 """But not below this fraction of the target."""
 
-SWEEPS, SWEEPS_WORTH = 10, 4
-"""Sweeps of block coordinate ascent that a round tries before Newton steps, if they take no longer than so
+SWEEPS_WORTH = 4
+"""A round tries some sweeps of block coordinate ascent before Newton steps, if they take no longer than so
 many of those."""
 
 NEWTON_STEPS = 100
@@ -87,13 +87,13 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
         reduced = reduce(problem, rows)
         u = reduced.restrict(trial, problem)
         inner_gap = np.inf
-        sweeps = SWEEPS * sweep_time(problem, len(rows), int(np.count_nonzero(u)))
+        sweeps = bca.BATCH * sweep_time(problem, len(rows), int(np.count_nonzero(u)))
         if len(rows) < n and sweeps <= SWEEPS_WORTH * step_time(problem, len(rows), problem.n_groups):
-            for gaps in bca.ascend(reduced, u, inner, SWEEPS):
-                inner_gap = gaps[-1] if len(gaps) else inner_gap
+            for step in bca.run(reduced, u, inner, bca.BATCH):
+                inner_gap = step.gaps[-1] if len(step.gaps) else inner_gap
         if inner_gap > inner:
-            for gaps in newton.iterate(reduced, u, inner, NEWTON_STEPS):
-                if len(rows) == n and len(gaps) and gaps[-1] < best:
+            for step in newton.run(reduced, u, inner, NEWTON_STEPS):
+                if len(rows) == n and len(step.gaps) and step.gaps[-1] < best:
                     # The gap over all candidates: what is found is kept, should a limit end the round.
                     reduced.extend(u, problem, weights)
                 yield Step(NOTHING, STAGE)

@@ -30,13 +30,15 @@ import numpy as np
 
 from optdesign._kernel import kernel
 from optdesign.information import accumulate, factorise, invert, variance
-from optdesign.problem import DesignProblem
-from optdesign.reduced import Reduced, reduce
+from optdesign.reduced import Reduced
 from optdesign.solvers import NOTHING, Step
 
 WORK_PER_CALL = 2e7
 """Multiplications between two returns to Python, where limits and interrupts are looked at; of one visit to a
 group, ten times that."""
+
+BATCH = 10
+"""Sweeps in a step: between two looks at how fast the gap falls, and where some are tried."""
 
 PLAY = 0.2
 """Candidates without a share take part in exchanges above this fraction of the group's largest excess."""
@@ -60,27 +62,10 @@ STALL_STEP = 1e-15
 """A sweep in which no share moves by more than this cannot make progress."""
 
 
-def run(
-    problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int, batch: int = 1000
-) -> Iterator[Step]:
-    """Block coordinate ascent on a whole problem, in the form of :mod:`optdesign.solvers`.
+def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: int = BATCH) -> Iterator[Step]:
+    """Sweep until the gap is at most ``target``. Overwrites u; an iteration is a sweep.
 
-    A step is up to ``batch`` sweeps.
-    """
-    reduced = reduce(problem)
-    u = reduced.restrict(weights, problem)
-    for gaps in ascend(reduced, u, target, max_iter, batch):
-        if len(gaps):
-            reduced.extend(u, problem, weights)
-        yield Step(gaps, "bca")
-
-
-def ascend(
-    reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: int = 1000
-) -> Iterator[np.ndarray]:
-    """Sweep until the gap is at most ``target``. Overwrites u; yields the gaps of the sweeps done.
-
-    During long sweeps it yields nothing, now and then.
+    A step is up to ``batch`` sweeps, or a part of a long one.
     """
     z, blocks, starts, ranks, _ = reduced
     width = z.shape[1]
@@ -102,13 +87,13 @@ def ascend(
             for first in range(0, reduced.n_groups, groups):
                 top, moved = _visit(*state, first, min(first + groups, reduced.n_groups))
                 total, largest_step = total + top, max(largest_step, moved)
-                yield NOTHING
+                yield Step(NOTHING, "bca")
             gaps = np.array([total - reduced.rank])
             fresh = bool(gaps[0] <= LAG * target)
             if fresh:
                 gaps[0] = _invert_afresh(z, blocks, starts, ranks, u, inverse, 1.0)
         done += len(gaps)
-        yield gaps
+        yield Step(gaps, "bca")
         if gaps[-1] <= target or largest_step <= STALL_STEP:
             return
 

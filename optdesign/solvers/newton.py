@@ -26,8 +26,7 @@ import numpy as np
 from optdesign import threads
 from optdesign._kernel import kernel
 from optdesign.information import WIDE, accumulate, factorise, whiten
-from optdesign.problem import DesignProblem
-from optdesign.reduced import Reduced, reduce
+from optdesign.reduced import Reduced
 from optdesign.solvers import NOTHING, Step
 from optdesign.solvers.systems import System, cheapest_system
 from optdesign.solvers.systems.layout import Layout
@@ -60,25 +59,15 @@ GAP_FLOOR = 2.0**-52
 underflow."""
 
 
-def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
-    """The interior point method on a whole problem, in the form of :mod:`optdesign.solvers`."""
-    reduced = reduce(problem)
-    u = reduced.restrict(weights, problem)
-    for gaps in iterate(reduced, u, target, max_iter):
-        if len(gaps):
-            reduced.extend(u, problem, weights)
-        yield Step(gaps, "newton")
-
-
-def iterate(reduced: Reduced, u: np.ndarray, target: float, max_iter: int) -> Iterator[np.ndarray]:
+def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
     """Newton steps until the gap is at most ``target``. Overwrites u, with better shares only.
 
-    Yields the gap of every step, and nothing now and then while a long one is under way.
+    An iteration is a Newton step; long ones come in parts.
     """
     free = _free(reduced, u)
     best = free.gap(u[free.rows])
     if best <= target or not len(free.rows):
-        yield np.array([best])
+        yield Step(np.array([best]), "newton")
         return
     system = cheapest_system(free.layout)
     x = _start(free, u[free.rows], best)
@@ -91,7 +80,7 @@ def iterate(reduced: Reduced, u: np.ndarray, target: float, max_iter: int) -> It
         if gap < best:
             best, since_best = gap, 0
             u[free.rows] = x.u if gap > target else _without_dust(free, x.u, target)
-        yield np.array([gap])
+        yield Step(np.array([gap]), "newton")
         if gap <= enough or (best <= target and since_best > 0):
             return
         if not np.isfinite(gap) or since_best > STALL_STEPS:
@@ -186,19 +175,19 @@ def _without_dust(free: _Free, u: np.ndarray, target: float) -> np.ndarray:
 
 def _newton_step(
     free: _Free, system: System, x: _State, gap: float, damping: float
-) -> Generator[np.ndarray, None, float]:
+) -> Generator[Step, None, float]:
     """Predictor, corrector, move. Overwrites x; returns its gap, infinite if there is no step."""
     if not (yield from _in_pieces(system, system.factorise(x.a, x.u / x.s))):
         return np.inf
     r = _residual(free.layout.starts, x.bound, x.g)
     du, _ = yield from _in_pieces(system, system.solve(r))
     centre = _target(x.u, x.s, du)
-    du, dbound = yield from _in_pieces(system, system.solve(centre + r))
-    ds = centre - x.s - x.s / x.u * du
-    return _move(free, damping, gap, x, du, ds, dbound)
+    r += centre
+    du, dbound = yield from _in_pieces(system, system.solve(r))
+    return _move(free, damping, gap, x, du, _slack_step(x.u, x.s, du, centre), dbound)
 
 
-def _in_pieces(system: System, work: Generator[None, None, Any]) -> Generator[np.ndarray, None, Any]:
+def _in_pieces(system: System, work: Generator[None, None, Any]) -> Generator[Step, None, Any]:
     """What a system's work returns; as many threads for it as its order deserves."""
     while True:
         try:
@@ -209,7 +198,7 @@ def _in_pieces(system: System, work: Generator[None, None, Any]) -> Generator[np
                 next(work)
         except StopIteration as end:
             return end.value
-        yield NOTHING
+        yield Step(NOTHING, "newton")
 
 
 def _move(
@@ -224,9 +213,7 @@ def _move(
         if new_gap <= GAP_GROWTH * gap:
             break
         primal, dual = primal / 2, dual / 2
-    x.u[:] = new
-    x.s[:] += dual * ds
-    x.bound[:] += dual * dbound
+    _take(x.u, x.s, x.bound, new, ds, dbound, dual)
     return new_gap
 
 
@@ -284,6 +271,25 @@ def _target(u, s, du):
         mu += u[i] * s[i] / n
         affine += (u[i] + primal * du[i]) * (s[i] + dual * ds[i]) / n
     return (mu * (affine / mu) ** 3 - du * ds) / u
+
+
+@kernel
+def _slack_step(u, s, du, centre):
+    """The change of the slacks with which u s comes to centre u, to first order."""
+    ds = np.empty(len(u))
+    for n in range(len(u)):
+        ds[n] = centre[n] - s[n] - s[n] / u[n] * du[n]
+    return ds
+
+
+@kernel
+def _take(u, s, bound, new, ds, dbound, length):
+    """Overwrite the shares with new ones; slacks and bounds go along by a length of their own."""
+    for n in range(len(u)):
+        u[n] = new[n]
+        s[n] += length * ds[n]
+    for i in range(len(bound)):
+        bound[i] += length * dbound[i]
 
 
 @kernel

@@ -254,7 +254,7 @@ def test_a_round_takes_all_where_weights_are_spread(monkeypatch: pytest.MonkeyPa
 def test_a_round_takes_all_where_most_are_or_where_that_is_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = od.DesignProblem.shared(instances.features("clust", 30, 10, 3))
     sparse = problem.uniform()
-    list(bca.run(problem, sparse, 0.1, 5))
+    list(auto.sweeps(problem, sparse, 0.1, 5))
     assert np.count_nonzero(sparse) < problem.n_candidates / 3
     assert rows_of_first_round(problem, sparse.copy(), monkeypatch) == problem.n_candidates
     monkeypatch.setattr(active, "CHEAP_STEP", 0.0)
@@ -276,7 +276,7 @@ def sweeps_of(problem: od.DesignProblem, tol: float = TOL) -> int:
 
 
 def test_sweeps_stop_at_the_first_look_where_weight_is_spread() -> None:
-    assert sweeps_of(slow_for_sweeps()) == auto.SWEEPS
+    assert sweeps_of(slow_for_sweeps()) == bca.BATCH
     # Unless the target is near.
     assert od.solve(slow_for_sweeps(), tol=2e-3).method == "auto: bca"
 
@@ -291,11 +291,11 @@ def test_sweeps_stop_when_they_have_cost_as_much_as_newton_steps() -> None:
     """They crawl here, though few candidates have weight: neither at once nor to the bitter end."""
     problem = od.DesignProblem.disjoint(instances.features("clust", 100, 10, 3))
     w = start.default_start(problem)
-    list(bca.run(problem, w, 0.0, auto.SWEEPS))
+    list(auto.sweeps(problem, w, 0.0, bca.BATCH))
     positive = int(np.count_nonzero(w))
     assert not active.spread(problem, positive)
     expected = auto._newton_time(problem, positive) / sweep_time(problem, problem.n_candidates, positive)
-    assert 0.5 * expected <= sweeps_of(problem) <= 2 * expected + auto.SWEEPS
+    assert 0.5 * expected <= sweeps_of(problem) <= 2 * expected + bca.BATCH
     assert od.solve(problem, tol=TOL, method="bca").iterations > 4 * expected
 
 
@@ -429,7 +429,7 @@ def test_a_given_start_is_where_it_starts() -> None:
         optimum = od.solve(problem, tol=1e-10)
         again = od.solve(problem, tol=TOL, start=optimum.weights)
         assert_certified(again, TOL)
-        assert again.iterations <= auto.SWEEPS
+        assert again.iterations <= bca.BATCH
         rounding = 2 * plain(problem, again.weights).error
         assert abs(again.log_det - optimum.log_det) <= max(again.gap, optimum.gap) + rounding
     problem = many()
@@ -455,6 +455,6 @@ def test_sweeps_ahead() -> None:
 def test_sweeps_of_large_groups_start_from_high_leverage_too() -> None:
     problem = many()
     w = start.default_start(problem)
-    next(bca.run(problem, w, 0.0, 1))
+    next(auto.sweeps(problem, w, 0.0, 1))
     assert np.count_nonzero(w) <= start.most(problem) + problem.rank
     assert_certified(od.solve(problem, tol=TOL, method="bca"), TOL)

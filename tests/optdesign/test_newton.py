@@ -11,7 +11,7 @@ from work import done
 
 import optdesign as od
 from optdesign.reduced import reduce
-from optdesign.solvers import newton
+from optdesign.solvers import lifted, newton
 from optdesign.solvers.systems import ByDifference, ByGroup, ByInformation, ByIteration, System, ways
 from optdesign.testing import assert_feasible
 
@@ -84,7 +84,7 @@ def test_every_step_is_feasible_and_the_best_gap_is_kept(kind: str) -> None:
     problem = random_problem(3, kind)
     w = problem.uniform()
     best = np.inf
-    for step in newton.run(problem, w, TOL * problem.rank, 100):
+    for step in lifted(newton.run)(problem, w, TOL * problem.rank, 100):
         assert_feasible(problem, w)
         if not len(step.gaps):
             continue
@@ -134,7 +134,9 @@ def test_a_step_that_fails_starts_again(restarts: int, monkeypatch: pytest.Monke
     monkeypatch.setattr(newton, "RESTARTS", restarts)
     problem = same_family(20, 4, 3)
     u = problem.uniform()
-    gaps = [step.gaps[-1] for step in newton.run(problem, u, TOL * problem.rank, 100) if len(step.gaps)]
+    gaps = [
+        step.gaps[-1] for step in lifted(newton.run)(problem, u, TOL * problem.rank, 100) if len(step.gaps)
+    ]
     assert (min(gaps) <= TOL * problem.rank) == (restarts == 2)
     assert len(gaps) == (4, 8)[restarts] if restarts < 2 else len(gaps) > 8
 
@@ -192,7 +194,7 @@ def test_steps_end_at_gaps_that_are_rounding(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x, groups = rng.normal(size=(10, 3)), np.array([0, 1, 2, 2, 3, 4, 5, 5, 6, 7])
     problem = od.DesignProblem(x, groups, rng.integers(0, 2, size=10), 10.0 ** rng.uniform(-1, 1, size=8))
-    steps = newton.run(problem, problem.uniform(), 1e-300, 1000)
+    steps = lifted(newton.run)(problem, problem.uniform(), 1e-300, 1000)
     gaps = np.array([step.gaps[-1] for step in steps if len(step.gaps)])
     assert np.all(gaps[:-1] > EPS * problem.rank)
     r = od.solve(problem, tol=1e-300, method="newton")
