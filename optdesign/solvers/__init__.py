@@ -35,6 +35,9 @@ class Step(NamedTuple):
 NOTHING = np.empty(0)
 """The gaps of a step that is still under way."""
 
+PATIENCE = 6
+"""Iterations without a smaller gap after which a method has come to its end."""
+
 Method = Callable[[DesignProblem, np.ndarray, float, int], Iterator[Step]]
 """A method for the weights of a problem,"""
 ReducedMethod = Callable[[Reduced, np.ndarray, float, int], Iterator[Step]]

@@ -15,16 +15,8 @@ import numpy as np
 
 from optdesign.problem import DesignProblem
 from optdesign.solvers import Step, active, bca, lifted
-from optdesign.solvers.costs import step_time, sweep_time
-from optdesign.solvers.start import many_candidates
-
-STEPS, SPREAD_STEPS = 12, 4
-"""Newton steps that instances need, mostly; and what counts where weight is spread. There either all
-candidates keep it, and no more steps are needed, or sweeps will take longer than their pace promises."""
-
-SMALL_SWEEP = 3e4
-"""Groups of many candidates get sweeps only if one takes no more nanoseconds than this."""
-
+from optdesign.solvers.costs import SWEEPS, steps_time, sweeps_time
+from optdesign.solvers.start import large_groups
 
 sweeps = lifted(bca.run)
 """Block coordinate ascent on whole problems."""
@@ -47,22 +39,20 @@ def _sweeps_that_pay(
     problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int
 ) -> Iterator[Step]:
     """Sweeps for as long as Newton steps do not promise to be faster."""
-    positive = int(np.count_nonzero(weights))
-    sweep = sweep_time(problem, problem.n_candidates, positive)
-    if many_candidates(problem) and sweep > SMALL_SWEEP:
-        return
-    gaps, spent = np.empty(0), 0.0
+    n, gaps = problem.n_candidates, np.empty(0)
+    if large_groups(problem):
+        positive = int(np.count_nonzero(weights))
+        if sweeps_time(problem, n, positive) > _newton_time(problem, positive):
+            return
     for step in sweeps(problem, weights, target, max_iter):
         yield step
         if not len(step.gaps) or step.gaps[-1] <= target:
             continue
-        gaps = np.concatenate([gaps, step.gaps])[-bca.BATCH :]
-        positive = int(np.count_nonzero(weights))
-        sweep = sweep_time(problem, problem.n_candidates, positive)
-        spent += len(step.gaps) * sweep
-        if len(gaps) == bca.BATCH:
-            ahead, newton = _sweeps_ahead(gaps, target) * sweep, _newton_time(problem, positive)
-            if ahead > newton and (spent > newton or active.spread(problem, positive)):
+        gaps = np.concatenate([gaps, step.gaps])[-SWEEPS:]
+        if len(gaps) == SWEEPS:
+            positive = int(np.count_nonzero(weights))
+            ahead = _sweeps_ahead(gaps, target) / SWEEPS * sweeps_time(problem, n, positive)
+            if ahead > _newton_time(problem, positive):
                 return
 
 
@@ -71,10 +61,8 @@ def _newton_time(problem: DesignProblem, positive: int) -> float:
 
     Groups that have a choice left have it between two candidates, mostly.
     """
-    if active.spread(problem, positive):
-        return SPREAD_STEPS * step_time(problem, problem.n_candidates, problem.n_groups)
     rows = min(positive, 2 * max(0, positive - problem.n_groups))
-    return STEPS * step_time(problem, rows, min(problem.n_groups, rows // 2))
+    return steps_time(problem, rows, min(problem.n_groups, rows // 2))
 
 
 def _sweeps_ahead(gaps: np.ndarray, target: float) -> float:
