@@ -1,7 +1,7 @@
 """The combination of methods that suits a problem; the docs page "choosing a method" gives the reasons.
 
-1. Sweeps of block coordinate ascent, as long as they promise to get there soon. Large problems whose groups
-   have many candidates skip them.
+1. Sweeps of block coordinate ascent, as long as they promise to get there sooner than Newton steps. Large
+   problems whose groups have many candidates skip them.
 2. Newton steps on the candidates that matter, until the gap over all of them is small enough.
 3. Whatever is left, by more sweeps: they need no linear system and cannot fail.
 """

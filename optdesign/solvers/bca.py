@@ -50,7 +50,7 @@ ROUNDING = 64 * UNIT
 parallel: they are exchanged in full."""
 
 STALL = 8 * UNIT
-"""A sweep in which no share moves by more than this makes no progress: scaling alone moves them so much."""
+"""Sweeps from fresh inverses that move no share by more than this make no progress: scaling alone does it."""
 
 
 def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: int = SWEEPS) -> Iterator[Step]:
@@ -143,7 +143,7 @@ def _separable(blocks, starts, n_blocks):
 def _sweeps(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, target, gaps):
     """Sweep len(gaps) times, or until the gap is at most target. Overwrites u, inverse, gaps, buffers.
 
-    Returns the number of sweeps and the largest change of a share in the last one. The gap of a sweep is
+    Returns the number of sweeps and the largest change of a share. The gap of a sweep is
     summed up from each group's largest variance as it is visited, so it lags behind; where it comes near
     the target it is computed again from the shares alone.
     """
@@ -153,9 +153,10 @@ def _sweeps(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, targ
     step = 0.0
     _invert_afresh(z, blocks, starts, ranks, u, inverse, 0.0)
     for sweep in range(len(gaps)):
-        total, step = _visit(
+        total, moved = _visit(
             z, blocks, starts, separable, ranks, u, inverse, g, fill, play, 0, len(starts) - 1
         )
+        step = max(step, moved)
         gaps[sweep] = total - rank
         if gaps[sweep] <= target:
             gaps[sweep] = _invert_afresh(z, blocks, starts, ranks, u, inverse, 1.0)

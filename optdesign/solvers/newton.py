@@ -25,13 +25,14 @@ import numpy as np
 
 from optdesign import threads
 from optdesign._kernel import kernel
+from optdesign.compensated import UNIT
 from optdesign.information import WIDE, accumulate, factorise, whiten
 from optdesign.reduced import Reduced
 from optdesign.solvers import NOTHING, PATIENCE, Step
 from optdesign.solvers.systems import System, cheapest_system
 from optdesign.solvers.systems.layout import Layout
 
-TO_BOUNDARY = 0.995
+TO_BOUNDARY = 0.99
 """Fraction of the way to the boundary."""
 
 START_UNIFORM = 1e-3
@@ -44,7 +45,7 @@ OVERSHOOT = 0.1
 """Steps go on to this fraction of the target, so that there is room for that."""
 
 RESTARTS = 2
-"""Where steps bring no smaller gap the iteration starts again, so many times."""
+"""Where steps bring no smaller gap the iteration starts again, so many times. Degenerate optima need it."""
 
 SHORT = 200
 """Order of a system below which a step takes no time worth interrupting."""
@@ -52,7 +53,7 @@ SHORT = 200
 MOST = 100
 """Steps that others allow it: it rarely needs twenty, and nothing may go on for ever."""
 
-GAP_FLOOR = 2.0**-52
+GAP_FLOOR = 2 * UNIT
 """Gaps below this fraction of the rank are rounding in any certificate. Going on would only let slacks
 underflow."""
 
