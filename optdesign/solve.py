@@ -19,11 +19,11 @@ from optdesign.limits import Stopped, watching
 from optdesign.problem import DesignProblem, check_number, check_problem, floats, read_only
 from optdesign.progress import Progress
 from optdesign.result import DesignResult, History, Status
-from optdesign.solvers import Method, Step, auto, bca, newton
+from optdesign.solvers import Method, Step, auto, bca, lifted, newton
 from optdesign.solvers.start import default_start
 from optdesign.tidy import tidied
 
-METHODS: dict[str, Method] = {"auto": auto.run, "bca": bca.run, "newton": newton.run}
+METHODS: dict[str, Method] = {"auto": auto.run, "bca": lifted(bca.run), "newton": lifted(newton.run)}
 """Every method by name, each described in its file under :mod:`optdesign.solvers`."""
 
 DEFAULT_MAX_ITER = 100_000

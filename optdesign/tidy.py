@@ -2,8 +2,8 @@
 
 At a gap of tol * rank, candidates near those that matter may keep a share, by the hundred on a fine grid,
 which the optimum has not: it needs no more than ``problem.enough``. So equal candidates are merged, those of
-little weight left out, and the others solved for once more, a hundred times closer. What comes out is taken
-if its certificate, over all candidates, holds as well.
+little weight left out, and the others solved for once more. What comes out is taken if its certificate, over
+all candidates, holds as well. Dust, however few have weight, is reason enough to try.
 """
 
 from __future__ import annotations
@@ -19,17 +19,11 @@ from optdesign.reduced import reduce
 from optdesign.solvers import newton
 from optdesign.solvers.costs import step_time
 
-CLOSER = 0.01
-"""Fraction of the allowed gap to which the candidates that stay are solved for."""
-
-STEPS, STEP = 40, 5e6
-"""Most Newton steps for it, and most nanoseconds of one: beyond, weights are scaled up only."""
+STEP = 5e6
+"""Most nanoseconds of a Newton step for it: beyond, weights are scaled up only."""
 
 LITTLE = (1e-2, 1e-4, 0.0)
 """Candidates with at most this fraction of the largest weight in their group are left out; tried in turn."""
-
-DUST = 1e-6
-"""A weight below this fraction is a reason to try, however few candidates have weight."""
 
 
 def tidied(
@@ -38,7 +32,7 @@ def tidied(
     """Weights on fewer candidates whose gap is at most ``allowed``, or those given, and the certificate."""
     share = np.empty_like(weights)
     count, least = _shares(problem.groups, weights, np.zeros(problem.n_groups), share)
-    if count <= problem.enough and least > DUST:
+    if count <= problem.enough and least > newton.DUST:
         return weights, certificate
     support = _merged(problem, np.flatnonzero(weights), weights)
     for little in LITTLE:
@@ -49,7 +43,7 @@ def tidied(
         if step_time(problem, len(rows), problem.n_groups) <= STEP:
             reduced = reduce(problem, rows)
             u = reduced.restrict(new, problem)
-            for _ in newton.iterate(reduced, u, CLOSER * allowed, STEPS):
+            for _ in newton.run(reduced, u, allowed, newton.MOST):
                 pass
             reduced.extend(u, problem, new)
         new, proof = settled(problem, new)

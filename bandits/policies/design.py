@@ -8,6 +8,7 @@ arguments: the server certifies whatever it is given.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from optdesign import METHODS, DesignProblem, Status, certify, solve
 from optdesign.certificate import scale
 from optdesign.solve import DEFAULT_MAX_ITER
-from optdesign.solvers import bca
+from optdesign.solvers import bca, lifted
 from optdesign.sparsify import thinned
 
 ASCENT = "bca"
@@ -47,7 +48,7 @@ def ascent(problem: DesignProblem, gap: float, start: np.ndarray | None = None) 
         return solved(ASCENT)(problem, gap, start)
     weights, count = problem.uniform(), 0
     # One sweep at a time, and the certificate of the weights as the only stopping rule.
-    sweeps = bca.run(problem, weights, 0.0, DEFAULT_MAX_ITER, batch=1)
+    sweeps = lifted(partial(bca.run, batch=1))(problem, weights, 0.0, DEFAULT_MAX_ITER)
     while certify(problem, weights).gap > gap and next(sweeps, None) is not None:
         count += 1
     return Design(weights, count)

@@ -1,21 +1,26 @@
 """Solvers, one file a method, each with its compiled kernels at the bottom.
 
-A solver is a generator ``run(problem, weights, target, max_iter)``: it improves the weights in place,
+All have one form: a generator ``run(problem, weights, target, max_iter)`` improves the weights in place,
 yields a :class:`Step` now and then, and returns when the gap is at most ``target``, when ``max_iter``
-iterations are done, or when it can make no more progress. At every yield the weights are feasible and
-keep the rank. Limits of time, interrupts, history and the final certificate belong to the one loop in
+iterations are done, or when it can make no more progress. At every yield the weights are feasible and keep
+the rank. Limits of time, interrupts, history and the final certificate belong to the one loop in
 :mod:`optdesign.solve`.
+
+Two do the arithmetic, on the reduced form of a problem (:mod:`optdesign.reduced`): :mod:`.bca` by sweeps,
+:mod:`.newton` by Newton steps, whose linear systems are in :mod:`.systems`. :func:`lifted` makes a method for
+whole problems of either. Two combine them: :mod:`.active` solves on the candidates that matter, and
+:mod:`.auto` decides between sweeps and that, by the times that :mod:`.costs` estimates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from optdesign.problem import DesignProblem
+from optdesign.problem import DesignProblem
+from optdesign.reduced import Reduced, reduce
 
 
 class Step(NamedTuple):
@@ -30,4 +35,24 @@ class Step(NamedTuple):
 NOTHING = np.empty(0)
 """The gaps of a step that is still under way."""
 
-Method = Callable[["DesignProblem", np.ndarray, float, int], Iterator[Step]]
+PATIENCE = 6
+"""Iterations without a smaller gap after which a method has come to its end."""
+
+Method = Callable[[DesignProblem, np.ndarray, float, int], Iterator[Step]]
+"""A method for the weights of a problem,"""
+ReducedMethod = Callable[[Reduced, np.ndarray, float, int], Iterator[Step]]
+"""and one for the shares of its reduced form."""
+
+
+def lifted(method: ReducedMethod) -> Method:
+    """A method for whole problems: weights follow the shares after every iteration."""
+
+    def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
+        reduced = reduce(problem)
+        u = reduced.restrict(weights, problem)
+        for step in method(reduced, u, target, max_iter):
+            if len(step.gaps):
+                reduced.extend(u, problem, weights)
+            yield step
+
+    return run

@@ -1,7 +1,7 @@
 """The combination of methods that suits a problem; the docs page "choosing a method" gives the reasons.
 
-1. Sweeps of block coordinate ascent, as long as they promise to get there soon. Large problems whose groups
-   have many candidates skip them.
+1. Sweeps of block coordinate ascent, as long as they promise to get there sooner than Newton steps. Large
+   problems whose groups have many candidates skip them.
 2. Newton steps on the candidates that matter, until the gap over all of them is small enough.
 3. Whatever is left, by more sweeps: they need no linear system and cannot fail.
 """
@@ -14,54 +14,46 @@ from collections.abc import Iterator
 import numpy as np
 
 from optdesign.problem import DesignProblem
-from optdesign.solvers import Step, active, bca
-from optdesign.solvers.costs import step_time, sweep_time
-from optdesign.solvers.start import many_candidates
+from optdesign.solvers import Step, active, bca, lifted
+from optdesign.solvers.costs import SWEEPS, steps_time, sweeps_time
+from optdesign.solvers.start import large_groups
 
-SWEEPS = 10
-"""Sweeps between two looks at how fast the gap falls."""
-
-STEPS, SPREAD_STEPS = 12, 4
-"""Newton steps that instances need, mostly; and what counts where weight is spread. There either all
-candidates keep it, and no more steps are needed, or sweeps will take longer than their pace promises."""
-
-SMALL_SWEEP = 3e4
-"""Groups of many candidates get sweeps only if one takes no more nanoseconds than this."""
+sweeps = lifted(bca.run)
+"""Block coordinate ascent on whole problems."""
 
 
 def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
     """Run the combination. Overwrites weights."""
     left = max_iter
-    if sweep_time(
-        problem, problem.n_candidates, int(np.count_nonzero(weights))
-    ) <= SMALL_SWEEP or not many_candidates(problem):
-        gaps = np.empty(0)
-        spent = 0.0
-        for step in bca.run(problem, weights, target, left, batch=SWEEPS):
-            yield step
-            if not len(step.gaps):
-                continue
-            left -= len(step.gaps)
-            if step.gaps[-1] <= target:
-                return
-            gaps = np.concatenate([gaps, step.gaps])[-SWEEPS:]
-            positive = int(np.count_nonzero(weights))
-            sweep = sweep_time(problem, problem.n_candidates, positive)
-            spent += len(step.gaps) * sweep
-            if len(gaps) == SWEEPS:
-                ahead, newton = _sweeps_ahead(gaps, target) * sweep, _newton_time(problem, positive)
-                if ahead > newton and (spent > newton or active.spread(problem, positive)):
-                    break
-    for method in (active.run, bca.run):
-        if left <= 0:
-            return
+    for method in (_sweeps_that_pay, active.run, sweeps):
         gap = np.inf
         for step in method(problem, weights, target, left):
             left -= len(step.gaps)
             gap = step.gaps[-1] if len(step.gaps) else gap
             yield step
-        if gap <= target:
+        if gap <= target or left <= 0:
             return
+
+
+def _sweeps_that_pay(
+    problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int
+) -> Iterator[Step]:
+    """Sweeps for as long as Newton steps do not promise to be faster."""
+    n, gaps = problem.n_candidates, np.empty(0)
+    if large_groups(problem):
+        positive = int(np.count_nonzero(weights))
+        if sweeps_time(problem, n, positive) > _newton_time(problem, positive):
+            return
+    for step in sweeps(problem, weights, target, max_iter):
+        yield step
+        if not len(step.gaps) or step.gaps[-1] <= target:
+            continue
+        gaps = np.concatenate([gaps, step.gaps])[-SWEEPS:]
+        if len(gaps) == SWEEPS:
+            positive = int(np.count_nonzero(weights))
+            ahead = _sweeps_ahead(gaps, target) / SWEEPS * sweeps_time(problem, n, positive)
+            if ahead > _newton_time(problem, positive):
+                return
 
 
 def _newton_time(problem: DesignProblem, positive: int) -> float:
@@ -69,10 +61,8 @@ def _newton_time(problem: DesignProblem, positive: int) -> float:
 
     Groups that have a choice left have it between two candidates, mostly.
     """
-    if active.spread(problem, positive):
-        return SPREAD_STEPS * step_time(problem, problem.n_candidates, problem.n_groups)
     rows = min(positive, 2 * max(0, positive - problem.n_groups))
-    return STEPS * step_time(problem, rows, min(problem.n_groups, rows // 2))
+    return steps_time(problem, rows, min(problem.n_groups, rows // 2))
 
 
 def _sweeps_ahead(gaps: np.ndarray, target: float) -> float:

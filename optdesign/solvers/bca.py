@@ -18,7 +18,7 @@ The pair is the candidate of largest variance and, among those with a share, the
 variances follow each exchange, and a visit ends when they are thirty times closer than at its start.
 
 F never decreases. The inverses V follow by rank-one updates (Lemma "low_rank_update") and are computed
-afresh from the shares every few sweeps, and before a gap is believed.
+afresh from the shares after every few sweeps, and before a gap is believed.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from typing import NamedTuple
 import numpy as np
 
 from optdesign._kernel import kernel
+from optdesign.compensated import UNIT
 from optdesign.information import accumulate, factorise, invert, variance
-from optdesign.problem import DesignProblem
-from optdesign.reduced import Reduced, reduce
+from optdesign.reduced import Reduced
 from optdesign.solvers import NOTHING, Step
+from optdesign.solvers.costs import SWEEPS
 
 WORK_PER_CALL = 2e7
 """Multiplications between two returns to Python, where limits and interrupts are looked at; of one visit to a
@@ -40,47 +41,22 @@ group, ten times that."""
 
 PLAY = 0.2
 """Candidates without a share take part in exchanges above this fraction of the group's largest excess."""
-COLLINEAR = 1e-14
-"""Two candidates whose squared sine is below this are exchanged in full."""
+EXCHANGES, CLOSER = 4, 0.03
+"""A visit of a group ends after so many exchanges per candidate, or when the largest and the smallest
+variance are this much closer than at its start."""
 
-EXCHANGES = 4
-"""Most exchanges in a visit of a group, per candidate."""
-EXCHANGE_FLOOR = 1e-14
-EXCHANGE_STOP = 0.03
-"""A visit ends when the largest and the smallest variance are this much closer than at its start, or
-differ by rounding only."""
+ROUNDING = 64 * UNIT
+"""Variances that differ by this fraction differ by rounding, and candidates whose squared sine is below are
+parallel: they are exchanged in full."""
 
-LAG = 5.0
-"""The gap summed up during a sweep may be this many times what it is at its end."""
-
-REFRESH = 4
-"""Sweeps between two inversions from scratch."""
-
-STALL_STEP = 1e-15
-"""A sweep in which no share moves by more than this cannot make progress."""
+STALL = 8 * UNIT
+"""Sweeps from fresh inverses that move no share by more than this make no progress: scaling alone does it."""
 
 
-def run(
-    problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int, batch: int = 1000
-) -> Iterator[Step]:
-    """Block coordinate ascent on a whole problem, in the form of :mod:`optdesign.solvers`.
+def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: int = SWEEPS) -> Iterator[Step]:
+    """Sweep until the gap is at most ``target``. Overwrites u; an iteration is a sweep.
 
-    A step is up to ``batch`` sweeps.
-    """
-    reduced = reduce(problem)
-    u = reduced.restrict(weights, problem)
-    for gaps in ascend(reduced, u, target, max_iter, batch):
-        if len(gaps):
-            reduced.extend(u, problem, weights)
-        yield Step(gaps, "bca")
-
-
-def ascend(
-    reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: int = 1000
-) -> Iterator[np.ndarray]:
-    """Sweep until the gap is at most ``target``. Overwrites u; yields the gaps of the sweeps done.
-
-    During long sweeps it yields nothing, now and then.
+    A step is up to ``batch`` sweeps, or a part of a long one.
     """
     z, blocks, starts, ranks, _ = reduced
     width = z.shape[1]
@@ -96,20 +72,20 @@ def ascend(
             n, largest_step = _sweeps(*state, target, gaps)
             gaps = gaps[:n]
         else:
-            if done % REFRESH == 0 and not fresh:
+            if done % batch == 0 and not fresh:
                 _invert_afresh(z, blocks, starts, ranks, u, inverse, 0.0)
             total, largest_step = 0.0, 0.0
             for first in range(0, reduced.n_groups, groups):
                 top, moved = _visit(*state, first, min(first + groups, reduced.n_groups))
                 total, largest_step = total + top, max(largest_step, moved)
-                yield NOTHING
+                yield Step(NOTHING, "bca")
             gaps = np.array([total - reduced.rank])
-            fresh = bool(gaps[0] <= LAG * target)
+            fresh = bool(gaps[0] <= target)
             if fresh:
                 gaps[0] = _invert_afresh(z, blocks, starts, ranks, u, inverse, 1.0)
         done += len(gaps)
-        yield gaps
-        if gaps[-1] <= target or largest_step <= STALL_STEP:
+        yield Step(gaps, "bca")
+        if gaps[-1] <= target or largest_step <= STALL:
             return
 
 
@@ -167,23 +143,22 @@ def _separable(blocks, starts, n_blocks):
 def _sweeps(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, target, gaps):
     """Sweep len(gaps) times, or until the gap is at most target. Overwrites u, inverse, gaps, buffers.
 
-    Returns the number of sweeps and the largest change of a share in the last one. The gap of a sweep is
+    Returns the number of sweeps and the largest change of a share. The gap of a sweep is
     summed up from each group's largest variance as it is visited, so it lags behind; where it comes near
     the target it is computed again from the shares alone.
     """
     rank = 0
     for b in range(len(ranks)):
         rank += ranks[b]
-    step, fresh = 0.0, False
+    step = 0.0
+    _invert_afresh(z, blocks, starts, ranks, u, inverse, 0.0)
     for sweep in range(len(gaps)):
-        if sweep % REFRESH == 0 and not fresh:
-            _invert_afresh(z, blocks, starts, ranks, u, inverse, 0.0)
-        total, step = _visit(
+        total, moved = _visit(
             z, blocks, starts, separable, ranks, u, inverse, g, fill, play, 0, len(starts) - 1
         )
+        step = max(step, moved)
         gaps[sweep] = total - rank
-        fresh = gaps[sweep] <= LAG * target
-        if fresh:
+        if gaps[sweep] <= target:
             gaps[sweep] = _invert_afresh(z, blocks, starts, ranks, u, inverse, 1.0)
             if gaps[sweep] <= target:
                 return sweep + 1, step
@@ -354,7 +329,7 @@ def _exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play):
                 m = i
         excess = g[k] - g[m]
         first = max(first, excess)
-        if not excess > max(EXCHANGE_STOP * first, EXCHANGE_FLOOR * top):
+        if not excess > max(CLOSER * first, ROUNDING * top):
             break
         step = max(step, _exchange_pair(z, blocks, ranks, play[:count], play[k], play[m], u, inverse, g, y))
     return top, step
@@ -375,7 +350,7 @@ def _exchange_pair(z, blocks, ranks, play, gain, lose, u, inverse, g, y):
             c += y[0, j] * z[lose, j]
     curvature = a * b - c * c
     delta = u[lose]
-    if curvature > COLLINEAR * a * b:
+    if curvature > ROUNDING * a * b:
         delta = min(delta, max(0.0, 0.5 * (a - b) / curvature))
     # The gainer is added first, so that no matrix on the way is singular.
     _change(z, blocks, ranks, play, bk, y[0], -delta / (1.0 + delta * a), inverse, g)

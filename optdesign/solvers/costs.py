@@ -10,18 +10,17 @@ import math
 
 from optdesign.problem import DesignProblem
 
-FLOP = 0.025
+FLOP = 0.04
 """An operation in BLAS."""
 LOOP = 0.7
 """A multiplication and an addition in a compiled loop over a matrix."""
-ROW = 10.0
+ROW = 20.0
 """Fetching a row."""
-CALL = 70_000.0
-"""A Newton step on nothing: some thirty calls from Python."""
-BLOCK = 50_000.0
-"""The calls of LAPACK for a block."""
-STEP_ROW = 250.0
-"""A row in a Newton step, beside the linear system."""
+CALL = 50_000.0
+"""The calls from Python of a Newton step, and again those for a block of it that has a matrix of its own."""
+
+SWEEPS, STEPS = 10, 6
+"""Sweeps between two looks at how fast the gap falls, and Newton steps that instances need, mostly."""
 
 FEW = 8
 """With one group in so many candidates of a block, or fewer, columns cost less than an inverse."""
@@ -44,14 +43,19 @@ def pass_time(problem: DesignProblem) -> float:
     return problem.n_candidates * (ROW + 2 * FLOP * problem.dim * float(problem.ranks.max()))
 
 
-def sweep_time(problem: DesignProblem, rows: int, positive: int) -> float:
-    """A sweep over some rows, of which so many have weight: variances of all, updates for those with weight.
+def sweeps_time(problem: DesignProblem, rows: int, positive: int) -> float:
+    """Some sweeps over so many rows, of which so many have weight: variances of all, updates for those.
 
     Candidates that share a group's weight and a block are exchanged in pairs, each against all of them.
     """
     r = float(problem.ranks.max())
-    updates = (48 + r**2) * (0.3 * rows + 0.7 * positive) + 2 * ROW * rows * (problem.n_blocks > 1)
-    return updates + 0.5 * r * positive**2 / (problem.n_groups * problem.n_blocks)
+    sweep = rows * (ROW + LOOP * r**2 / 2) + positive * (2 * ROW + LOOP * r**2)
+    return SWEEPS * (sweep + LOOP * r * positive**2 / (problem.n_groups * problem.n_blocks))
+
+
+def steps_time(problem: DesignProblem, rows: int, groups: int) -> float:
+    """Newton steps on so many candidates and groups, until they are done."""
+    return STEPS * step_time(problem, rows, groups)
 
 
 def step_time(problem: DesignProblem, rows: int, groups: int) -> float:
@@ -61,7 +65,7 @@ def step_time(problem: DesignProblem, rows: int, groups: int) -> float:
     if blocks == 1:
         dense = min(dense, by_difference(blocks, rank, rows, groups))
     iterated = by_iteration(blocks, rank, rows)
-    return CALL + STEP_ROW * rows + (iterated if CAUTION * iterated < dense else dense)
+    return CALL + (iterated if CAUTION * iterated < dense else dense)
 
 
 def by_group(blocks: int, rank: int, rows: int, groups: int) -> float:
@@ -71,7 +75,7 @@ def by_group(blocks: int, rank: int, rows: int, groups: int) -> float:
         return math.inf
     complement = 2 * groups * size**2 if FEW * groups <= size else 2 * size**3 / 3
     work = FLOP * (blocks * (size**2 * rank + size**3 / 3 + complement) + groups**3 / 3)
-    return BLOCK * blocks + work
+    return CALL * blocks + work
 
 
 def by_difference(blocks: int, rank: int, rows: int, groups: int) -> float:
@@ -79,7 +83,7 @@ def by_difference(blocks: int, rank: int, rows: int, groups: int) -> float:
     size = max(rows - groups, 0) / blocks
     if not _fits(blocks * size**2):
         return math.inf
-    return blocks * (BLOCK + FLOP * (4 * size**2 * rank + size**3 / 3))
+    return blocks * (CALL + FLOP * (4 * size**2 * rank + size**3 / 3))
 
 
 def by_information(blocks: int, rank: int, rows: int, groups: int) -> float:
@@ -88,7 +92,7 @@ def by_information(blocks: int, rank: int, rows: int, groups: int) -> float:
     q = blocks * entries
     if not _fits(q**2):
         return math.inf
-    own = (3 * FLOP if entries >= WIDE_ENTRIES else 1.5 * LOOP) * rows * entries**2
+    own = (FLOP if entries >= WIDE_ENTRIES else LOOP / 2) * rows * entries**2
     return own + FLOP * (groups * q**2 + q**3 / 3)
 
 

@@ -25,80 +25,67 @@ import numpy as np
 
 from optdesign import threads
 from optdesign._kernel import kernel
+from optdesign.compensated import UNIT
 from optdesign.information import WIDE, accumulate, factorise, whiten
-from optdesign.problem import DesignProblem
-from optdesign.reduced import Reduced, reduce
-from optdesign.solvers import NOTHING, Step
+from optdesign.reduced import Reduced
+from optdesign.solvers import NOTHING, PATIENCE, Step
 from optdesign.solvers.systems import System, cheapest_system
 from optdesign.solvers.systems.layout import Layout
 
-STEP_TO_BOUNDARY = 0.995
-CAUTIOUS_STEP = 0.9
-"""Fraction of the way to the boundary; the cautious one in the first steps, where curvature is high."""
-CAUTIOUS_STEPS = 3
+TO_BOUNDARY = 0.99
+"""Fraction of the way to the boundary."""
 
-HALVINGS = 8
-GAP_GROWTH = 10.0
-"""A step is halved, so many times at most, while it would make the gap grow by more than this factor."""
+START_UNIFORM = 1e-3
+"""Share of the uniform design in the starting point: the relative gap of the shares given, or this if it is
+smaller."""
 
-START_UNIFORM = (1e-3, 0.5)
-"""Share of the uniform design in the starting point: the relative gap of the given shares, cut to this."""
-
-DUST = (1e-5, 1e-7, 1e-9, 1e-11)
-"""Shares below these fractions of the largest in their group are tried as zero at the end, in turn."""
-DUST_SLACK = 0.9
+DUST = 1e-5
+"""A share below this fraction of the largest in its group is dust, which is swept away at the end."""
 OVERSHOOT = 0.1
-"""Steps go on to this fraction of the target, so that there is room for the removal of dust."""
+"""Steps go on to this fraction of the target, so that there is room for that."""
 
-STALL_STEPS, RESTARTS = 6, 2
-"""After so many steps without a smaller gap the iteration starts again, so many times."""
+RESTARTS = 2
+"""Where steps bring no smaller gap the iteration starts again, so many times. Degenerate optima need it."""
+
 SHORT = 200
 """Order of a system below which a step takes no time worth interrupting."""
 
-GAP_FLOOR = 2.0**-52
+MOST = 100
+"""Steps that others allow it: it rarely needs twenty, and nothing may go on for ever."""
+
+GAP_FLOOR = 2 * UNIT
 """Gaps below this fraction of the rank are rounding in any certificate. Going on would only let slacks
 underflow."""
 
 
-def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
-    """The interior point method on a whole problem, in the form of :mod:`optdesign.solvers`."""
-    reduced = reduce(problem)
-    u = reduced.restrict(weights, problem)
-    for gaps in iterate(reduced, u, target, max_iter):
-        if len(gaps):
-            reduced.extend(u, problem, weights)
-        yield Step(gaps, "newton")
-
-
-def iterate(reduced: Reduced, u: np.ndarray, target: float, max_iter: int) -> Iterator[np.ndarray]:
+def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
     """Newton steps until the gap is at most ``target``. Overwrites u, with better shares only.
 
-    Yields the gap of every step, and nothing now and then while a long one is under way.
+    An iteration is a Newton step; long ones come in parts.
     """
     free = _free(reduced, u)
     best = free.gap(u[free.rows])
     if best <= target or not len(free.rows):
-        yield np.array([best])
+        yield Step(np.array([best]), "newton")
         return
     system = cheapest_system(free.layout)
     x = _start(free, u[free.rows], best)
     enough = max(OVERSHOOT * target, GAP_FLOOR * reduced.rank)
-    gap, since_start, since_best, restarts = np.inf, 0, 0, RESTARTS
+    since_best, restarts = 0, RESTARTS
     for _ in range(max_iter):
-        damping = CAUTIOUS_STEP if since_start < CAUTIOUS_STEPS else STEP_TO_BOUNDARY
-        gap = yield from _newton_step(free, system, x, gap, damping)
-        since_start, since_best = since_start + 1, since_best + 1
+        gap = yield from _newton_step(free, system, x)
+        since_best += 1
         if gap < best:
             best, since_best = gap, 0
             u[free.rows] = x.u if gap > target else _without_dust(free, x.u, target)
-        yield np.array([gap])
+        yield Step(np.array([gap]), "newton")
         if gap <= enough or (best <= target and since_best > 0):
             return
-        if not np.isfinite(gap) or since_best > STALL_STEPS:
+        if not np.isfinite(gap) or since_best > PATIENCE:
             if not restarts:
                 return
             x = _start(free, u[free.rows], best)
-            gap, since_start, since_best, restarts = np.inf, 0, 0, restarts - 1
+            since_best, restarts = 0, restarts - 1
 
 
 class _Free(NamedTuple):
@@ -162,7 +149,7 @@ def _start(free: _Free, u: np.ndarray, gap: float) -> _State:
     the order of theta: supported candidates have small slacks, the others small shares.
     """
     starts = free.layout.starts
-    theta = float(np.clip(gap / float(free.layout.ranks.sum()), *START_UNIFORM))
+    theta = min(max(gap / float(free.layout.ranks.sum()), START_UNIFORM), 1.0)
     sizes = np.diff(starts)
     mixed = (1 - theta) * u + theta * np.repeat(1.0 / sizes, sizes)
     a, g = np.zeros_like(free.z), np.empty(len(u))
@@ -173,32 +160,27 @@ def _start(free: _Free, u: np.ndarray, gap: float) -> _State:
 
 
 def _without_dust(free: _Free, u: np.ndarray, target: float) -> np.ndarray:
-    """Shares with negligible ones set to zero: as many as the target allows."""
+    """Shares with negligible ones set to zero, if the target allows it."""
     first, sizes = free.layout.starts[:-1], np.diff(free.layout.starts)
     top = np.repeat(np.maximum.reduceat(u, first), sizes)
-    for dust in DUST:
-        clean = np.where(u < dust * top, 0.0, u)
-        clean /= np.repeat(np.add.reduceat(clean, first), sizes)
-        if free.gap(clean) <= DUST_SLACK * target:
-            return clean
-    return u
+    clean = np.where(u < DUST * top, 0.0, u)
+    clean /= np.repeat(np.add.reduceat(clean, first), sizes)
+    return clean if free.gap(clean) <= target else u
 
 
-def _newton_step(
-    free: _Free, system: System, x: _State, gap: float, damping: float
-) -> Generator[np.ndarray, None, float]:
+def _newton_step(free: _Free, system: System, x: _State) -> Generator[Step, None, float]:
     """Predictor, corrector, move. Overwrites x; returns its gap, infinite if there is no step."""
     if not (yield from _in_pieces(system, system.factorise(x.a, x.u / x.s))):
         return np.inf
     r = _residual(free.layout.starts, x.bound, x.g)
     du, _ = yield from _in_pieces(system, system.solve(r))
     centre = _target(x.u, x.s, du)
-    du, dbound = yield from _in_pieces(system, system.solve(centre + r))
-    ds = centre - x.s - x.s / x.u * du
-    return _move(free, damping, gap, x, du, ds, dbound)
+    r += centre
+    du, dbound = yield from _in_pieces(system, system.solve(r))
+    return _move(free, x, du, _slack_step(x.u, x.s, du, centre), dbound)
 
 
-def _in_pieces(system: System, work: Generator[None, None, Any]) -> Generator[np.ndarray, None, Any]:
+def _in_pieces(system: System, work: Generator[None, None, Any]) -> Generator[Step, None, Any]:
     """What a system's work returns; as many threads for it as its order deserves."""
     while True:
         try:
@@ -209,25 +191,13 @@ def _in_pieces(system: System, work: Generator[None, None, Any]) -> Generator[np
                 next(work)
         except StopIteration as end:
             return end.value
-        yield NOTHING
+        yield Step(NOTHING, "newton")
 
 
-def _move(
-    free: _Free, damping: float, gap: float, x: _State, du: np.ndarray, ds: np.ndarray, dbound: np.ndarray
-) -> float:
-    """Go as far as positivity and a bounded gap allow. Overwrites the state; returns the new gap."""
-    primal, dual = damping * _reach(x.u, du), damping * _reach(x.s, ds)
-    new, new_gap = np.empty_like(du), np.inf
-    for _ in range(HALVINGS):
-        _moved(free.layout.starts, x.u, du, primal, new)
-        new_gap = free.evaluate(new, x.a, x.g)
-        if new_gap <= GAP_GROWTH * gap:
-            break
-        primal, dual = primal / 2, dual / 2
-    x.u[:] = new
-    x.s[:] += dual * ds
-    x.bound[:] += dual * dbound
-    return new_gap
+def _move(free: _Free, x: _State, du: np.ndarray, ds: np.ndarray, dbound: np.ndarray) -> float:
+    """Go nearly as far as positivity allows. Overwrites the state; returns the new gap."""
+    _take(free.layout.starts, x.u, x.s, x.bound, du, ds, dbound, TO_BOUNDARY)
+    return free.evaluate(x.u, x.a, x.g)
 
 
 @kernel
@@ -287,15 +257,30 @@ def _target(u, s, du):
 
 
 @kernel
-def _moved(starts, u, du, length, new):
-    """Overwrite new with u + length du, scaled to sums of one."""
-    for i in range(len(starts) - 1):
+def _slack_step(u, s, du, centre):
+    """The change of the slacks with which u s comes to centre u, to first order."""
+    ds = np.empty(len(u))
+    for n in range(len(u)):
+        ds[n] = centre[n] - s[n] - s[n] / u[n] * du[n]
+    return ds
+
+
+@kernel
+def _take(starts, u, s, bound, du, ds, dbound, fraction):
+    """Move shares, and slacks with bounds, by a fraction of the way to zero; shares sum to one again.
+
+    Overwrites u, s and bound.
+    """
+    primal, dual = fraction * _reach(u, du), fraction * _reach(s, ds)
+    for i in range(len(bound)):
+        bound[i] += dual * dbound[i]
         total = 0.0
         for n in range(starts[i], starts[i + 1]):
-            new[n] = u[n] + length * du[n]
-            total += new[n]
+            u[n] += primal * du[n]
+            s[n] += dual * ds[n]
+            total += u[n]
         for n in range(starts[i], starts[i + 1]):
-            new[n] /= total
+            u[n] /= total
 
 
 @kernel

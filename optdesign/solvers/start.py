@@ -1,8 +1,7 @@
 """Where to start when groups have many candidates.
 
 From the uniform design every candidate that is not needed has to be taken out again, one by one. Candidates
-of high leverage make a better start: those with the largest variances under the uniform design, or under
-the information of a sample.
+of high leverage make a better start: those with the largest variances under the uniform design of a sample.
 """
 
 from __future__ import annotations
@@ -12,48 +11,39 @@ import numpy as np
 from optdesign._kernel import kernel
 from optdesign.passes import composed, information_matrices, inverse_factors, variances_of
 from optdesign.problem import DesignProblem
-from optdesign.solvers.costs import pass_time, step_time
-
-MANY = 64
-"""Candidates a group, on average, above which a uniform start is thinned out."""
+from optdesign.solvers.costs import pass_time, steps_time
 
 CROWDED = 8
-"""Candidates a group and block, on average, from which on a group starts from its candidate of highest
-leverage."""
+"""Many candidates are so many times the dimensions and groups, and so many in a group and block, on average.
+Of a start and of the sample that ranks leverages, so many times what is needed is enough."""
 
 SMALL = 2000
 """Up to this many candidates in a single group, a basis is start enough."""
 
-SAMPLE = 100
-"""Leverages are ranked by the information of this many times the candidates that an optimum needs."""
-
-ROOM = 6
-"""More than so many times the candidates that an optimum needs, or that a start may have, are far more."""
-
-LEVERAGE = 0.6
-"""The start has the candidates of at least this fraction of their group's largest leverage,"""
-PASSES = 3
-"""and no more than a Newton step can handle in the time of so many passes over all."""
-
 
 def many_candidates(problem: DesignProblem) -> bool:
-    """Whether groups are large and there are far more candidates than an optimum needs."""
-    return problem.n_candidates > MANY * problem.n_groups and _far_more(problem)
+    """Whether there are many more candidates than an optimum needs, in all and in a group and block."""
+    groups = problem.n_groups
+    return problem.n_candidates > CROWDED * max(problem.rank + groups, groups * problem.n_blocks)
 
 
-def _far_more(problem: DesignProblem) -> bool:
-    """Whether there are far more candidates than an optimum needs."""
-    n = problem.n_candidates
-    return n > ROOM * problem.enough or n > ROOM * most(problem)
+def large_groups(problem: DesignProblem) -> bool:
+    """Whether besides an optimum has more candidates than there are groups, mostly."""
+    return problem.enough > 2 * problem.n_groups and many_candidates(problem)
 
 
 def most(problem: DesignProblem) -> int:
-    """How many candidates a start may have."""
-    allowed = PASSES * pass_time(problem)
-    least, most = 4 * (problem.rank + problem.n_groups), problem.n_candidates
+    """How many candidates a start may have, beside the first of every group and a basis.
+
+    As many as Newton steps can handle in the time of a pass over all.
+    """
+    allowed = pass_time(problem)
+    least, most = problem.n_groups + CROWDED * problem.rank, problem.n_candidates
+    if steps_time(problem, least, problem.n_groups) > allowed:
+        return least
     while most - least > 1:
         middle = (least + most) // 2
-        if step_time(problem, middle, problem.n_groups) <= allowed:
+        if steps_time(problem, middle, problem.n_groups) <= allowed:
             least = middle
         else:
             most = middle
@@ -61,37 +51,22 @@ def most(problem: DesignProblem) -> int:
 
 
 def default_start(problem: DesignProblem) -> np.ndarray:
-    """The uniform design, thinned out where there are many candidates, for a group or for its blocks."""
-    if many_candidates(problem):
-        return thinned(problem)
-    if problem.n_candidates >= CROWDED * problem.n_groups * problem.n_blocks and _far_more(problem):
-        return _leaders(problem, problem.uniform(), np.arange(problem.n_candidates), 1.0)
-    return problem.uniform()
+    """The uniform design, or where there are many candidates equal weights on few of them."""
+    if not many_candidates(problem):
+        return problem.uniform()
+    if problem.n_candidates <= SMALL and problem.n_groups == 1:
+        return _shared_equally(problem, problem.basis)
+    return thinned(problem)
 
 
 def thinned(problem: DesignProblem) -> np.ndarray:
-    """Uniform weights on the candidates of high leverage in their group, and on a basis of every block."""
-    n = problem.n_candidates
-    if n <= SMALL and problem.n_groups == 1:
-        return _shared_equally(problem, problem.basis)
-    sample = np.concatenate([np.arange(0, n, max(1, n // (SAMPLE * problem.enough))), problem.basis])
-    return _leaders(problem, problem.uniform()[sample], sample, LEVERAGE)
-
-
-def _leaders(problem: DesignProblem, weights: np.ndarray, rows: np.ndarray, level: float) -> np.ndarray:
-    """Weights on a basis and on the candidates of high leverage under the weights of some rows.
-
-    High is the given fraction of the group's largest leverage, or a larger one if that leaves too many.
-    """
-    g, top = priced(problem, rows, weights)
-    leaders = exceeding(problem.groups, g, level * top)
-    count = most(problem)
-    if len(leaders) > count:
-        peak = top[problem.groups[leaders]]
-        share = np.divide(g[leaders], peak, out=np.zeros(len(leaders)), where=peak > 0)
-        leaders = leaders[np.argpartition(-share, count)[:count]]
-    chosen = np.zeros(problem.n_candidates, np.bool_)
-    chosen[leaders] = True
+    """Uniform weights on a basis of every block and on the candidates of highest leverage in their groups."""
+    n, count = problem.n_candidates, most(problem)
+    rows = np.union1d(np.arange(0, n, max(1, n // (CROWDED * problem.enough))), problem.basis)
+    g, top = priced(problem, rows, problem.uniform()[rows])
+    share = g / np.where(top > 0, top, 1.0)[problem.groups]
+    chosen = np.zeros(n, np.bool_)
+    chosen[np.argpartition(-share, count)[:count]] = True
     chosen[problem.basis] = True
     # However many tie: no group is left without a candidate.
     chosen[first_largest(problem.groups, g, problem.n_groups)] = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -12,7 +13,7 @@ import bandits
 from bandits.policies.design import Design, ascent, solved
 from bandits.policies.phased import confident
 from optdesign import DesignProblem, certify
-from optdesign.solvers import bca
+from optdesign.solvers import bca, lifted
 
 
 def unit(env):
@@ -73,7 +74,7 @@ def test_iterations_are_the_smallest_number_that_is_enough(make, seed):
     problem = make(unit(bandits.environments.random(20, 5, 3, seed)))
     weights = problem.uniform()
     gaps = [certify(problem, weights).gap]
-    for _ in islice(bca.run(problem, weights, 0.0, 50, batch=1), 50):
+    for _ in islice(lifted(partial(bca.run, batch=1))(problem, weights, 0.0, 50), 50):
         gaps.append(certify(problem, weights).gap)
     for epsilon in (10.0, 1.0, 0.1, 0.01):
         design = ascent(problem, epsilon)

@@ -59,7 +59,7 @@ def test_estimates_are_those_of_the_systems() -> None:
         n, m = problem.n_candidates, problem.n_groups
         times = ways(layout_of(problem))
         del times[ByIteration]
-        expected = costs.CALL + costs.STEP_ROW * n + min(times.values())
+        expected = costs.CALL + min(times.values())
         assert costs.step_time(problem, n, m) == pytest.approx(expected)
 
 
@@ -157,4 +157,4 @@ def test_iteration_is_taken_only_where_it_is_far_ahead() -> None:
             assert far == (iterations == 1)
             assert isinstance(cheapest_system(layout), ByIteration) == far
             expected = times[ByIteration] if far else min(times.values())
-            assert costs.step_time(wide, n, m) == pytest.approx(costs.CALL + costs.STEP_ROW * n + expected)
+            assert costs.step_time(wide, n, m) == pytest.approx(costs.CALL + expected)

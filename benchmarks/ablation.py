@@ -1,0 +1,267 @@
+"""What every constant and every branch of the solvers earns, on seeds that were not used to choose it.
+
+python benchmarks/ablation.py [names ...] [--seconds 0.1] [--seeds 2]
+
+A variant changes one constant, or takes a branch away. It runs in turn with the default in the same process,
+on the same problems; the fastest of several runs counts, in seconds of the processor, since other work may
+go on beside. A family's ratio is the geometric mean of variant over default; a variant that comes to the same
+weights by the same iterations has a ratio of one. Kernels that have a constant compiled into them are
+compiled again. What does not cost some family 10 % when it is taken away has no reason to be there, unless
+it protects from failure or keeps designs readable.
+"""
+
+from __future__ import annotations
+
+import os
+
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import argparse
+import math
+import sys
+import time
+import types
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from classical import quadratic
+from harness import show
+from instances import FAMILIES, features
+
+import optdesign as od
+from optdesign import tidy
+from optdesign._kernel import uncached
+from optdesign.solvers import active, auto, bca, costs, newton, start
+from optdesign.solvers.systems import by_group, by_information
+
+FIRST_SEED = 100
+TOLERANCES = (1e-6, 1e-9)
+EARNS = 1.10
+"""Slower by so much on some family: then it earns its place."""
+
+Patch = list[tuple[types.ModuleType, str, Any]]
+
+
+class Instance(NamedTuple):
+    """A problem, and the method that solves it."""
+
+    family: str
+    name: str
+    problem: od.DesignProblem
+    method: str = "auto"
+
+
+class Variant(NamedTuple):
+    """A name with another value, in one file and in those that import it."""
+
+    module: types.ModuleType
+    name: str
+    value: Any
+    says: str
+    """What the name does, or what is taken away."""
+    importers: tuple[types.ModuleType, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """How the table calls it."""
+        file = self.module.__name__.rpartition(".")[2]
+        value = getattr(self.value, "__name__", self.value)
+        return f"{file}.{self.name} = {value}"
+
+
+def never(*_: Any) -> bool:
+    """In place of a condition."""
+    return False
+
+
+def endless(*_: Any) -> float:
+    """In place of an estimate."""
+    return math.inf
+
+
+def no_steps(*_: Any) -> Iterator[Any]:
+    """In place of a method."""
+    return iter(())
+
+
+def everyone(groups: np.ndarray, *_: Any) -> np.ndarray:
+    """In place of a choice of rows."""
+    return np.arange(len(groups))
+
+
+def _variants() -> Iterator[Variant]:
+    inf = math.inf
+    for module, name, values, says, *importers in (
+        (active, "INNER", (0.001, 0.1), "accuracy of a round"),
+        (active, "PATIENCE", (2, 20), "rounds without a smaller gap"),
+        (costs, "FLOP", (0.01, 0.16), "unit"),
+        (costs, "LOOP", (0.2, 2.8), "unit"),
+        (costs, "ROW", (0.0, 80.0), "unit"),
+        (costs, "CALL", (0.0, 200e3), "unit"),
+        (costs, "STEPS", (2, 18), "Newton steps that are needed"),
+        (costs, "SWEEPS", (5, 20), "sweeps between looks", auto, active),
+        (costs, "FEW", (0, inf), "columns or inverse", by_group),
+        (costs, "WIDE_ENTRIES", (0, inf), "information by BLAS", by_information),
+        (bca, "PLAY", (0.0, 1.0), "who takes part in exchanges"),
+        (bca, "EXCHANGES", (1, 100), "exchanges in a visit"),
+        (bca, "CLOSER", (0.0, 0.3), "when a visit ends"),
+        (newton, "TO_BOUNDARY", (0.9, 0.9999), "damping"),
+        (newton, "START_UNIFORM", (1e-6, 1e-2, 0.1), "start"),
+        (newton, "DUST", (0.0, 1e-9), "removal of dust"),
+        (newton, "OVERSHOOT", (1.0, 0.01), "room for that"),
+        (newton, "RESTARTS", (0,), "restarts"),
+        (newton, "SHORT", (0,), "steps worth interrupting"),
+        (start, "CROWDED", (3, 24, inf), "many candidates"),
+        (start, "SMALL", (0, inf), "a basis is enough"),
+        (tidy, "STEP", (0.0, inf), "steps for tidy designs"),
+        (tidy, "LITTLE", ((0.0,), (1e-2, 0.0)), "what is left out"),
+    ):
+        for value in values:
+            yield Variant(module, name, value, says, tuple(importers))
+    yield Variant(start, "large_groups", never, "no sweeps over large groups", (auto,))
+    yield Variant(auto, "_sweeps_that_pay", no_steps, "sweeps first")
+    yield Variant(auto, "_newton_time", endless, "Newton steps if they promise to be faster")
+    yield Variant(active, "sweeps_time", endless, "sweeps in rounds")
+    yield Variant(active, "_next_rows", everyone, "rounds on some candidates")
+
+
+def instances(seeds: int) -> Iterator[Instance]:
+    """Problems of every family."""
+    for seed in range(FIRST_SEED, FIRST_SEED + seeds):
+        for structure in ("disjoint", "shared"):
+            build = getattr(od.DesignProblem, structure)
+            for family in FAMILIES:
+                for m, d in ((30, 3), (30, 10), (100, 3), (100, 10), (1000, 3), (40, 30)):
+                    name = f"{family} {structure}"
+                    yield Instance(name, f"M={m} d={d}", build(features(family, m, 10, d, seed)))
+            for family in ("gauss", "same", "clust"):
+                for method in ("newton", "bca"):
+                    problem = build(features(family, 40, 10, 4, seed))
+                    if method == "newton" or family == "gauss":
+                        yield Instance(f"by {method}", f"{family} {structure}", problem, method)
+        rng = np.random.default_rng(seed)
+        for n, d in ((100, 3), (1_000, 5), (10_000, 10), (100_000, 10)):
+            yield Instance("classical", f"{n} x {d}", od.DesignProblem(rng.normal(size=(n, d))))
+        for n, d, m in ((400, 4, 4), (5_000, 5, 50), (20_000, 8, 4), (30_000, 21, 4)):
+            problem = od.DesignProblem(rng.normal(size=(n, d)), np.arange(n) % m)
+            yield Instance("groups in one block", f"{n} x {d} in {m}", problem)
+        copies = np.repeat(rng.normal(size=(60, 4)), 20, axis=0)
+        levels = rng.choice([-1.0, 1.0], size=(4000, 6))
+        one_hot = np.eye(6)[rng.integers(0, 6, size=3000)]
+        yield Instance("by newton", "100 x 3", od.DesignProblem(copies[::12, :3]), "newton")
+        yield Instance("ugly", "copies", od.DesignProblem(copies, np.arange(1200) % 20))
+        yield Instance("ugly", "two levels", od.DesignProblem(levels, np.arange(4000) % 8))
+        yield Instance("ugly", "one-hot", od.DesignProblem(one_hot, np.arange(3000) % 30))
+        yield Instance("ugly", "both", od.DesignProblem(np.column_stack([one_hot, levels[:3000]])))
+    rng = np.random.default_rng(FIRST_SEED)
+    yield Instance("wide", "10000 x 50", od.DesignProblem(rng.normal(size=(10_000, 50))))
+    yield Instance(
+        "wide", "cond M=100 d=30", od.DesignProblem.shared(features("cond", 100, 10, 30, FIRST_SEED))
+    )
+    yield Instance("grid", "2001 x 6", od.DesignProblem(np.vander(np.linspace(-1, 1, 2001), 6)))
+    yield Instance("grid", "729 x 28", od.DesignProblem(quadratic()))
+    yield Instance("grid", "243 x 21", od.DesignProblem(quadratic(5)))
+
+
+def patch_of(variant: Variant) -> Patch:
+    """All the names that the variant changes."""
+    out: Patch = []
+    for module in (variant.module, *variant.importers):
+        out.append((module, variant.name, variant.value))
+        out += [(module, *pair) for pair in compiled_again(module, variant.name, variant.value).items()]
+    return out
+
+
+def compiled_again(module: types.ModuleType, name: str, value: Any) -> dict[str, Any]:
+    """The kernels of a file with one constant changed; none if they do not have it."""
+    own = {
+        key: thing.py_func
+        for key, thing in vars(module).items()
+        if hasattr(thing, "py_func") and thing.py_func.__module__ == module.__name__
+    }
+    if not any(name in function.__code__.co_names for function in own.values()):
+        return {}
+    scope = {**vars(module), name: value}
+    for key, function in own.items():
+        scope[key] = uncached(types.FunctionType(function.__code__, scope, key, function.__defaults__))
+    return {key: scope[key] for key in own}
+
+
+def run(instance: Instance, tol: float, patch: Patch) -> tuple[float, od.DesignResult]:
+    """Seconds of the processor, and the result, with names changed."""
+    before = [(module, name, getattr(module, name)) for module, name, _ in patch]
+    for module, name, value in patch:
+        setattr(module, name, value)
+    try:
+        began = time.process_time()
+        result = od.solve(instance.problem, tol=tol, method=instance.method, threads=1, time_limit=20)
+        return time.process_time() - began, result
+    finally:
+        for module, name, value in before:
+            setattr(module, name, value)
+
+
+def ratio(
+    instance: Instance, tol: float, default: od.DesignResult, patch: Patch, seconds: float
+) -> tuple[float, bool]:
+    """Time of the variant over that of the default, and whether only the variant fails."""
+    _, variant = run(instance, tol, patch)
+    failed = default.converged and not variant.converged
+    if np.array_equal(default.weights, variant.weights) and same_way(default, variant):
+        return 1.0, failed
+    best, spent = [math.inf, math.inf], 0.0
+    rounds = 0
+    while rounds < 3 or (rounds < 50 and spent < seconds):
+        for i, one in enumerate(([], patch)):
+            took, _ = run(instance, tol, one)
+            best[i] = min(best[i], took)
+            spent += took
+        rounds += 1
+    return best[1] / best[0], failed
+
+
+def same_way(a: od.DesignResult, b: od.DesignResult) -> bool:
+    """Whether two results were come to by the same iterations."""
+    return a.method == b.method and np.array_equal(a.history.gaps, b.history.gaps)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--seconds", type=float, default=0.1)
+    parser.add_argument("--seeds", type=int, default=2)
+    args = parser.parse_args()
+    began = time.perf_counter()
+    problems = list(instances(args.seeds))
+    cases = [(instance, tol, run(instance, tol, [])[1]) for instance in problems for tol in TOLERANCES]
+    rows: list[list[object]] = []
+    for variant in _variants():
+        if args.names and not any(name in variant.label for name in args.names):
+            continue
+        patch = patch_of(variant)
+        logs: dict[str, list[float]] = {}
+        failures = []
+        for instance, tol, default in cases:
+            value, failed = ratio(instance, tol, default, patch, args.seconds)
+            logs.setdefault(instance.family, []).append(math.log(value))
+            failures += [f"{instance.family} {instance.name} {tol:g}"] * failed
+        means = {family: math.exp(sum(v) / len(v)) for family, v in logs.items()}
+        low, high = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
+        verdict = "fails" if failures else "earns" if means[high] >= EARNS else "nothing"
+        if low != high and means[low] <= 1 / EARNS:
+            verdict += ", costs"
+        row = [variant.label, variant.says, f"{means[high]:.2f} {high}", f"{means[low]:.2f} {low}", verdict]
+        rows.append(row)
+        print(*row, *failures[:3], sep=" | ", file=sys.stderr, flush=True)
+    show(
+        "Time with the variant over that of the default",
+        ["variant", "what it is", "slowest family", "fastest family", "the default"],
+        rows,
+    )
+    print(f"({len(problems)} problems, tolerances 1e-6 and 1e-9, {time.perf_counter() - began:.0f} s)")
+
+
+if __name__ == "__main__":
+    main()
