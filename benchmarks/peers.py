@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from optdesign._kernel import kernel
-from optdesign.passes import _variances
+from optdesign.passes import _variances_in_one
 
 
 def literal_bca(features: np.ndarray, gap: float, *, derivatives: bool = False) -> np.ndarray:
@@ -84,10 +84,7 @@ def _all_variances(x, rows, w, g):
             for k in range(d):
                 information[j, k] += w[i] * x[i, j] * x[i, k]
     factor = np.linalg.inv(np.linalg.cholesky(information))
-    n = len(x)
-    zeros = np.zeros(n, np.int64)
-    maps = np.ascontiguousarray(factor.T).reshape((1, d, d))
-    _variances(x, zeros, maps, np.array([d]), g)
+    _variances_in_one(x, np.ascontiguousarray(factor.T), g)
     return factor.T @ factor
 
 
