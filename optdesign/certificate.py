@@ -136,7 +136,7 @@ def _prove(problem: DesignProblem, rows: Rows, w: np.ndarray, missed: float) -> 
     total = float(log_det.sum())
     if total == -np.inf:
         for b in np.flatnonzero(np.isneginf(log_det)):
-            _singular_variances(problem, rows, int(b), w, g, largest)
+            _singular_variances(problem, rows, int(b), w, g)
         return _Proof(np.inf, np.inf, total, g)
     eta = error_length(white, rows.rounding)
     terms = min(len(support), tile(rows))
@@ -193,10 +193,8 @@ def feasible(problem: DesignProblem, weights: ArrayLike) -> tuple[np.ndarray, fl
     return w, missed if missed <= ROUNDING_RTOL else scale(problem.groups, problem.budgets, w)
 
 
-def _singular_variances(
-    problem: DesignProblem, rows: Rows, b: int, w: np.ndarray, g: np.ndarray, largest: np.ndarray
-) -> None:
-    """Variances of a block whose weights lose rank: infinite outside their range. Overwrites g, largest."""
+def _singular_variances(problem: DesignProblem, rows: Rows, b: int, w: np.ndarray, g: np.ndarray) -> None:
+    """Variances of a block whose weights lose rank: infinite outside their range. Overwrites g."""
     rank = problem.ranks[b]
     members = np.flatnonzero(problem.blocks == b)
     t = coordinates(problem, members, rows)[:, :rank]
@@ -207,8 +205,6 @@ def _singular_variances(
     outside = np.linalg.norm(t @ vectors[:, ~keep], axis=1)
     lost = outside > np.sqrt(SINGULAR_RTOL) * np.linalg.norm(t, axis=1)
     g[members] = np.where(lost, np.inf, np.sum(inside**2 / values[keep], axis=1))
-    largest[:] = 0.0
-    np.maximum.at(largest, problem.groups, g)
 
 
 @kernel
@@ -280,7 +276,7 @@ def _bound(budgets, largest, ranks, off, eta, terms, missed):
         rank = max(rank, ranks[b])
         worst = np.maximum(worst, off[b] + sum_error(m, eta, ranks[b] * (1.0 + off[b]), terms))
     worst += missed
-    if not worst < 0.5:  # nor is it if eta is infinite or not a number
+    if not (worst < 0.5 and total < np.inf):  # nor are they if eta or a variance is not a number
         return np.inf, np.inf
     bound = total + 2.0 * eta * np.sqrt(m * total) + m * eta**2
     bound *= (1.0 + gamma(rank + 16)) / (1.0 - worst)
@@ -291,7 +287,7 @@ def _bound(budgets, largest, ranks, off, eta, terms, missed):
 def _is_white(information, ranks, off):
     """Tell whether every block is near enough to the identity. Reads lower triangles.
 
-    Overwrites off with the Frobenius norms of the differences.
+    Overwrites off with the Frobenius norms of the differences, rounded up.
     """
     enough = True
     for b in range(len(ranks)):
@@ -300,8 +296,8 @@ def _is_white(information, ranks, off):
             square += (information[b, i, i] - 1.0) ** 2
             for j in range(i):
                 square += 2.0 * information[b, i, j] ** 2
-        off[b] = np.sqrt(square)
-        enough &= off[b] <= WHITE * ranks[b]
+        enough &= np.sqrt(square) <= WHITE * ranks[b]
+        off[b] = np.sqrt(square) * (1.0 + gamma(ranks[b] * ranks[b] + 10))
     return enough
 
 

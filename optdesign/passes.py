@@ -252,7 +252,7 @@ def _variances(x, blocks, white, out):
 
 @kernel
 def raise_to_largest(groups, values, largest):
-    """Raise largest[i] to the maximum of the values of group i."""
+    """Raise largest[i] to the maximum of the values of group i; what is not a number counts as more."""
     i, top = -1, 0.0
     for n in range(len(values)):
         if groups[n] != i:  # neighbours mostly share a group, whose maximum need not be stored each time
@@ -260,7 +260,7 @@ def raise_to_largest(groups, values, largest):
                 largest[i] = top
             i = groups[n]
             top = largest[i]
-        if values[n] > top:
+        if values[n] > top or values[n] != values[n]:
             top = values[n]
     if i >= 0:
         largest[i] = top
