@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optdesign import certificate, information, passes, reduced, rows, span
-from optdesign.solvers import start
 from optdesign.testing import matrices
 
 pytestmark = pytest.mark.kernels
@@ -250,22 +249,6 @@ def test_clean() -> None:
         w[n] = bad
         assert certificate._clean(w, groups, budgets) == (n, -1)
     assert certificate._clean(np.array([1.0, -9e-4, -2e-6, 1.0]), groups, budgets) == (-1, 2)
-
-
-@seeds
-def test_exceeding(seed: int) -> None:
-    """Reaching the threshold counts, and infinite values do."""
-    rng = np.random.default_rng(seed)
-    groups, values, threshold = (
-        rng.integers(0, 3, size=25),
-        rng.integers(0, 5, size=25) / 2.0,
-        np.array([1.0, 0.5, 9.0]),
-    )
-    values[-1] = np.inf
-    got = start.exceeding(groups, values, threshold)
-    np.testing.assert_array_equal(got, np.flatnonzero(values >= threshold[groups]))
-    assert got.dtype == np.int64
-    assert len(start.exceeding(groups[:-1], values[:-1], np.full(3, 99.0))) == 0
 
 
 def test_is_sorted() -> None:
