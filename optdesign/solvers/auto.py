@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -18,8 +19,8 @@ from optdesign.solvers import Step, active, bca, lifted
 from optdesign.solvers.costs import SWEEPS, steps_time, sweeps_time
 from optdesign.solvers.start import large_groups
 
-sweeps = lifted(bca.run)
-"""Block coordinate ascent on whole problems."""
+sweeps = lifted(partial(bca.run, batch=SWEEPS))
+"""Block coordinate ascent on whole problems, with a look at its pace now and then."""
 
 
 def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:

@@ -50,10 +50,10 @@ ROUNDING = 64 * UNIT
 parallel: they are exchanged in full."""
 
 STALL = 8 * UNIT
-"""Sweeps from fresh inverses that move no share by more than this make no progress: scaling alone does it."""
+"""Sweeps after which no share is further than this from where it was make no progress."""
 
 
-def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: int = SWEEPS) -> Iterator[Step]:
+def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: int = 1000) -> Iterator[Step]:
     """Sweep until the gap is at most ``target``. Overwrites u; an iteration is a sweep.
 
     A step is up to ``batch`` sweeps, or a part of a long one.
@@ -65,19 +65,18 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
     separable = _separable(blocks, starts, len(ranks))
     inverse = np.zeros((len(ranks), width, width))
     state = _State(z, blocks, starts, separable, ranks, u, inverse, *_buffers(starts, separable))
-    done, largest_step, fresh = 0, 0.0, False
+    done, fresh = 0, False
     while done < max_iter:
+        before = u.copy()
         if groups == reduced.n_groups:
             gaps = np.empty(min(int(np.clip(sweeps, 1, batch)), max_iter - done))
-            n, largest_step = _sweeps(*state, target, gaps)
-            gaps = gaps[:n]
+            gaps = gaps[: _sweeps(*state, target, gaps)]
         else:
-            if done % batch == 0 and not fresh:
+            if done % SWEEPS == 0 and not fresh:
                 _invert_afresh(z, blocks, starts, ranks, u, inverse, 0.0)
-            total, largest_step = 0.0, 0.0
+            total = 0.0
             for first in range(0, reduced.n_groups, groups):
-                top, moved = _visit(*state, first, min(first + groups, reduced.n_groups))
-                total, largest_step = total + top, max(largest_step, moved)
+                total += _visit(*state, first, min(first + groups, reduced.n_groups))
                 yield Step(NOTHING, "bca")
             gaps = np.array([total - reduced.rank])
             fresh = bool(gaps[0] <= target)
@@ -85,7 +84,7 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
                 gaps[0] = _invert_afresh(z, blocks, starts, ranks, u, inverse, 1.0)
         done += len(gaps)
         yield Step(gaps, "bca")
-        if gaps[-1] <= target or largest_step <= STALL:
+        if gaps[-1] <= target or np.abs(u - before).max() <= STALL:
             return
 
 
@@ -143,46 +142,41 @@ def _separable(blocks, starts, n_blocks):
 def _sweeps(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, target, gaps):
     """Sweep len(gaps) times, or until the gap is at most target. Overwrites u, inverse, gaps, buffers.
 
-    Returns the number of sweeps and the largest change of a share. The gap of a sweep is
-    summed up from each group's largest variance as it is visited, so it lags behind; where it comes near
-    the target it is computed again from the shares alone.
+    Returns the number of sweeps. The gap of a sweep is summed up from each group's largest variance as it is
+    visited, so it lags behind; where it comes to the target it is computed again from the shares alone.
     """
     rank = 0
     for b in range(len(ranks)):
         rank += ranks[b]
-    step = 0.0
-    _invert_afresh(z, blocks, starts, ranks, u, inverse, 0.0)
+    fresh = False
     for sweep in range(len(gaps)):
-        total, moved = _visit(
-            z, blocks, starts, separable, ranks, u, inverse, g, fill, play, 0, len(starts) - 1
-        )
-        step = max(step, moved)
+        if sweep % SWEEPS == 0 and not fresh:
+            _invert_afresh(z, blocks, starts, ranks, u, inverse, 0.0)
+        total = _visit(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, 0, len(starts) - 1)
         gaps[sweep] = total - rank
-        if gaps[sweep] <= target:
+        fresh = gaps[sweep] <= target
+        if fresh:
             gaps[sweep] = _invert_afresh(z, blocks, starts, ranks, u, inverse, 1.0)
             if gaps[sweep] <= target:
-                return sweep + 1, step
-    return len(gaps), step
+                return sweep + 1
+    return len(gaps)
 
 
 @kernel
 def _visit(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, first, last):
     """Solve the subproblems of the groups first .. last - 1. Overwrites u, inverse and buffers.
 
-    Returns the sum of their largest variances and the largest change of a share.
+    Returns the sum of their largest variances.
     """
     y = np.empty((2, z.shape[1]))
-    total, step = 0.0, 0.0
+    total = 0.0
     for i in range(first, last):
         lo, hi = starts[i], starts[i + 1]
-        top, moved = 0.0, 0.0
         if fill is not None and separable[i]:
-            top, moved = _water_fill(z, blocks, ranks, lo, hi, u, inverse, g, fill, y)
+            total += _water_fill(z, blocks, ranks, lo, hi, u, inverse, g, fill, y)[0]
         elif play is not None:
-            top, moved = _exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play)
-        total += top
-        step = max(step, moved)
-    return total, step
+            total += _exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play)[0]
+    return total
 
 
 @kernel

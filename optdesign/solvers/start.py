@@ -104,18 +104,3 @@ def first_largest(groups, values, n_groups):
         if out[groups[n]] < 0 or values[n] > values[out[groups[n]]]:
             out[groups[n]] = n
     return out
-
-
-@kernel
-def exceeding(groups, values, threshold):
-    """Indices of the values that reach the threshold of their group, in order."""
-    count = 0
-    for n in range(len(values)):
-        count += values[n] >= threshold[groups[n]]
-    out = np.empty(count, np.int64)
-    count = 0
-    for n in range(len(values)):
-        if values[n] >= threshold[groups[n]]:
-            out[count] = n
-            count += 1
-    return out

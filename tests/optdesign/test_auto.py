@@ -139,12 +139,12 @@ def test_default_starts_are_thinned_where_there_are_many_candidates() -> None:
 def test_a_given_start_is_never_thinned(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even the uniform design: what is given is where the method starts."""
 
-    def refuse(problem: od.DesignProblem) -> np.ndarray:
+    def refuse(problem: od.DesignProblem, *_: object) -> np.ndarray:
         raise AssertionError(problem)
 
     problem = many(n=1000)
     default = od.solve(problem, tol=TOL, method=method)
-    for name in ("thinned", "_basis"):
+    for name in ("thinned", "_shared_equally"):
         monkeypatch.setattr(start, name, refuse)
     r = od.solve(problem, tol=TOL, method=method, start=problem.uniform(), max_iter=5000)
     assert abs(r.log_det - default.log_det) <= max(r.gap, default.gap) + 1e-12

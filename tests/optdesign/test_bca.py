@@ -17,7 +17,6 @@ from problems import (
 import optdesign as od
 from optdesign.reduced import reduce
 from optdesign.solvers import bca
-from optdesign.solvers.costs import SWEEPS
 from optdesign.testing import assert_feasible, problems
 
 
@@ -126,7 +125,7 @@ def test_stops_where_nothing_moves() -> None:
     r = reduce(problem)
     u = np.ones(5)
     steps = list(bca.run(r, u, -1.0, 5000))
-    assert sum(len(step.gaps) for step in steps) <= SWEEPS
+    assert sum(len(step.gaps) for step in steps) <= 1000
     np.testing.assert_array_equal(u, 1.0)
 
 

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optdesign import information, passes, reduced, rows, span
-from optdesign.solvers import start
 from optdesign.source import Source
 from optdesign.testing import matrices
 
@@ -236,22 +235,6 @@ def test_sort_by_block(seed: int) -> None:
     np.testing.assert_array_equal(rows[:17], part[np.argsort(blocks[4:21], kind="stable")])
     np.testing.assert_array_equal(end, np.searchsorted(np.sort(blocks[4:21]), np.arange(6)))
     assert np.all(rows[17:] == -7)
-
-
-@seeds
-def test_exceeding(seed: int) -> None:
-    """Reaching the threshold counts, and infinite values do."""
-    rng = np.random.default_rng(seed)
-    groups, values, threshold = (
-        rng.integers(0, 3, size=25),
-        rng.integers(0, 5, size=25) / 2.0,
-        np.array([1.0, 0.5, 9.0]),
-    )
-    values[-1] = np.inf
-    got = start.exceeding(groups, values, threshold)
-    np.testing.assert_array_equal(got, np.flatnonzero(values >= threshold[groups]))
-    assert got.dtype == np.int64
-    assert len(start.exceeding(groups[:-1], values[:-1], np.full(3, 99.0))) == 0
 
 
 def test_is_sorted() -> None:
