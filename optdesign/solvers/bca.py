@@ -84,7 +84,7 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
                 gaps[0] = _invert_afresh(z, blocks, starts, ranks, u, inverse, 1.0)
         done += len(gaps)
         yield Step(gaps, "bca")
-        if gaps[-1] <= target or np.abs(u - before).max() <= STALL:
+        if gaps[-1] <= target or _distance(u, before) <= STALL:
             return
 
 
@@ -110,6 +110,15 @@ def _buffers(
     largest, filled = _sizes(starts, separable)
     fill = np.empty(largest) if filled else None
     return np.empty(largest), fill, None if filled == len(separable) else np.empty(largest, np.int64)
+
+
+@kernel
+def _distance(u, before):
+    """The largest change of a share."""
+    most = 0.0
+    for n in range(len(u)):
+        most = max(most, abs(u[n] - before[n]))
+    return most
 
 
 @kernel
