@@ -35,15 +35,17 @@ def large_groups(problem: DesignProblem) -> bool:
 def most(problem: DesignProblem) -> int:
     """How many candidates a start may have, beside the first of every group and a basis.
 
-    As many as Newton steps can handle in the time of a pass over all.
+    As many as Newton steps can handle in the time of a pass over all, and as an optimum may need, several
+    times.
     """
-    allowed = pass_time(problem)
-    least, most = problem.n_groups + CROWDED * problem.rank, problem.n_candidates
-    if steps_time(problem, least, problem.n_groups) > allowed:
+    allowed, groups = pass_time(problem), problem.n_groups
+    least = groups + CROWDED * problem.rank
+    most = min(problem.n_candidates, groups + CROWDED * (problem.enough - groups))
+    if steps_time(problem, least, groups) > allowed:
         return least
     while most - least > 1:
         middle = (least + most) // 2
-        if steps_time(problem, middle, problem.n_groups) <= allowed:
+        if steps_time(problem, middle, groups) <= allowed:
             least = middle
         else:
             most = middle
@@ -62,11 +64,17 @@ def default_start(problem: DesignProblem) -> np.ndarray:
 def thinned(problem: DesignProblem) -> np.ndarray:
     """Uniform weights on a basis of every block and on the candidates of highest leverage in their groups."""
     n, count = problem.n_candidates, most(problem)
-    rows = np.union1d(np.arange(0, n, max(1, n // (CROWDED * problem.enough))), _basis(problem))
+    sample = np.arange(0, n, max(1, n // (CROWDED * problem.enough)))
+    rows = np.union1d(sample, _basis(problem))
     g, top = priced(problem, rows, problem.uniform()[rows])
     share = g / np.where(top > 0, top, 1.0)[problem.groups]
+    # Those that would be among so many of the sample, roughly; of more than that the first.
+    rank = 1 + count * len(sample) // n
+    leaders = np.flatnonzero(share >= np.partition(share[sample], -rank)[-rank])
+    if len(leaders) > count:
+        leaders = leaders[np.argpartition(-share[leaders], count)[:count]]
     chosen = np.zeros(n, np.bool_)
-    chosen[np.argpartition(-share, count)[:count]] = True
+    chosen[leaders] = True
     chosen[_basis(problem)] = True
     # However many tie: no group is left without a candidate.
     chosen[first_largest(problem.groups, g, problem.n_groups)] = True
