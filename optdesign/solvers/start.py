@@ -62,23 +62,31 @@ def default_start(problem: DesignProblem) -> np.ndarray:
 
 
 def thinned(problem: DesignProblem) -> np.ndarray:
-    """Uniform weights on a basis of every block and on the candidates of highest leverage in their groups."""
-    n, count = problem.n_candidates, most(problem)
-    sample = np.arange(0, n, max(1, n // (CROWDED * problem.enough)))
-    rows = np.union1d(sample, _basis(problem))
-    g, top = priced(problem, rows, problem.uniform()[rows])
-    share = g / np.where(top > 0, top, 1.0)[problem.groups]
-    # Those that would be among so many of the sample, roughly; of more than that the first.
-    rank = 1 + count * len(sample) // n
-    leaders = np.flatnonzero(share >= np.partition(share[sample], -rank)[-rank])
-    if len(leaders) > count:
-        leaders = leaders[np.argpartition(-share[leaders], count)[:count]]
+    """Uniform weights on a basis of every block and on the candidates of highest leverage in their groups.
+
+    One of every group is enough where an optimum has hardly more.
+    """
+    n, basis = problem.n_candidates, _basis(problem)
+    every = max(1, n // (CROWDED * problem.enough))
     chosen = np.zeros(n, np.bool_)
-    chosen[leaders] = True
-    chosen[_basis(problem)] = True
-    # However many tie: no group is left without a candidate.
+    chosen[::every] = True
+    chosen[basis] = True
+    rows = np.flatnonzero(chosen)
+    g, top = priced(problem, rows, problem.uniform()[rows])
+    chosen[:] = False
+    chosen[basis] = True
     chosen[first_largest(problem.groups, g, problem.n_groups)] = True
+    if large_groups(problem):
+        share = g / np.where(top > 0, top, 1.0)[problem.groups]
+        chosen[_largest(share, share[::every], most(problem))] = True
     return _shared_equally(problem, np.flatnonzero(chosen))
+
+
+def _largest(values: np.ndarray, sample: np.ndarray, count: int) -> np.ndarray:
+    """The largest values, so many at most, and roughly so many: a sample tells from where on."""
+    rank = 1 + count * len(sample) // len(values)
+    rows = np.flatnonzero(values >= np.partition(sample, -rank)[-rank])
+    return rows if len(rows) <= count else rows[np.argpartition(-values[rows], count)[:count]]
 
 
 def _basis(problem: DesignProblem) -> np.ndarray:
