@@ -35,15 +35,17 @@ def large_groups(problem: DesignProblem) -> bool:
 def most(problem: DesignProblem) -> int:
     """How many candidates a start may have, beside the first of every group and a basis.
 
-    As many as Newton steps can handle in the time of a pass over all.
+    As many as Newton steps can handle in the time of a pass over all, and as an optimum may need, several
+    times.
     """
-    allowed = pass_time(problem)
-    least, most = problem.n_groups + CROWDED * problem.rank, problem.n_candidates
-    if steps_time(problem, least, problem.n_groups) > allowed:
+    allowed, groups = pass_time(problem), problem.n_groups
+    least = groups + CROWDED * problem.rank
+    most = min(problem.n_candidates, groups + CROWDED * (problem.enough - groups))
+    if steps_time(problem, least, groups) > allowed:
         return least
     while most - least > 1:
         middle = (least + most) // 2
-        if steps_time(problem, middle, problem.n_groups) <= allowed:
+        if steps_time(problem, middle, groups) <= allowed:
             least = middle
         else:
             most = middle
@@ -60,27 +62,31 @@ def default_start(problem: DesignProblem) -> np.ndarray:
 
 
 def thinned(problem: DesignProblem) -> np.ndarray:
-    """Uniform weights on a basis of every block and on the candidates of highest leverage in their groups."""
-    n, count = problem.n_candidates, most(problem)
-    rows = np.union1d(np.arange(0, n, max(1, n // (CROWDED * problem.enough))), problem.basis)
-    g, top = priced(problem, rows, problem.uniform()[rows])
-    share = g / np.where(top > 0, top, 1.0)[problem.groups]
+    """Uniform weights on a basis of every block and on the candidates of highest leverage in their groups.
+
+    One of every group is enough where an optimum has hardly more.
+    """
+    n, basis = problem.n_candidates, problem.basis
+    every = max(1, n // (CROWDED * problem.enough))
     chosen = np.zeros(n, np.bool_)
-    chosen[_highest(share, count)] = True
-    chosen[problem.basis] = True
-    # However many tie: no group is left without a candidate.
+    chosen[::every] = True
+    chosen[basis] = True
+    rows = np.flatnonzero(chosen)
+    g, top = priced(problem, rows, problem.uniform()[rows])
+    chosen[:] = False
+    chosen[basis] = True
     chosen[first_largest(problem.groups, g, problem.n_groups)] = True
+    if large_groups(problem):
+        share = g / np.where(top > 0, top, 1.0)[problem.groups]
+        chosen[_largest(share, share[::every], most(problem))] = True
     return _shared_equally(problem, np.flatnonzero(chosen))
 
 
-def _highest(values: np.ndarray, count: int) -> np.ndarray:
-    """About so many of the highest values: which are high is seen from every sixteenth, unless many tie."""
-    some = values[::16]
-    k = min(1 + count // 16, len(some))
-    high = np.flatnonzero(values >= np.partition(some, len(some) - k)[len(some) - k])
-    if len(high) > 2 * count:
-        high = high[np.argpartition(-values[high], count)[:count]]
-    return high
+def _largest(values: np.ndarray, sample: np.ndarray, count: int) -> np.ndarray:
+    """The largest values, so many at most, and roughly so many: a sample tells from where on."""
+    rank = 1 + count * len(sample) // len(values)
+    rows = np.flatnonzero(values >= np.partition(sample, -rank)[-rank])
+    return rows if len(rows) <= count else rows[np.argpartition(-values[rows], count)[:count]]
 
 
 def _shared_equally(problem: DesignProblem, rows: np.ndarray) -> np.ndarray:
