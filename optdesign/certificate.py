@@ -260,7 +260,7 @@ def sum_error(groups, eta, trace, terms):
 
     So many terms are added up at a time without regard to rounding.
     """
-    return 2.0 * eta * np.sqrt(groups * trace) + groups * eta**2 + gamma(terms + 8) * trace
+    return 2.0 * eta * np.sqrt(groups * trace) + groups * (eta * eta) + gamma(terms + 8) * trace
 
 
 @kernel
@@ -280,7 +280,7 @@ def _bound(budgets, largest, ranks, off, eta, terms, missed):
     worst += missed
     if not (worst < 0.5 and eta < np.inf):
         return np.inf, np.inf
-    bound = total + 2.0 * eta * np.sqrt(m * total) + m * eta**2
+    bound = total + 2.0 * eta * np.sqrt(m * total) + m * (eta * eta)
     bound *= (1.0 + gamma(rank + 16)) / (1.0 - worst)
     return bound, 1.0 - total / bound
 
@@ -295,9 +295,10 @@ def _is_white(information, ranks, off):
     for b in range(len(ranks)):
         square = 0.0
         for i in range(ranks[b]):
-            square += (information[b, i, i] - 1.0) ** 2
+            off_one = information[b, i, i] - 1.0
+            square += off_one * off_one
             for j in range(i):
-                square += 2.0 * information[b, i, j] ** 2
+                square += 2.0 * (information[b, i, j] * information[b, i, j])
         off[b] = np.sqrt(square)
         enough &= off[b] <= WHITE * ranks[b]
     return enough

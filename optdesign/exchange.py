@@ -153,7 +153,9 @@ def refresh(z, blocks, ranks, counts, inverse, g):
     """Overwrite inverse and g with those of the counts. Returns log det, -inf if the counts lose rank."""
     information, factor = np.zeros_like(inverse), np.zeros_like(inverse)
     accumulate(z, blocks, ranks, counts, information)
-    total = factorise(information, ranks, factor).sum()
+    total = 0.0
+    for log_det in factorise(information, ranks, factor):
+        total += log_det
     if total > -np.inf:
         invert(factor, ranks, inverse)
         for n in range(len(z)):

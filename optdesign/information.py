@@ -4,6 +4,8 @@ Everything here takes coordinates t (N, r), the block of every row, and the rank
 the first ``ranks[b]`` columns of a row in block b count.
 """
 
+import math
+
 import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf
@@ -63,7 +65,7 @@ def factorise(information, ranks, factor):
             if not pivot > SINGULAR_RTOL * information[b, k, k]:
                 log_det[b] = -np.inf
                 break
-            log_det[b] += np.log(pivot)
+            log_det[b] += math.log(pivot)
             inverse = 1.0 / np.sqrt(pivot)
             a[k, k] = inverse
             for j in range(k + 1, r):
