@@ -395,11 +395,21 @@ def kick_levels(values, sizes, first, settings, z, weights, inverse, best, draws
         value = climb_levels(values, sizes, first, settings, z, weights, inverse)
         if value >= best:
             best = value
-            kept[:] = settings
-            kept_z[:] = z
-            kept_inverse[:] = inverse
+            _copy(settings, z, inverse, kept, kept_z, kept_inverse)
         else:
-            settings[:] = kept
-            z[:] = kept_z
-            inverse[:] = kept_inverse
+            _copy(kept, kept_z, kept_inverse, settings, z, inverse)
     return best
+
+
+@kernel
+def _copy(settings, z, inverse, to_settings, to_z, to_inverse):
+    """Overwrite settings, rows and the inverse with others."""
+    for n in range(len(settings)):
+        for j in range(settings.shape[1]):
+            to_settings[n, j] = settings[n, j]
+    for n in range(len(z)):
+        for j in range(z.shape[1]):
+            to_z[n, j] = z[n, j]
+    for k in range(inverse.shape[1]):
+        for j in range(inverse.shape[2]):
+            to_inverse[0, k, j] = inverse[0, k, j]

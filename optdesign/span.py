@@ -193,10 +193,11 @@ def _scan(x, blocks, peak, row):
 @kernel
 def _pool(n, stride, peak_row):
     """Every stride-th candidate, and those that have a peak."""
-    sample = np.arange(0, n, stride)
-    out = np.empty(len(sample) + peak_row.size, np.int64)
-    out[: len(sample)] = sample
-    count = len(sample)
+    out = np.empty((n + stride - 1) // stride + peak_row.size, np.int64)
+    count = 0
+    for i in range(0, n, stride):
+        out[count] = i
+        count += 1
     for b in range(len(peak_row)):
         for j in range(peak_row.shape[1]):
             if peak_row[b, j] >= 0:

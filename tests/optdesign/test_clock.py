@@ -77,10 +77,6 @@ def test_it_is_said_once_to_somebody_who_waits(
     compile_something()
     compile_something()
     assert capsys.readouterr().err == "optdesign: compiling, on first use only\n"
-    monkeypatch.setattr(clock, "_said", threading.Event())
-    clock.be_silent()
-    compile_something()
-    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("running", [True, False])
