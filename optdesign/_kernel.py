@@ -101,9 +101,9 @@ class _Tiers:
             if perf_counter() > until:
                 raise _TooLong
             return self.compiled.py_func
-        if self._left() > 0.0 and _are_small(arguments) and self._is_missing(arguments):
-            return self.interpret
-        with clock.stopped():  # also while machine code is read from the disk
+        with clock.stopped():  # also while machine code is looked for on disk, and read
+            if self._left() > 0.0 and _are_small(arguments) and self._is_missing(arguments):
+                return self.interpret
             return self.compile(*arguments)
 
     def _left(self) -> float:

@@ -90,15 +90,12 @@ def solve(
     began = clock.now()
     _check(problem, tol, method, max_iter, time_limit, threads)
     tol, time_limit = float(tol), None if time_limit is None else float(time_limit)
-    with (
-        Deferred() as interrupted,
-        Progress(progress, tol * problem.rank) as display,
-        _cores(problem, threads),
-    ):
-        run = _Run(problem, _start(problem, start), tol, began, time_limit, interrupted)
-        limit = DEFAULT_MAX_ITER if max_iter is None else int(max_iter)
-        status, certificate = run.go(METHODS[method], limit, display)
-        result = run.result(method, status, certificate)
+    with Deferred() as interrupted:
+        with Progress(progress, tol * problem.rank) as display, _cores(problem, threads):
+            run = _Run(problem, _start(problem, start), tol, began, time_limit, interrupted)
+            limit = DEFAULT_MAX_ITER if max_iter is None else int(max_iter)
+            status, certificate = run.go(METHODS[method], limit, display)
+            result = run.result(method, status, certificate)
         # Asked last: an interrupt is never swallowed.
         return replace(result, status=Status.INTERRUPTED) if interrupted else result
 
