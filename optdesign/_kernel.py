@@ -26,6 +26,7 @@ constants that went into it, wherever they are.
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -43,7 +44,7 @@ ALLOWANCE = 0.5
 """Seconds that a kernel may spend as plain Python before it is compiled, which takes about as long."""
 
 TOGETHER = 1.0
-"""Seconds that all of them may: a process that goes on for longer is worth it."""
+"""Seconds that those together may which have not used up their own: a process of more is worth it."""
 
 SMALL = 50_000
 """Numbers in the arrays given to a kernel up to which it runs as plain Python at all."""
@@ -85,7 +86,7 @@ class _Tiers:
     """
 
     together = 0.0
-    """Seconds that kernels of this process have spent as plain Python."""
+    """Seconds that kernels of this process have spent as plain Python, without those that gave up."""
 
     def __init__(self, compiled: Any) -> None:
         self.compiled = compiled
@@ -134,13 +135,23 @@ class _Tiers:
                 array[...] = old
             if not isinstance(error, Exception):
                 raise
-            self.spent = ALLOWANCE
         finally:
             _interpreting.until = None
-            spent = perf_counter() - began
-            self.spent += spent
-            _Tiers.together += spent
+            self._spend(perf_counter() - began)
+        self._give_up()
         return self.compiled(*arguments)
+
+    def _spend(self, seconds: float) -> None:
+        self.spent += seconds
+        _Tiers.together += seconds
+        if self.spent >= ALLOWANCE:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """From now on compile. What this kernel has spent is no longer at the others' expense."""
+        if self.spent < math.inf:
+            _Tiers.together -= self.spent
+            self.spent = math.inf
 
 
 def _are_small(arguments: tuple[Any, ...]) -> bool:
