@@ -10,6 +10,14 @@ three dimensions most is the error message for shapes that differ. So kernels ha
 ways to make an array, and no argument that is now of one type and now of another. The wrapper by which C
 could call a kernel is left out.
 
+*What a small problem does not wait for.* Compiling takes seconds, in which plain Python solves a small
+problem many times over. So a kernel without machine code, in memory or on disk, runs as the Python that it is
+written in, as long as its arrays are small and it has not spent about what compiling it would take. Where it
+is in the middle of a call by then, or Python raises an error where machine code goes on, as in a division by
+zero, its arrays are put back and it is compiled after all. Results are the same to the last digit. Therefore
+kernels have what is computed in one way only: ``x * x`` for ``x**2``, ``math.log`` for ``np.log``, and loops
+for sums and products of arrays.
+
 *What machine code is kept for.* Numba compiles functions and constants of other files into a kernel and looks
 at the kernel's own file only. Here machine code is found again by a hash of all the code and all the
 constants that went into it, wherever they are.
@@ -18,17 +26,33 @@ constants that went into it, wherever they are.
 from __future__ import annotations
 
 import hashlib
+import math
+import threading
 import types
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numba import config, njit
 from numba.core.caching import FunctionCache
 
+from optdesign import clock
+
+ALLOWANCE = 0.5
+"""Seconds that a kernel may spend as plain Python before it is compiled, which takes about as long."""
+
+TOGETHER = 1.0
+"""Seconds that those together may which have not used up their own: a process of more is worth it."""
+
+SMALL = 50_000
+"""Numbers in the arrays given to a kernel up to which it runs as plain Python at all."""
+
 CONSTANTS = (bool, int, float, complex, str, bytes, tuple, np.ndarray, np.generic, type(None))
 """Types of globals whose values are compiled into a kernel."""
+
+NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -38,11 +62,114 @@ def kernel(function: Callable[..., Any]) -> Any:
         # Where no directory can be written to, compiled code lasts as long as the process.
         with suppress(RuntimeError):
             compiled._cache = _Cache(function)
+        # Numba asks for this where it has no machine code in memory, and calls what it returns.
+        compiled._compile_for_args = _Tiers(compiled)
     return compiled
 
 
 uncached = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)  # type: ignore[call-overload]
 """As a kernel, without the cache: for what is only ever compiled into kernels."""
+
+
+_interpreting = threading.local()
+"""Until when a kernel of this thread may run as plain Python; None outside of any that does."""
+
+
+class _TooLong(Exception):
+    """A kernel has used up its allowance."""
+
+
+class _Tiers:
+    """How a kernel runs that has no machine code in memory: as plain Python first, compiled in the end.
+
+    A kernel that is called by one that runs as plain Python does so too, on the allowance of the first.
+    """
+
+    together = 0.0
+    """Seconds that kernels of this process have spent as plain Python, without those that gave up."""
+
+    def __init__(self, compiled: Any) -> None:
+        self.compiled = compiled
+        self.compile = compiled._compile_for_args
+        self.spent = 0.0
+        self.missing: set[tuple[Any, ...]] = set()
+        """Types of arguments for which there is no machine code on disk."""
+
+    def __call__(self, *arguments: Any) -> Callable[..., Any]:
+        """What to call with arguments: the function itself or its machine code."""
+        until = getattr(_interpreting, "until", None)
+        if until is not None:
+            if perf_counter() > until:
+                raise _TooLong
+            return self.compiled.py_func
+        with clock.stopped():  # also while machine code is looked for on disk, and read
+            if self._left() > 0.0 and _are_small(arguments) and self._is_missing(arguments):
+                return self.interpret
+            return self.compile(*arguments)
+
+    def _left(self) -> float:
+        """Seconds that this kernel may still run as plain Python."""
+        return min(ALLOWANCE - self.spent, TOGETHER - _Tiers.together)
+
+    def _is_missing(self, arguments: tuple[Any, ...]) -> bool:
+        """Whether the disk has no machine code for arguments of these types."""
+        kinds = tuple(map(self.compiled.typeof_pyval, arguments))
+        if kinds not in self.missing:
+            cache = self.compiled._cache
+            if isinstance(cache, _Cache) and cache.has(kinds, self.compiled.targetctx):
+                return False
+            self.missing.add(kinds)
+        return True
+
+    def interpret(self, *arguments: Any) -> Any:
+        """Call the function itself. If that fails, or takes too long, nothing was done: then compile."""
+        arrays = [a for a in arguments if isinstance(a, np.ndarray) and a.flags.writeable]
+        before = [a.copy() for a in arrays]
+        began = perf_counter()
+        _interpreting.until = began + self._left()
+        try:
+            with clock.stopped(), np.errstate(all="ignore"):
+                return _plain(self.compiled.py_func(*arguments))
+        except BaseException as error:
+            for array, old in zip(arrays, before, strict=True):
+                array[...] = old
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            _interpreting.until = None
+            self._spend(perf_counter() - began)
+        self._give_up()
+        return self.compiled(*arguments)
+
+    def _spend(self, seconds: float) -> None:
+        self.spent += seconds
+        _Tiers.together += seconds
+        if self.spent >= ALLOWANCE:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """From now on compile. What this kernel has spent is no longer at the others' expense."""
+        if self.spent < math.inf:
+            _Tiers.together -= self.spent
+            self.spent = math.inf
+
+
+def _are_small(arguments: tuple[Any, ...]) -> bool:
+    """Whether arguments are numbers, None and arrays, and these of few numbers."""
+    total = 0
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            total += argument.size
+        elif not (argument is None or isinstance(argument, NUMBERS)):
+            return False
+    return total <= SMALL
+
+
+def _plain(value: Any) -> Any:
+    """What compiled code would return: Python's numbers, where NumPy's come out of arrays."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return tuple(map(_plain, value)) if isinstance(value, tuple) else value
 
 
 class _Cache(FunctionCache):
@@ -56,6 +183,13 @@ class _Cache(FunctionCache):
         """Machine code for arguments of given types, or None."""
         self._cache_file._source_stamp = code_hash([self._py_func])
         return super().load_overload(sig, target_context)
+
+    def has(self, sig: Any, target_context: Any) -> bool:
+        """Whether there is machine code for arguments of given types."""
+        self._cache_file._source_stamp = code_hash([self._py_func])
+        with self._guard_against_spurious_io_errors():
+            return self._index_key(sig, target_context.codegen()) in self._cache_file._load_index()
+        return False
 
 
 def code_hash(functions: Iterable[Any]) -> str:

@@ -258,7 +258,7 @@ def sum_error(groups, eta, trace, terms):
 
     So many terms are added up at a time without regard to rounding.
     """
-    return 2.0 * eta * np.sqrt(groups * trace) + groups * eta**2 + gamma(terms + 8) * trace
+    return 2.0 * eta * np.sqrt(groups * trace) + groups * (eta * eta) + gamma(terms + 8) * trace
 
 
 @kernel
@@ -278,7 +278,7 @@ def _bound(budgets, largest, ranks, off, eta, terms, missed):
     worst += missed
     if not (worst < 0.5 and total < np.inf):  # nor are they if eta or a variance is not a number
         return np.inf, np.inf
-    bound = total + 2.0 * eta * np.sqrt(m * total) + m * eta**2
+    bound = total + 2.0 * eta * np.sqrt(m * total) + m * (eta * eta)
     bound *= (1.0 + gamma(rank + 16)) / (1.0 - worst)
     return bound, 1.0 - total / bound
 
@@ -293,9 +293,10 @@ def _is_white(information, ranks, off):
     for b in range(len(ranks)):
         square = 0.0
         for i in range(ranks[b]):
-            square += (information[b, i, i] - 1.0) ** 2
+            off_one = information[b, i, i] - 1.0
+            square += off_one * off_one
             for j in range(i):
-                square += 2.0 * information[b, i, j] ** 2
+                square += 2.0 * (information[b, i, j] * information[b, i, j])
         enough &= np.sqrt(square) <= WHITE * ranks[b]
         off[b] = np.sqrt(square) * (1.0 + gamma(ranks[b] * ranks[b] + 10))
     return enough

@@ -22,7 +22,7 @@ from typing import Annotated, NoReturn
 import numpy as np
 import typer
 
-from optdesign import __version__, clock, files, notices, outputs, report, saved, tables
+from optdesign import __version__, files, notices, outputs, report, saved, tables
 from optdesign import plot as pictures
 from optdesign.exact import exact
 from optdesign.examples import authors_features, grid_file
@@ -39,9 +39,6 @@ from optdesign.verification import verify
 SOLVED, NOT_CONVERGED, BAD_INPUT = 0, 1, 2
 
 DEMO_TOL = 1e-6
-
-WARM_UP = (4, "bca"), (4, "newton"), (20_000, "auto")
-"""Numbers of candidates and methods that between them use every kernel."""
 
 VERIFY_TOL = 1e-4
 """Relative gap up to which a saved design counts as optimal, unless another is asked for."""
@@ -150,7 +147,6 @@ def solve_command(
             )
             if given is not None:
                 source = source.with_budgets(given, "--budget" if runs is None else "--runs")
-        _warm_up()
         with waiting("finding the rank of every block"):
             problem = source.problem()
         if runs is not None:
@@ -293,7 +289,6 @@ def demo_command(
     with _bad_input():
         out.mkdir(parents=True, exist_ok=True)
         outputs.check(design, picture, [], force=True)
-        _warm_up()
         result = solve(DesignProblem.disjoint(features), tol=DEMO_TOL, method="bca", progress=True)
         outcome = verify(result, progress=True)
         with _drawing(picture):
@@ -334,19 +329,6 @@ def _drawing(path: Path) -> Iterator[None]:
 def _refuse(message: str) -> NoReturn:
     typer.echo(f"optdesign: {message}", err=True)
     raise typer.Exit(BAD_INPUT)
-
-
-def _warm_up() -> None:
-    """Solve problems that need every kernel, so that all are ready.
-
-    Compiled kernels are kept on disk: later uses load them in a fraction of a second.
-    """
-    clock.be_silent()
-    with waiting("compiling (first use only)"):
-        for n, method in WARM_UP:
-            turn = np.linspace(0.0, np.pi, n, endpoint=False)
-            candidates = np.column_stack([np.cos(turn), 2 * np.sin(turn)])
-            solve(DesignProblem(candidates, np.arange(n) % 2), method=method)
 
 
 def _words(source: CandidateFile) -> tuple[str, str]:

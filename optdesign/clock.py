@@ -1,10 +1,10 @@
 """Seconds of work, without those of the compiler.
 
 Kernels are compiled when they are first used, and kept on disk. That takes seconds, once, and says nothing
-about a problem: neither ``result.seconds`` nor ``time_limit`` counts it. Numba announces the beginning and
-the end of every compilation; the outermost ones of a thread are summed up and taken off its clock. Meanwhile
-no garbage is collected, which saves a tenth of the time: compilers make many objects and keep most. One
-thread at a time compiles.
+about a problem: neither ``result.seconds`` nor ``time_limit`` counts it, nor what a kernel takes as plain
+Python instead (:mod:`optdesign._kernel`). Numba announces the beginning and the end of every compilation; the
+outermost ones of a thread are summed up and taken off its clock. Meanwhile no garbage is collected, which
+saves a tenth of the time: compilers make many objects and keep most. One thread at a time compiles.
 """
 
 from __future__ import annotations
@@ -13,43 +13,66 @@ import gc
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from numba.core import event
 
-_compiling = threading.local()
+_still = threading.local()
 _said = threading.Event()
 
 
 class _Compilations(event.Listener):
-    """Adds up the time that a thread spends compiling."""
+    """Stops the clock of a thread that compiles."""
 
     def on_start(self, _: Any) -> None:
         """A kernel, or one that it calls, begins to compile."""
-        depth = getattr(_compiling, "depth", 0)
-        if depth == 0:
-            _compiling.since = time.perf_counter()
-            _compiling.collects = gc.isenabled()
+        _still.compiling = getattr(_still, "compiling", 0) + 1
+        if _still.compiling == 1:
+            _still.collects = gc.isenabled()
             gc.disable()
             _say()
-        _compiling.depth = depth + 1
+        _stop()
 
     def on_end(self, _: Any) -> None:
         """It is done."""
-        _compiling.depth -= 1
-        if _compiling.depth == 0:
-            spent = time.perf_counter() - _compiling.since
-            _compiling.seconds = getattr(_compiling, "seconds", 0.0) + spent
-            if _compiling.collects:
-                gc.enable()
+        _go()
+        _still.compiling -= 1
+        if _still.compiling == 0 and _still.collects:
+            gc.enable()
 
 
 event.register("numba:compile", _Compilations())
 
 
 def now() -> float:
-    """Seconds on a clock that stands still while this thread compiles."""
-    return time.perf_counter() - getattr(_compiling, "seconds", 0.0)
+    """Seconds on a clock that stands still while this thread compiles, or does without."""
+    return time.perf_counter() - getattr(_still, "seconds", 0.0)
+
+
+@contextmanager
+def stopped() -> Iterator[None]:
+    """Let the clock of this thread stand still in the block below."""
+    _stop()
+    try:
+        yield
+    finally:
+        _go()
+
+
+def _stop() -> None:
+    """Stop the clock, if it goes."""
+    _still.depth = getattr(_still, "depth", 0) + 1
+    if _still.depth == 1:
+        _still.since = time.perf_counter()
+
+
+def _go() -> None:
+    """Let the clock go, once for every time that it was stopped."""
+    _still.depth -= 1
+    if _still.depth == 0:
+        _still.seconds = getattr(_still, "seconds", 0.0) + time.perf_counter() - _still.since
 
 
 def _say() -> None:
@@ -64,8 +87,3 @@ def _somebody_waits() -> bool:
     # A notebook has no terminal and no prompt of Python's, but IPython makes itself known.
     notebook = getattr(sys.modules.get("IPython"), "get_ipython", None)
     return sys.stderr.isatty() or hasattr(sys, "ps1") or (notebook is not None and notebook() is not None)
-
-
-def be_silent() -> None:
-    """Leave it to the caller to say that something is being compiled."""
-    _said.set()

@@ -153,7 +153,9 @@ def refresh(z, blocks, ranks, counts, inverse, g):
     """Overwrite inverse and g with those of the counts. Returns log det, -inf if the counts lose rank."""
     information, factor = np.zeros_like(inverse), np.zeros_like(inverse)
     accumulate(z, blocks, ranks, counts, information)
-    total = factorise(information, ranks, factor).sum()
+    total = 0.0
+    for log_det in factorise(information, ranks, factor):
+        total += log_det
     if total > -np.inf:
         invert(factor, ranks, inverse)
         for n in range(len(z)):
@@ -190,7 +192,10 @@ def _towards(z, inverse, row, b, rank):
 
 @kernel
 def _move(z, columns, blocks, at, ranks, row, sign, counts, inverse, g, work):
-    """Add (sign 1) or take away (sign -1) a run of a row. Overwrites counts, inverse, g and work."""
+    """Add (sign 1.0) or take away (sign -1.0) a run of a row. Overwrites counts, inverse, g and work.
+
+    Not a whole number: a kernel would be compiled for either.
+    """
     b = blocks[row]
     y = _towards(z, inverse, row, b, ranks[b])
     own = 0.0
@@ -205,7 +210,7 @@ def _move(z, columns, blocks, at, ranks, row, sign, counts, inverse, g, work):
     for k in range(ranks[b]):
         for j in range(ranks[b]):
             inverse[b, k, j] -= scale * y[k] * y[j]
-    counts[row] += sign
+    counts[row] += int(sign)
 
 
 @kernel
@@ -243,8 +248,8 @@ def climb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, most,
         if counts[row] > 0:
             k, gain = _best_move(z, columns, groups, blocks, at, ranks, row, inverse, g, work)
             if gain > 1.0 + GAIN:
-                _move(z, columns, blocks, at, ranks, k, 1, counts, inverse, g, work)
-                _move(z, columns, blocks, at, ranks, row, -1, counts, inverse, g, work)
+                _move(z, columns, blocks, at, ranks, k, 1.0, counts, inverse, g, work)
+                _move(z, columns, blocks, at, ranks, row, -1.0, counts, inverse, g, work)
                 done += 1
                 idle = -1
                 if done % REFRESH == 0:
@@ -272,8 +277,8 @@ def kick(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, draws)
             for i in range(ranks[b]):
                 c += y[i] * z[k, i]
         if (1.0 + g[k]) * (1.0 - g[m]) + c * c > SAFE:
-            _move(z, columns, blocks, at, ranks, k, 1, counts, inverse, g, work)
-            _move(z, columns, blocks, at, ranks, m, -1, counts, inverse, g, work)
+            _move(z, columns, blocks, at, ranks, k, 1.0, counts, inverse, g, work)
+            _move(z, columns, blocks, at, ranks, m, -1.0, counts, inverse, g, work)
 
 
 @kernel
@@ -283,16 +288,24 @@ def search(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, best
     Overwrites counts with the best found, and the rest with what belongs to them. Returns their log det.
     """
     kept, kept_inverse, kept_g = counts.copy(), inverse.copy(), g.copy()
+    most, first = np.int64(ENDLESS), np.int64(0)  # as variables: for constants, kernels are compiled anew
     for t in range(len(draws)):
         kick(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, draws[t])
-        value, _, _ = climb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, ENDLESS, 0)
+        value, _, _ = climb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, most, first)
         if value >= best:
             best = value
-            kept[:] = counts
-            kept_inverse[:] = inverse
-            kept_g[:] = g
+            _copy(counts, inverse, g, kept, kept_inverse, kept_g)
         else:
-            counts[:] = kept
-            inverse[:] = kept_inverse
-            g[:] = kept_g
+            _copy(kept, kept_inverse, kept_g, counts, inverse, g)
     return best
+
+
+@kernel
+def _copy(counts, inverse, g, to_counts, to_inverse, to_g):
+    """Overwrite counts, inverses and variances with others."""
+    for n in range(len(counts)):
+        to_counts[n], to_g[n] = counts[n], g[n]
+    for b in range(inverse.shape[0]):
+        for k in range(inverse.shape[1]):
+            for j in range(inverse.shape[2]):
+                to_inverse[b, k, j] = inverse[b, k, j]

@@ -4,6 +4,7 @@ Everything here takes coordinates t (N, r), the block of every row, and the rank
 the first ``ranks[b]`` columns of a row in block b count.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ def factorise(information, ranks, factor):
             if not pivot > SINGULAR_RTOL * information[b, k, k]:
                 log_det[b] = -np.inf
                 break
-            log_det[b] += np.log(pivot)
+            log_det[b] += math.log(pivot)
             inverse = 1.0 / np.sqrt(pivot)
             a[k, k] = inverse
             for j in range(k + 1, r):

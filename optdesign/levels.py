@@ -324,7 +324,7 @@ def _ratio(values, first, j, old, new, y, a, v):
         b += y[lo + i] * step
         for k in range(width):
             c += step * v[lo + i, lo + k] * (values[j, new, k] - values[j, old, k])
-    return (1.0 + a + 2.0 * b + c) * (1.0 - a) + (a + b) ** 2
+    return (1.0 + a + 2.0 * b + c) * (1.0 - a) + (a + b) * (a + b)
 
 
 @kernel
@@ -379,24 +379,37 @@ def kick_levels(values, sizes, first, settings, z, weights, inverse, best, draws
     """
     n, factors = settings.shape
     kept, kept_z, kept_inverse = settings.copy(), z.copy(), inverse.copy()
+    y = np.empty(z.shape[1])
     for t in range(len(draws)):
         for m in range(0, draws.shape[1], 3):
             row, j = np.int64(draws[t, m] * n), np.int64(draws[t, m + 1] * factors)
             level = np.int64(draws[t, m + 2] * sizes[j])
-            y = inverse[0] @ z[row]
             a = 0.0
-            for i in range(len(y)):
+            for i in range(z.shape[1]):
+                y[i] = 0.0
+                for k in range(z.shape[1]):
+                    y[i] += inverse[0, i, k] * z[row, k]
                 a += y[i] * z[row, i]
             if _ratio(values, first, j, settings[row, j], level, y, a, inverse[0]) > SAFE:
                 _set(values, first, j, level, row, settings, z, inverse)
         value = climb_levels(values, sizes, first, settings, z, weights, inverse)
         if value >= best:
             best = value
-            kept[:] = settings
-            kept_z[:] = z
-            kept_inverse[:] = inverse
+            _copy(settings, z, inverse, kept, kept_z, kept_inverse)
         else:
-            settings[:] = kept
-            z[:] = kept_z
-            inverse[:] = kept_inverse
+            _copy(kept, kept_z, kept_inverse, settings, z, inverse)
     return best
+
+
+@kernel
+def _copy(settings, z, inverse, to_settings, to_z, to_inverse):
+    """Overwrite settings, rows and the inverse with others."""
+    for n in range(len(settings)):
+        for j in range(settings.shape[1]):
+            to_settings[n, j] = settings[n, j]
+    for n in range(len(z)):
+        for j in range(z.shape[1]):
+            to_z[n, j] = z[n, j]
+    for k in range(inverse.shape[1]):
+        for j in range(inverse.shape[2]):
+            to_inverse[0, k, j] = inverse[0, k, j]

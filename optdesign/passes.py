@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri
 
 from optdesign import threads
-from optdesign._kernel import kernel
+from optdesign._kernel import SMALL, kernel
 from optdesign.compensated import two_sum
 from optdesign.information import SINGULAR_RTOL, WIDE, factorise
 from optdesign.problem import DesignProblem
@@ -145,7 +145,9 @@ def variances_of(problem: DesignProblem, rows: Rows, white: np.ndarray) -> tuple
 
     def write(first: int, last: int) -> None:
         x = rows.source.piece(first, last)
-        if problem.n_blocks == 1 and x.dtype == np.float64:
+        if x.size <= SMALL:
+            _variances_of_few(x, blocks[first:last], white, g[first:last])
+        elif problem.n_blocks == 1 and x.dtype == np.float64:
             _variances_in_one(x, white[0], g[first:last])
         else:
             _variances(x, blocks[first:last], white, g[first:last])
@@ -212,6 +214,25 @@ def _compose(maps, ranks, factor):
                     for j in range(k + 1):
                         t += maps[b, i, j] * factor[b, k, j]
                 maps[b, i, k] = t
+
+
+@kernel
+def _variances_of_few(x, blocks, white, out):
+    """Overwrite out with g_n = |x_n @ white[b]|^2, for so few candidates that compiling may not be worth it.
+
+    By loops, since BLAS has digits of its own.
+    """
+    y = np.empty(white.shape[2])
+    for n in range(len(x)):
+        for k in range(len(y)):
+            y[k] = 0.0
+        for j in range(x.shape[1]):
+            for k in range(len(y)):
+                y[k] += x[n, j] * white[blocks[n], j, k]
+        g = 0.0
+        for k in range(len(y)):
+            g += y[k] * y[k]
+        out[n] = g
 
 
 @kernel

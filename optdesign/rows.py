@@ -151,7 +151,7 @@ def _log_unit(t, scale, ranks):
                     p = i
             for j in range(r):
                 z[k, j], z[p, j] = z[p, j], z[k, j]
-            total += np.log(abs(z[k, k]))
+            total += math.log(abs(z[k, k]))
             for i in range(k + 1, r):
                 factor = z[i, k] / z[k, k]
                 for j in range(k + 1, r):
@@ -176,7 +176,7 @@ def _log_gram(x, scale, ranks):
         for k in range(r):
             for j in range(d):
                 p[k, j], low[k, j] = x[first + k, j], 0.0
-            total += 2.0 * np.log(scale[first + k])
+            total += 2.0 * math.log(scale[first + k])
         first += r
         for j in range(d):
             used[j] = False
@@ -187,7 +187,7 @@ def _log_gram(x, scale, ranks):
                     c = j
             used[c] = True
             pivot, pivot_low = p[k, c], low[k, c]
-            total += 2.0 * (np.log(abs(pivot)) + pivot_low / pivot)
+            total += 2.0 * (math.log(abs(pivot)) + pivot_low / pivot)
             for j in range(d):
                 p[k, j], low[k, j] = long_quotient(p[k, j], low[k, j], pivot, pivot_low)
             for i in range(r):
@@ -205,7 +205,7 @@ def _log_gram(x, scale, ranks):
                         gram[i, m] += p[i, j] * p[m, j]
         # Plain elimination: the matrix is the identity plus a sum of squares.
         for k in range(r):
-            total += np.log(gram[k, k])
+            total += math.log(gram[k, k])
             for i in range(k + 1, r):
                 factor = gram[i, k] / gram[k, k]
                 for m in range(k + 1, i + 1):

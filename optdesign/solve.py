@@ -66,7 +66,7 @@ def solve(
     max_iter : int, optional
         Most iterations: sweeps, Newton steps, or rounds of pricing. Default: 100,000.
     time_limit : float, optional
-        Most seconds, not counting those of compilation on first use.
+        Most seconds, not counting those of first use: of compilation, or of plain Python in its place.
     progress : bool
         Show a progress display on standard error once a second has passed.
     threads : int, optional

@@ -49,6 +49,8 @@ SMALLEST = -900
 LIGHTEST = -400
 """Sizes of rows are told apart down to this power of two below the largest."""
 
+LOG_2 = math.log(2.0)
+
 POOL = 8
 """Candidates per dimension and block in the sample that is tried first."""
 
@@ -222,10 +224,11 @@ def _scan(x, blocks, first, peak, row):
 @kernel
 def _pool(n, stride, peak_row):
     """Every stride-th candidate, and those that have a peak."""
-    sample = np.arange(0, n, stride)
-    out = np.empty(len(sample) + peak_row.size, np.int64)
-    out[: len(sample)] = sample
-    count = len(sample)
+    out = np.empty((n + stride - 1) // stride + peak_row.size, np.int64)
+    count = 0
+    for i in range(0, n, stride):
+        out[count] = i
+        count += 1
     for b in range(len(peak_row)):
         for j in range(peak_row.shape[1]):
             if peak_row[b, j] >= 0:
@@ -291,10 +294,10 @@ def _eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivo
             norm[i], doubt[i] = 0.0, 0.0
             for j in range(d):
                 norm[i] += y[i, j] * y[i, j]
-            size[i] += np.log2(row_scale[groups[origin[i]]])
+            size[i] += math.log2(row_scale[groups[origin[i]]])
             largest = max(largest, size[i])
         for i in range(lo, hi):
-            weight[i] = 4.0 ** max(size[i] - largest, LIGHTEST)
+            weight[i] = _power_of_two(2.0 * max(size[i] - largest, LIGHTEST))
         margin[b, 1] = np.inf
         for i in range(d):
             for j in range(d):
@@ -328,7 +331,7 @@ def _eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivo
             error = DIRECTION_ERRORS * UNIT / relative
             for i in range(lo, hi):
                 _reflect(y, i, v, beta, k)
-                doubt[i] += (error * y[i, k]) ** 2
+                doubt[i] += (error * y[i, k]) * (error * y[i, k])
             for i in range(d):
                 _reflect(q, i, v, beta, k)
             y[best, k] = diagonal
@@ -342,7 +345,7 @@ def _eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivo
                     t -= maps[b, i, k] * y[at[k], j]
                 maps[b, i, j] = t / y[at[j], j]
             for j in range(r):
-                maps[b, i, j] *= 2.0 ** -(column[i] + size[at[j]])
+                maps[b, i, j] *= _power_of_two(-(column[i] + size[at[j]]))
 
 
 @kernel
@@ -391,6 +394,13 @@ def _equilibrate(y, lo, hi, size, column):
         for j in range(d):
             if y[i, j] != 0.0:
                 y[i, j] = math.ldexp(y[i, j], -(peak + int(column[j])))
+
+
+@kernel
+def _power_of_two(x):
+    """2^x, exactly if x is whole. As ``2.0**x`` compilers and Python differ in the last digit."""
+    whole = math.floor(x)
+    return math.ldexp(math.exp((x - whole) * LOG_2), whole)
 
 
 @kernel

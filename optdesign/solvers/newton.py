@@ -253,7 +253,8 @@ def _target(u, s, du):
     for i in range(n):
         mu += u[i] * s[i] / n
         affine += (u[i] + primal * du[i]) * (s[i] + dual * ds[i]) / n
-    return (mu * (affine / mu) ** 3 - du * ds) / u
+    ratio = affine / mu
+    return (mu * (ratio * ratio * ratio) - du * ds) / u
 
 
 @kernel

@@ -64,7 +64,7 @@ def test_neither_seconds_nor_limits_count_it(monkeypatch: pytest.MonkeyPatch) ->
     problem = same_family(20, 4, 3)
     monkeypatch.setitem(od.METHODS, "bca", compiling)
     limit = 0.5 * compile_something()
-    r = od.solve(problem, method="bca", time_limit=limit)
+    r = od.solve(problem, tol=1e-3, method="bca", time_limit=limit)
     assert r.status is od.Status.CONVERGED
     assert r.seconds < sum(spent)
 
@@ -77,10 +77,6 @@ def test_it_is_said_once_to_somebody_who_waits(
     compile_something()
     compile_something()
     assert capsys.readouterr().err == "optdesign: compiling, on first use only\n"
-    monkeypatch.setattr(clock, "_said", threading.Event())
-    clock.be_silent()
-    compile_something()
-    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("running", [True, False])

@@ -218,8 +218,10 @@ def test_variances_in_tiles(seed: int, n: int) -> None:
     white = rng.normal(size=(5, 4, 3)) * (np.arange(3) < ranks[:, None])[:, None]
     expected = np.array([np.sum((x[i] @ white[b]) ** 2) for i, b in enumerate(blocks)])
     got, largest = np.full(n, np.nan), np.zeros(3)
-    passes._variances(x, blocks, white, got)
-    np.testing.assert_allclose(got, expected, rtol=RTOL, atol=RTOL)
+    for variances in (passes._variances_of_few, passes._variances):
+        got[:] = np.nan
+        variances(x, blocks, white, got)
+        np.testing.assert_allclose(got, expected, rtol=RTOL, atol=RTOL)
     passes.raise_to_largest(groups, got, largest)
     np.testing.assert_array_equal(largest, [max([0.0, *got[groups == i]]) for i in range(3)])
 
