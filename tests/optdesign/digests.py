@@ -44,7 +44,10 @@ def computations() -> Iterator[tuple[str, str]]:
     for name, given in STRUCTURES.items():
         for dtype in (np.float64, np.float32):
             p = od.DesignProblem(given.candidates.astype(dtype), given.groups, given.blocks, given.budgets)
-            yield f"{name}, {dtype.__name__}", digest(*p.span[:4], *numbers(p.rows), *numbers(p.refined), p.log_volume)
+            yield (
+                f"{name}, {dtype.__name__}",
+                digest(*p.span[:4], *numbers(p.rows), *numbers(p.refined), p.log_volume),
+            )
             c = od.certify(p, p.uniform())
             yield "certificate", digest(c.gap, c.log_det, c.rounding, c.variances)
             verdicts = modular.compare_ranks(p.source, p.blocks, p.basis, p.ranks)
