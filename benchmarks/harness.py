@@ -17,6 +17,10 @@ from optdesign import _kernel
 _kernel.ALLOWANCE = 0.0  # machine code is measured, also where none is on disk yet
 
 
+WIDEST = 400
+"""Characters in a line of a table: no column is ever cut."""
+
+
 class Measured(NamedTuple):
     """Median seconds, and the certified relative gap of what came out (NaN: failed)."""
 
@@ -106,7 +110,7 @@ def show(title: str, columns: list[str], rows: list[list[object]]) -> None:
         table.add_column(column, justify="left" if i == 0 else "right", no_wrap=True)
     for row in rows:
         table.add_row(*map(str, row))
-    Console(width=max(120, 24 * len(columns))).print(table)
+    Console(width=WIDEST).print(table)
 
 
 def bar(name: str, value: float, limit: float, *, at_least: bool) -> bool:

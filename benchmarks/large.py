@@ -1,6 +1,9 @@
 """A hundred thousand clients: M=100,000 K=10 d=5 disjoint, family `same`, relative gap 1e-6.
 
 python benchmarks/large.py [--clients 100000]
+
+Single-threaded first. Then the same problem, and 1,000,000 x 10, by one thread and by two, in turn; problems
+are built once, since only the solve has threads.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import argparse
 import cProfile
 import pstats
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,6 +29,8 @@ from harness import bar, duration, show, variance_pass
 from instances import features
 
 import optdesign as od
+
+REPEATS = 7
 
 
 def main() -> None:
@@ -50,7 +56,7 @@ def main() -> None:
     profile = cProfile.Profile()
     began = time.perf_counter()
     profile.enable()
-    result = od.solve(problem, tol=1e-6, progress=True)
+    result = od.solve(problem, tol=1e-6, progress=True, threads=1)
     profile.disable()
     seconds = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -67,6 +73,27 @@ def main() -> None:
          [[name, f"{100 * own / seconds:.0f} %"] for own, name in spent])  # fmt: skip
     bar("passes", seconds / passes, 200, at_least=False)
     bar("peak memory above the features, over the features", (peak - before) / x.nbytes, 4, at_least=False)
+    wide = od.DesignProblem(np.random.default_rng(0).normal(size=(1_000_000, 10)))
+    threads({f"{args.family}, M={args.clients:,}": problem, "1,000,000 x 10": wide})
+
+
+def threads(problems: dict[str, od.DesignProblem]) -> None:
+    """One thread against two, medians of runs taken in turn."""
+    rows, ratios = [], {}
+    for name, problem in problems.items():
+        times: dict[int, list[float]] = {1: [], 2: []}
+        for _ in range(REPEATS):
+            for count, seconds in times.items():
+                began = time.perf_counter()
+                result = od.solve(problem, tol=1e-6, threads=count)
+                seconds.append(time.perf_counter() - began)
+                assert result.relative_gap <= 1e-6
+        one, two = (statistics.median(seconds) for seconds in times.values())
+        ratios[name] = one / two
+        rows.append([name, duration(one), duration(two), f"{one / two:.2f}"])
+    show("One thread and two, problem built once", ["problem", "one", "two", "one / two"], rows)
+    for name, ratio in ratios.items():
+        bar(f"{name}: one thread over two", ratio, 1.6, at_least=True)
 
 
 if __name__ == "__main__":
