@@ -39,31 +39,35 @@ def information_matrices(
     error does not grow with the number of rows.
     """
     rows = problem.rows if rows is None else rows
-    width = rows.maps.shape[2]
-
-    def part(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-        total, rest = np.zeros((2, problem.n_blocks, width, width))
-        some = support[first:last]
-        w = weights[first:last]
-        if width < WIDE:
-            x, at = rows.source.find(some)
-            _add_information(x, at, problem.blocks, some, rows.maps, problem.ranks, w, total, rest)
-        else:
-            _add_wide_information(problem, rows, some, w, total, rest)
-        return total, rest
-
     # So many rows that their sums take no more memory than they do.
-    piece = max(rows.source.rows_a_piece, problem.n_blocks * width * width // rows.source.dim)
+    piece = max(rows.source.rows_a_piece, problem.n_blocks * rows.maps.shape[2] ** 2 // rows.source.dim)
     if len(support) <= piece:
-        total, rest = part(0, len(support))
+        total, rest = _summed(problem, rows, support, weights)
     else:
-        parts = threads.in_order(part, len(support), piece)
+        parts = threads.in_order(
+            lambda first, last: _summed(problem, rows, support[first:last], weights[first:last]),
+            len(support), piece,
+        )  # fmt: skip
         total, rest = next(parts)
         for more, more_rest in parts:
             _add_exactly(total, rest, more)
             rest += more_rest
     total += rest
     return total
+
+
+def _summed(
+    problem: DesignProblem, rows: Rows, some: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The information of some candidates, and what rounding took off it."""
+    width = rows.maps.shape[2]
+    total, rest = np.zeros((2, problem.n_blocks, width, width))
+    if width < WIDE:
+        x, at = rows.source.find(some)
+        _add_information(x, at, problem.blocks, some, rows.maps, problem.ranks, weights, total, rest)
+    else:
+        _add_wide_information(problem, rows, some, weights, total, rest)
+    return total, rest
 
 
 def _add_wide_information(
@@ -140,22 +144,32 @@ def composed(maps: np.ndarray, ranks: np.ndarray, factor: np.ndarray) -> np.ndar
 
 def variances_of(problem: DesignProblem, rows: Rows, white: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """g_n = |x_n @ white[b]|^2 of every candidate, the largest in every group, in one pass over the data."""
-    g, largest = np.empty(problem.n_candidates), np.zeros(problem.n_groups)
-    blocks, groups, one_at_a_time = problem.blocks, problem.groups, threading.Lock()
+    n, piece = problem.n_candidates, rows.source.rows_a_piece
+    g, largest = np.empty(n), np.zeros(problem.n_groups)
+    if n <= piece:
+        _write_variances(rows.source.piece(0, n), problem.blocks, white, g)
+        raise_to_largest(problem.groups, g, largest)
+        return g, largest
+    one_at_a_time = threading.Lock()
 
     def write(first: int, last: int) -> None:
-        x = rows.source.piece(first, last)
-        if x.size <= SMALL:
-            _variances_of_few(x, blocks[first:last], white, g[first:last])
-        elif problem.n_blocks == 1 and x.dtype == np.float64:
-            _variances_in_one(x, white[0], g[first:last])
-        else:
-            _variances(x, blocks[first:last], white, g[first:last])
+        part = slice(first, last)
+        _write_variances(rows.source.piece(first, last), problem.blocks[part], white, g[part])
         with one_at_a_time:
-            raise_to_largest(groups[first:last], g[first:last], largest)
+            raise_to_largest(problem.groups[part], g[part], largest)
 
-    threads.each(write, problem.n_candidates, rows.source.rows_a_piece)
+    threads.each(write, n, piece)
     return g, largest
+
+
+def _write_variances(x: np.ndarray, blocks: np.ndarray, white: np.ndarray, out: np.ndarray) -> None:
+    """Overwrite out with the variances of the rows of a piece, by the kernel that suits it."""
+    if x.size <= SMALL:
+        _variances_of_few(x, blocks, white, out)
+    elif len(white) == 1 and x.dtype == np.float64:
+        _variances_in_one(x, white[0], out)
+    else:
+        _variances(x, blocks, white, out)
 
 
 def _by_block(problem: DesignProblem, some: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
@@ -220,19 +234,31 @@ def _compose(maps, ranks, factor):
 def _variances_of_few(x, blocks, white, out):
     """Overwrite out with g_n = |x_n @ white[b]|^2, for so few candidates that compiling may not be worth it.
 
-    By loops, since BLAS has digits of its own.
+    By loops, since BLAS has digits of its own. TILE candidates of a block lie side by side in memory, so the
+    inner loops run over them.
     """
-    y = np.empty(white.shape[2])
-    for n in range(len(x)):
-        for k in range(len(y)):
-            y[k] = 0.0
-        for j in range(x.shape[1]):
-            for k in range(len(y)):
-                y[k] += x[n, j] * white[blocks[n], j, k]
-        g = 0.0
-        for k in range(len(y)):
-            g += y[k] * y[k]
-        out[n] = g
+    d = x.shape[1]
+    end, rows = np.empty(len(white) + 1, np.int64), np.empty(len(x), np.int64)
+    some, y, g = np.empty((d, TILE)), np.empty(TILE), np.empty(TILE)
+    _sort_by_block(blocks, 0, len(x), end, rows)
+    for b in range(len(white)):
+        for lo in range(end[b], end[b + 1], TILE):
+            m = min(TILE, end[b + 1] - lo)
+            for i in range(m):
+                g[i] = 0.0
+                for j in range(d):
+                    some[j, i] = x[rows[lo + i], j]
+            for k in range(white.shape[2]):
+                for i in range(m):
+                    y[i] = 0.0
+                for j in range(d):
+                    c = white[b, j, k]
+                    for i in range(m):
+                        y[i] += c * some[j, i]
+                for i in range(m):
+                    g[i] += y[i] * y[i]
+            for i in range(m):
+                out[rows[lo + i]] = g[i]
 
 
 @kernel

@@ -117,16 +117,16 @@ def find_span(
             source, blocks, groups, row_scale, span.maps
         ):
             span = None
-    if span is None:
+    if span is None and n <= source.rows_a_piece:
+        span = eliminate(np.arange(n), source.piece(0, n))
+    elif span is None:
         winners, rejected = [], np.zeros(n_blocks)
         for first, x in source.pieces():
-            span = eliminate(np.arange(first, first + len(x)), x)
-            winners.append(span.pivots[span.pivots >= 0])
-            np.maximum(rejected, span.margin[:, 0], out=rejected)
-        if len(winners) > 1:
-            span = chosen(np.sort(np.concatenate(winners)))
-            np.maximum(rejected, span.margin[:, 0], out=span.margin[:, 0])
-    assert span is not None
+            one = eliminate(np.arange(first, first + len(x)), x)
+            winners.append(one.pivots[one.pivots >= 0])
+            np.maximum(rejected, one.margin[:, 0], out=rejected)
+        span = chosen(np.sort(np.concatenate(winners)))
+        np.maximum(rejected, span.margin[:, 0], out=span.margin[:, 0])
     width = max(1, int(span.ranks.max()))
     return span._replace(maps=np.ascontiguousarray(span.maps[:, :, :width]))
 

@@ -49,6 +49,9 @@ ROUNDING = 64 * UNIT
 """Variances that differ by this fraction differ by rounding, and candidates whose squared sine is below are
 parallel: they are exchanged in full."""
 
+LAG = 5.0
+"""The gap summed up during a sweep may be so many times what it is at its end."""
+
 STALL = 8 * UNIT
 """Sweeps after which no share is further than this from where it was make no progress."""
 
@@ -79,7 +82,7 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
                 total += _visit(*state, first, min(first + groups, reduced.n_groups))
                 yield Step(NOTHING, "bca")
             gaps = np.array([total - reduced.rank])
-            fresh = bool(gaps[0] <= target)
+            fresh = bool(gaps[0] <= LAG * target)
             if fresh:
                 gaps[0] = _invert_afresh(z, blocks, starts, ranks, u, inverse, 1.0)
         done += len(gaps)
@@ -152,7 +155,7 @@ def _sweeps(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, targ
     """Sweep len(gaps) times, or until the gap is at most target. Overwrites u, inverse, gaps, buffers.
 
     Returns the number of sweeps. The gap of a sweep is summed up from each group's largest variance as it is
-    visited, so it lags behind; where it comes to the target it is computed again from the shares alone.
+    visited, so it lags behind; where it comes near the target it is computed again from the shares alone.
     """
     rank = 0
     for b in range(len(ranks)):
@@ -163,7 +166,7 @@ def _sweeps(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, targ
             _invert_afresh(z, blocks, starts, ranks, u, inverse, 0.0)
         total = _visit(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, 0, len(starts) - 1)
         gaps[sweep] = total - rank
-        fresh = gaps[sweep] <= target
+        fresh = gaps[sweep] <= LAG * target
         if fresh:
             gaps[sweep] = _invert_afresh(z, blocks, starts, ranks, u, inverse, 1.0)
             if gaps[sweep] <= target:

@@ -35,9 +35,8 @@ from optdesign.solvers.systems.layout import Layout
 TO_BOUNDARY = 0.99
 """Fraction of the way to the boundary."""
 
-START_UNIFORM = 1e-3
-"""Share of the uniform design in the starting point: the relative gap of the shares given, or this if it is
-smaller."""
+START_UNIFORM = (1e-3, 0.5)
+"""Share of the uniform design in the starting point: the relative gap of the shares given, within these."""
 
 DUST = 1e-5
 """A share below this fraction of the largest in its group is dust, which is swept away at the end."""
@@ -71,21 +70,25 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int) -> Iterat
     system = cheapest_system(free.layout)
     x = _start(free, u[free.rows], best)
     enough = max(OVERSHOOT * target, GAP_FLOOR * reduced.rank)
-    since_best, restarts = 0, RESTARTS
+    # The start may be better than the first steps from an interior point near it: they have to get better
+    # than those before them, not than it.
+    lowest, since_lowest, restarts = np.inf, 0, RESTARTS
     for _ in range(max_iter):
         gap = yield from _newton_step(free, system, x)
-        since_best += 1
+        since_lowest += 1
+        if gap < lowest:
+            lowest, since_lowest = gap, 0
         if gap < best:
-            best, since_best = gap, 0
+            best = gap
             u[free.rows] = x.u if gap > target else _without_dust(free, x.u, target)
         yield Step(np.array([gap]), "newton")
-        if gap <= enough or (best <= target and since_best > 0):
+        if gap <= enough or (best <= target and since_lowest > 0):
             return
-        if not np.isfinite(gap) or since_best > PATIENCE:
+        if not np.isfinite(gap) or since_lowest > PATIENCE:
             if not restarts:
                 return
             x = _start(free, u[free.rows], best)
-            since_best, restarts = 0, restarts - 1
+            lowest, since_lowest, restarts = np.inf, 0, restarts - 1
 
 
 class _Free(NamedTuple):
@@ -149,7 +152,8 @@ def _start(free: _Free, u: np.ndarray, gap: float) -> _State:
     the order of theta: supported candidates have small slacks, the others small shares.
     """
     starts = free.layout.starts
-    theta = min(max(gap / float(free.layout.ranks.sum()), START_UNIFORM), 1.0)
+    least, most = START_UNIFORM
+    theta = min(max(gap / float(free.layout.ranks.sum()), least), most)
     sizes = np.diff(starts)
     mixed = (1 - theta) * u + theta * np.repeat(1.0 / sizes, sizes)
     a, g = np.zeros_like(free.z), np.empty(len(u))

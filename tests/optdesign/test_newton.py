@@ -175,7 +175,7 @@ def test_starts_are_interior_and_near_what_was_given(theta: float) -> None:
     x = newton._start(free, u, free.gap(u))
     assert np.all(x.u > 0)
     assert np.all(x.s > 0)
-    share = np.clip(free.gap(u) / problem.rank, newton.START_UNIFORM, 1)
+    share = np.clip(free.gap(u) / problem.rank, *newton.START_UNIFORM)
     assert np.abs(x.u - u).max() <= share
 
 
