@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from optdesign import clock
 from optdesign import threads as cores
-from optdesign.certificate import Certificate, certify, settled
+from optdesign.certificate import Certificate, certify, scale, settled
 from optdesign.interrupts import Deferred
 from optdesign.limits import Stopped, watching
 from optdesign.problem import DesignProblem, check_number, check_problem, floats, read_only
@@ -182,9 +182,11 @@ class _Run:
             if stopped is Status.INTERRUPTED:
                 return stopped, certificate
             if excess <= 0:
+                # What was found is good enough: where there is no time for it, it need not be tidy.
                 if stopped is None:
-                    tidy = tidied(self.problem, self.weights, certificate, self.goal)
-                    self.weights, certificate = tidy
+                    with suppress(Stopped), watching(self._over):
+                        tidy = tidied(self.problem, self.weights, certificate, self.goal)
+                        self.weights, certificate = tidy
                 return Status.CONVERGED, certificate
             if stopped is not None:
                 return stopped, certificate
@@ -301,10 +303,9 @@ def _start(problem: DesignProblem, start: ArrayLike | None) -> np.ndarray:
     # Largest entry of a group first: a sum of huge or subnormal entries would over- or underflow.
     peak = np.zeros(problem.n_groups)
     np.maximum.at(peak, problem.groups, w)
-    w /= np.where(peak > 0, peak, 1.0)[problem.groups]
-    total = np.bincount(problem.groups, weights=w, minlength=problem.n_groups)
-    scale = np.divide(problem.budgets, total, out=np.zeros_like(total), where=total > 0)
-    w = np.where(total[problem.groups] > 0, w * scale[problem.groups], uniform)
+    top = peak[problem.groups]
+    w = np.divide(w, top, out=uniform.copy(), where=top > 0)
+    scale(problem.groups, problem.budgets, w)
     if certify(problem, w).relative_gap <= 1 / START_MIX:
         return w
     return (1 - START_MIX) * w + START_MIX * uniform

@@ -14,6 +14,7 @@ import numpy as np
 
 from optdesign._kernel import kernel
 from optdesign.certificate import Certificate, scale, settled
+from optdesign.limits import look
 from optdesign.problem import DesignProblem
 from optdesign.reduced import reduce
 from optdesign.solvers import newton
@@ -30,7 +31,7 @@ def tidied(
     problem: DesignProblem, weights: np.ndarray, certificate: Certificate, allowed: float
 ) -> tuple[np.ndarray, Certificate]:
     """Weights on fewer candidates whose gap is at most ``allowed``, or those given, and the certificate."""
-    share = np.empty_like(weights)
+    share = np.zeros_like(weights)
     count, least = _shares(problem.groups, weights, np.zeros(problem.n_groups), share)
     if count <= problem.enough and least > newton.DUST:
         return weights, certificate
@@ -44,7 +45,7 @@ def tidied(
             reduced = reduce(problem, rows)
             u = reduced.restrict(new, problem)
             for _ in newton.run(reduced, u, allowed, newton.MOST):
-                pass
+                look()
             reduced.extend(u, problem, new)
         new, proof = settled(problem, new)
         if proof.gap <= allowed and np.count_nonzero(new) < count:
@@ -78,11 +79,12 @@ def _shares(groups, weights, top, share):
     Returns how many weights are positive, and the smallest of their shares.
     """
     for n in range(len(weights)):
-        top[groups[n]] = max(top[groups[n]], weights[n])
+        if weights[n] > 0.0:
+            top[groups[n]] = max(top[groups[n]], weights[n])
     count, least = 0, 1.0
     for n in range(len(weights)):
-        share[n] = weights[n] / top[groups[n]]
         if weights[n] > 0.0:
+            share[n] = weights[n] / top[groups[n]]
             count += 1
             least = min(least, share[n])
     return count, least
