@@ -75,6 +75,10 @@ _interpreting = threading.local()
 """Until when a kernel of this thread may run as plain Python; None outside of any that does."""
 
 
+_account = threading.Lock()
+"""Held by whoever changes what kernels have spent."""
+
+
 class _TooLong(Exception):
     """A kernel has used up its allowance."""
 
@@ -142,16 +146,18 @@ class _Tiers:
         return self.compiled(*arguments)
 
     def _spend(self, seconds: float) -> None:
-        self.spent += seconds
-        _Tiers.together += seconds
+        with _account:
+            self.spent += seconds
+            _Tiers.together += seconds if self.spent < math.inf else 0.0
         if self.spent >= ALLOWANCE:
             self._give_up()
 
     def _give_up(self) -> None:
         """From now on compile. What this kernel has spent is no longer at the others' expense."""
-        if self.spent < math.inf:
-            _Tiers.together -= self.spent
-            self.spent = math.inf
+        with _account:
+            if self.spent < math.inf:
+                _Tiers.together -= self.spent
+                self.spent = math.inf
 
 
 def _are_small(arguments: tuple[Any, ...]) -> bool:

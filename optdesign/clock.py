@@ -48,7 +48,17 @@ event.register("numba:compile", _Compilations())
 
 def now() -> float:
     """Seconds on a clock that stands still while this thread compiles, or does without."""
-    return time.perf_counter() - getattr(_still, "seconds", 0.0)
+    return time.perf_counter() - stood_still()
+
+
+def stood_still() -> float:
+    """Seconds that the clock of this thread has stood still."""
+    return getattr(_still, "seconds", 0.0)
+
+
+def take_off(seconds: float) -> None:
+    """Take seconds off the clock of this thread, in which it waited for another one that compiled."""
+    _still.seconds = stood_still() + seconds
 
 
 @contextmanager
@@ -72,7 +82,7 @@ def _go() -> None:
     """Let the clock go, once for every time that it was stopped."""
     _still.depth -= 1
     if _still.depth == 0:
-        _still.seconds = getattr(_still, "seconds", 0.0) + time.perf_counter() - _still.since
+        take_off(time.perf_counter() - _still.since)
 
 
 def _say() -> None:

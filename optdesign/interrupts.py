@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+import _signal  # what is behind signal, which looks every handler up among its constants, by exceptions
 import signal
 import threading
-from _signal import (
-    signal as handle,
-)  # the public one looks every handler up among its constants, by exceptions
 from types import FrameType
 from typing import Any
 
@@ -24,22 +22,22 @@ class Deferred:
 
     def __enter__(self) -> Deferred:
         if threading.current_thread() is threading.main_thread():
-            self.previous = handle(signal.SIGINT, self._hold)
-            if not callable(self.previous):
-                self.__exit__()
+            previous = _signal.getsignal(signal.SIGINT)
+            if callable(previous):
+                self.previous = previous
+                _signal.signal(signal.SIGINT, self._hold)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.previous is not None:
-            handle(signal.SIGINT, self.previous)
+            _signal.signal(signal.SIGINT, self.previous)
 
     def __bool__(self) -> bool:
         return self.held
 
     def _hold(self, number: int, frame: FrameType | None) -> None:
-        handler = self.previous or signal.default_int_handler  # a signal may come before it is known
         try:
-            handler(number, frame)
+            self.previous(number, frame)
         except KeyboardInterrupt:
             if self.held:
                 raise

@@ -39,14 +39,14 @@ def information_matrices(
     error does not grow with the number of rows.
     """
     rows = problem.rows if rows is None else rows
-    # So many rows that their sums take no more memory than they do.
+    # So many rows that their sums do not take more memory than they do.
     piece = max(rows.source.rows_a_piece, problem.n_blocks * rows.maps.shape[2] ** 2 // rows.source.dim)
     if len(support) <= piece:
         total, rest = _summed(problem, rows, support, weights)
     else:
         parts = threads.in_order(
             lambda first, last: _summed(problem, rows, support[first:last], weights[first:last]),
-            len(support), piece,
+            len(support), piece, ahead=1,
         )  # fmt: skip
         total, rest = next(parts)
         for more, more_rest in parts:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from optdesign import threads
 from optdesign._kernel import kernel
 from optdesign.compensated import UNIT, gamma, long_minus_product, long_quotient, two_product, two_sum
 from optdesign.source import Source, read_only
@@ -51,9 +52,16 @@ def refined_rows(problem: DesignProblem) -> Rows:
     maps = problem.span.maps
     width = maps.shape[2]
     t, reach = np.empty((problem.n_candidates, width)), np.zeros((problem.n_blocks, width))
-    for first, x in problem.source.pieces():
-        write_refined(x, problem.blocks[first : first + len(x)], maps, t[first : first + len(x)])
-    _raise_reach(t, problem.blocks, problem.groups, np.sqrt(problem.budgets), reach)
+    root = np.sqrt(problem.budgets)
+
+    def write(first: int, last: int) -> np.ndarray:
+        part, own = slice(first, last), np.zeros_like(reach)
+        write_refined(problem.source.piece(first, last), problem.blocks[part], maps, t[part])
+        _raise_reach(t[part], problem.blocks[part], problem.groups[part], root, own)
+        return own
+
+    for own in threads.in_order(write, problem.n_candidates, problem.source.rows_a_piece):
+        np.maximum(reach, own, out=reach)
     terms = np.einsum("bj,bjk->bk", _reach(problem), np.abs(maps))
     lost = 2 * UNIT * reach + gamma(problem.dim + 1) ** 2 * terms
     identity = np.ascontiguousarray(np.broadcast_to(np.eye(width), (problem.n_blocks, width, width)))

@@ -150,11 +150,10 @@ class _Run:
         self.problem, self.began, self.interrupted = problem, began, interrupted
         self.goal = tol * problem.rank
         self.deadline = np.inf if time_limit is None else began + time_limit
-        try:
-            with watching(self._over):
-                self.weights = _start(problem, start)
-        except Stopped:
-            self.weights = problem.uniform()
+        self.weights = problem.uniform() if start is None else _given(problem, start)
+        if start is None:
+            with suppress(Stopped), watching(self._over):
+                self.weights = default_start(problem)
         if time_limit is not None and not self._over():
             # What the last certificate will take is what one takes now.
             before = clock.now()
@@ -282,10 +281,8 @@ def _check(
         raise ValueError(f"time_limit must be positive seconds; got {time_limit}. Leave it out for none.")
 
 
-def _start(problem: DesignProblem, start: ArrayLike | None) -> np.ndarray:
+def _given(problem: DesignProblem, start: ArrayLike) -> np.ndarray:
     """Feasible, rank-preserving weights near the given ones."""
-    if start is None:
-        return default_start(problem)
     uniform = problem.uniform()
     w = floats(start, "start").copy()
     if w.shape != (problem.n_candidates,):

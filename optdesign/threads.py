@@ -4,8 +4,8 @@ Two kinds of work go to several cores: Newton systems of large order, for which 
 and passes over the data, whose pieces are handed to a pool; kernels release the interpreter lock, and all
 the while BLAS keeps to one thread: its threads wait for each other without rest, so that matrices of small
 order cost a hundred times as much on a machine that has other work. Pieces are the same whatever the number
-of threads, and no sum crosses them, so that results do not depend on it; only large systems may differ by
-rounding.
+of threads, and what is summed up over them is summed up in their order, so that results do not depend on it;
+only large systems may differ by rounding.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from itertools import islice
+from time import perf_counter
 from typing import Any, TypeVar
 
+from optdesign import clock
 from optdesign.limits import look
 
 Result = TypeVar("Result")
@@ -58,7 +60,7 @@ def using(count: int) -> Iterator[None]:
     restores them.
     """
     global _inside, _outside
-    before = getattr(_current, "count", 1)
+    before = getattr(_current, "count", 0)
     _current.count = count
     with _lock:
         if _inside == 0:
@@ -73,7 +75,10 @@ def using(count: int) -> Iterator[None]:
             _inside -= 1
             if _inside == 0 and max(_outside, default=1) > 1:
                 _set(_outside)
-        _current.count = before
+        if before:
+            _current.count = before
+        else:
+            del _current.count
 
 
 @contextmanager
@@ -90,11 +95,12 @@ def blas(order: int) -> Iterator[None]:
         _set([1] * len(_blas()))
 
 
-def in_order(work: Callable[[int, int], Result], n: int, piece: int) -> Iterator[Result]:
+def in_order(work: Callable[[int, int], Result], n: int, piece: int, ahead: int = AHEAD) -> Iterator[Result]:
     """What work(first, last) returns for pieces of 0 .. n - 1, in their order, several at work at a time.
 
     No more are begun than are soon asked for. Between two pieces somebody may want the whole to end
     (:func:`optdesign.limits.look`); then, as after an error, nothing is left behind that still writes.
+    What a thread compiles on its way is not on the clock of the one that waits for it.
     """
     if n <= piece:
         yield work(0, n)
@@ -107,13 +113,21 @@ def in_order(work: Callable[[int, int], Result], n: int, piece: int) -> Iterator
             yield work(first, last)
         return
     pool = _pool(count)
-    pending = deque(pool.submit(work, *bound) for bound in islice(bounds, AHEAD * count))
+
+    def timed(first: int, last: int) -> tuple[Result, float]:
+        before = clock.stood_still()
+        return work(first, last), clock.stood_still() - before
+
+    pending = deque(pool.submit(timed, *bound) for bound in islice(bounds, ahead * count))
     try:
         while pending:
             look()
-            yield pending[0].result()
+            asked = perf_counter()
+            result, compiling = pending[0].result()
+            clock.take_off(min(compiling, perf_counter() - asked))
+            yield result
             pending.popleft()
-            pending.extend(pool.submit(work, *bound) for bound in islice(bounds, 1))
+            pending.extend(pool.submit(timed, *bound) for bound in islice(bounds, 1))
     finally:
         for future in pending:
             future.cancel()
@@ -130,9 +144,18 @@ def _pool(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, thread_name_prefix="optdesign")
 
 
-# A child has the pool's memory, but not its threads.
+def _begin_anew() -> None:
+    """In a child: it has the pool's memory but not its threads, and nobody else's solve is under way."""
+    global _lock, _inside
+    _pool.cache_clear()
+    _lock = threading.Lock()
+    if _inside and not hasattr(_current, "count"):
+        _inside = 0
+        _set(_outside)
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 @cache

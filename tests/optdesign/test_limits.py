@@ -73,3 +73,11 @@ def test_whenever_a_solve_is_stopped_its_answer_is_whole(
         )
     assert allowed > 10
     assert_certified(result)
+
+
+def test_a_given_start_is_kept_however_short_the_time() -> None:
+    problem = od.DesignProblem(np.random.default_rng(0).normal(size=(3000, 4)))
+    best = od.solve(problem, tol=1e-9)
+    again = od.solve(problem, tol=1e-9, start=best.weights, time_limit=1e-9)
+    assert again.relative_gap <= 1e-9
+    np.testing.assert_allclose(again.weights, best.weights, rtol=1e-12)

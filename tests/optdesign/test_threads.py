@@ -4,12 +4,13 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
 
 import optdesign as od
-from optdesign import source, threads
+from optdesign import clock, source, threads
 
 
 def test_every_piece_is_done_once() -> None:
@@ -137,3 +138,42 @@ def test_several_problems_get_a_thread_each(monkeypatch: pytest.MonkeyPatch) -> 
 def test_numbers_of_threads_are_whole_and_positive(value: object) -> None:
     with pytest.raises(ValueError, match=r"threads must be an integer, at least 1; got .* Leave it out"):
         od.solve(od.DesignProblem(np.eye(2)), threads=value)
+
+
+def test_what_a_thread_compiles_is_not_on_the_clock_of_the_one_that_waits() -> None:
+    def work(first: int, _: int) -> int:
+        with clock.stopped():
+            time.sleep(0.05)
+        return first
+
+    with threads.using(2):
+        began, began_here = clock.now(), time.perf_counter()
+        assert threads.each(work, 40, 10) == [0, 10, 20, 30]
+        waited, counted = time.perf_counter() - began_here, clock.now() - began
+    assert waited >= 0.1
+    assert counted <= waited - 0.05
+
+
+def test_a_child_of_a_thread_beside_a_solve_has_blas_as_it_was() -> None:
+    """The solve of another thread is not under way in the child."""
+    script = (
+        "import os, threading\n"
+        "from optdesign import threads\n"
+        "threads._set([2] * len(threads._blas()))\n"
+        "inside, leave = threading.Event(), threading.Event()\n"
+        "def other():\n"
+        "    with threads.using(1):\n"
+        "        inside.set()\n"
+        "        leave.wait()\n"
+        "thread = threading.Thread(target=other)\n"
+        "thread.start()\n"
+        "inside.wait()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    counts = {library.num_threads for library in threads._blas()}\n"
+        "    os._exit(0 if threads._inside == 0 and counts == {2} else 1)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "leave.set()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "0\n", done.stderr

@@ -71,16 +71,16 @@ class ByInformation:
         n = self.layout.n_groups
         du, dbound = np.empty(len(r)), np.empty(n)
 
-        def gathered(first: int, last: int) -> np.ndarray:
-            y = np.zeros(self.order)
-            _centred(*self.rows, first, last, r, y, False, du, dbound)
+        starts = self.layout.starts
+
+        def centred(first: int, last: int, y: np.ndarray, finish: bool) -> np.ndarray:
+            own = du[starts[first] : starts[last]], dbound[first:last]
+            _centred(*self.rows, first, last, r, y, finish, *own)
             return y
 
-        parts = threads.each(gathered, n, self.sums)
+        parts = threads.each(lambda i, j: centred(i, j, np.zeros(self.order), False), n, self.sums)
         y = dense.solve(self.matrix, parts[0] if len(parts) == 1 else np.sum(parts, axis=0))
-        threads.each(
-            lambda first, last: _centred(*self.rows, first, last, r, y, True, du, dbound), n, self.sums
-        )
+        threads.each(lambda i, j: centred(i, j, y, True), n, self.sums)
         return du, dbound
 
     def _add_by_rows(self) -> Iterator[None]:
@@ -91,7 +91,7 @@ class ByInformation:
             yield
             return
         for matrix in threads.in_order(
-            lambda first, last: self._add_part(first, last, np.zeros_like(self.matrix)), n, self.squares
+            lambda i, j: self._add_part(i, j, np.zeros_like(self.matrix)), n, self.squares, ahead=1
         ):
             self.matrix += matrix
             yield
@@ -280,12 +280,13 @@ def _centred(a, w, total, pivot, starts, blocks, ranks, offsets, first, last, r,
     """One pass over the groups first .. last - 1 with W centred in each: W~ = W - W 1 1' W / sum w.
 
     finish = False: overwrite y with Phi' W~ r. finish = True: overwrite du with W~ (r - Phi y) and bound
-    with the weighted mean of r - Phi y. All differences are taken to the group's pivot.
+    with the weighted mean of r - Phi y. All differences are taken to the group's pivot. Both are those of
+    these groups only.
     """
-    root = np.sqrt(2.0)
+    root, lo = np.sqrt(2.0), starts[first]
     for i in range(first, last):
         for n in range(starts[i], starts[i + 1]):
-            du[n] = r[n]
+            du[n - lo] = r[n]
             if finish:
                 b = blocks[n]
                 k = offsets[b]
@@ -294,31 +295,31 @@ def _centred(a, w, total, pivot, starts, blocks, ranks, offsets, first, last, r,
                     for column in range(row):
                         t += y[k] * a[n, column]
                         k += 1
-                    du[n] -= (root * t + y[k] * a[n, row]) * a[n, row]
+                    du[n - lo] -= (root * t + y[k] * a[n, row]) * a[n, row]
                     k += 1
         p = pivot[i]
-        at_pivot = du[p]
+        at_pivot = du[p - lo]
         shift = 0.0
         for n in range(starts[i], starts[i + 1]):
             if n != p:
-                du[n] -= at_pivot
-                shift += w[n] * du[n]
+                du[n - lo] -= at_pivot
+                shift += w[n] * du[n - lo]
         shift /= total[i]
-        bound[i] = at_pivot + shift
+        bound[i - first] = at_pivot + shift
         rest = 0.0
         for n in range(starts[i], starts[i + 1]):
             if n != p:
-                du[n] = w[n] * (du[n] - shift)
-                rest += du[n]
-        du[p] = -rest
+                du[n - lo] = w[n] * (du[n - lo] - shift)
+                rest += du[n - lo]
+        du[p - lo] = -rest
         if not finish:
             for n in range(starts[i], starts[i + 1]):
                 b = blocks[n]
                 k = offsets[b]
                 for row in range(ranks[b]):
-                    c = root * du[n] * a[n, row]
+                    c = root * du[n - lo] * a[n, row]
                     for column in range(row):
                         y[k] += c * a[n, column]
                         k += 1
-                    y[k] += du[n] * a[n, row] * a[n, row]
+                    y[k] += du[n - lo] * a[n, row] * a[n, row]
                     k += 1
