@@ -10,6 +10,9 @@ STAMP := .venv/.installed
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
+# What is measured: a commit, and whether anything that runs differs from it.
+COMMIT = $$(git describe --always)$$(git diff --quiet HEAD -- optdesign bandits benchmarks tests || echo -dirty)
+
 # Every table of docs/measured that a benchmark prints, whole, in one run of one commit.
 TABLES := first_use design suite classical wide large exact rounding fedpe baselines movielens
 
@@ -32,7 +35,7 @@ hunt: $(STAMP)
 mutants: $(STAMP)
 	@echo "== mutants: whether tests notice small changes, about half an hour: goes to docs/measured/mutants.txt"
 	@$(BIN)/python -m pip install --quiet --editable '.[mutants]'
-	@set -o pipefail; commit=$$(git describe --always --dirty); { echo "measured at commit $$commit"; echo; \
+	@set -o pipefail; commit=$(COMMIT); { echo "measured at commit $$commit"; echo; \
 		$(BIN)/python tests/mutants/run.py; } | tee docs/measured/mutants.txt
 
 lint: $(STAMP)
@@ -49,7 +52,7 @@ bench: $(STAMP)
 
 measured/%: $(STAMP)
 	@echo "== $*: what it prints goes to docs/measured/$*.txt, with the commit that was measured"
-	@set -o pipefail; commit=$$(git describe --always --dirty); { echo "measured at commit $$commit"; echo; \
+	@set -o pipefail; commit=$(COMMIT); { echo "measured at commit $$commit"; echo; \
 		$(BIN)/python benchmarks/$*.py; } | tee docs/measured/$*.txt
 
 docs: $(STAMP)

@@ -116,6 +116,8 @@ def _variants() -> Iterator[Variant]:
         (newton, "SHORT", (0,), "steps worth interrupting"),
         (start, "CROWDED", (3, 24, inf), "many candidates"),
         (start, "SMALL", (0, inf), "a basis is enough"),
+        (start, "PASSES", (1, 16), "candidates of a start"),
+        (start, "EVEN", (0.0,), "uniform starts where leverages are even"),
         (tidy, "STEP", (0.0, inf), "steps for tidy designs"),
         (tidy, "LITTLE", ((0.0,), (1e-2, 0.0)), "what is left out"),
     ):

@@ -39,6 +39,8 @@ from numba import config, njit
 from numba.core.caching import FunctionCache
 
 from optdesign import clock
+from optdesign.interrupts import Deferred
+from optdesign.limits import look
 
 ALLOWANCE = 0.5
 """Seconds that a kernel may spend as plain Python before it is compiled, which takes about as long."""
@@ -109,7 +111,16 @@ class _Tiers:
         with clock.stopped():  # also while machine code is looked for on disk, and read
             if self._left() > 0.0 and _are_small(arguments) and self._is_missing(arguments):
                 return self.interpret
-            return self.compile(*arguments)
+            return self._compiled(arguments)
+
+    def _compiled(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        """The machine code. Compilers do not expect interrupts: Ctrl-C is answered before or after them."""
+        look()
+        with Deferred() as interrupted:
+            code = self.compile(*arguments)
+        if interrupted:
+            raise KeyboardInterrupt
+        return code
 
     def _left(self) -> float:
         """Seconds that this kernel may still run as plain Python."""

@@ -109,6 +109,8 @@ def _frozen(array: np.ndarray, source: object) -> np.ndarray:
 
 def matrix(candidates: ArrayLike) -> np.ndarray:
     """Candidates as float64, or as a memory map of float32, C-ordered and read-only."""
+    if hasattr(candidates, "toarray"):
+        raise ValueError("candidates must be a dense array; got a sparse one. Pass candidates.toarray().")
     source = candidates if isinstance(candidates, np.ndarray) else as_array(candidates, "candidates")
     refuse_mask(source, "candidates")
     if source.ndim != 2 or 0 in source.shape:

@@ -17,6 +17,12 @@ CROWDED = 8
 """Many candidates are so many times the dimensions and groups, and so many in a group and block, on average.
 Of a start and of the sample that ranks leverages, so many times what is needed is enough."""
 
+EVEN = 0.1
+"""A uniform design with this relative gap, or less, is not thinned: leverages do not tell who matters."""
+
+PASSES = 4
+"""Passes over all candidates that Newton steps on the start may cost."""
+
 SMALL = 2000
 """Up to this many candidates in a single group, a basis is start enough."""
 
@@ -35,10 +41,10 @@ def large_groups(problem: DesignProblem) -> bool:
 def most(problem: DesignProblem) -> int:
     """How many candidates a start may have, beside the first of every group and a basis.
 
-    As many as Newton steps can handle in the time of a pass over all, and as an optimum may need, several
-    times.
+    As many as Newton steps can handle in the time of some passes over all, and as an optimum may need,
+    several times.
     """
-    allowed, groups = pass_time(problem), problem.n_groups
+    allowed, groups = PASSES * pass_time(problem), problem.n_groups
     least = groups + CROWDED * problem.rank
     most = min(problem.n_candidates, groups + CROWDED * (problem.enough - groups))
     if steps_time(problem, least, groups) > allowed:
@@ -64,7 +70,8 @@ def default_start(problem: DesignProblem) -> np.ndarray:
 def thinned(problem: DesignProblem) -> np.ndarray:
     """Uniform weights on a basis of every block and on the candidates of highest leverage in their groups.
 
-    One of every group is enough where an optimum has hardly more.
+    One of every group is enough where an optimum has hardly more. Where leverages are nearly even it is the
+    uniform design.
     """
     n, basis = problem.n_candidates, problem.basis
     every = max(1, n // (CROWDED * problem.enough))
@@ -72,11 +79,15 @@ def thinned(problem: DesignProblem) -> np.ndarray:
     chosen[::every] = True
     chosen[basis] = True
     rows = np.flatnonzero(chosen)
-    g, top = priced(problem, rows, problem.uniform()[rows])
+    uniform = problem.uniform()
+    g, top = priced(problem, rows, uniform[rows])
+    large = large_groups(problem)
+    if large and len(rows) == n and float(problem.budgets @ top) <= (1.0 + EVEN) * problem.rank:
+        return uniform
     chosen[:] = False
     chosen[basis] = True
     chosen[first_largest(problem.groups, g, problem.n_groups)] = True
-    if large_groups(problem):
+    if large:
         share = g / np.where(top > 0, top, 1.0)[problem.groups]
         chosen[_largest(share, share[::every], most(problem))] = True
     return _shared_equally(problem, np.flatnonzero(chosen))

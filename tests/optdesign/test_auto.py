@@ -432,3 +432,13 @@ def test_sweeps_of_large_groups_start_from_high_leverage_too() -> None:
     next(auto.sweeps(problem, w, 0.0, 1))
     assert np.count_nonzero(w) <= start.most(problem) + problem.rank
     assert_certified(od.solve(problem, tol=TOL, method="bca"), TOL)
+
+
+def test_even_leverages_start_uniform() -> None:
+    """Unit vectors in all directions: none stands out, and few of them are worse than all."""
+    x = np.random.default_rng(0).normal(size=(20_000, 60))
+    unit = od.DesignProblem(x / np.linalg.norm(x, axis=1, keepdims=True))
+    assert start.many_candidates(unit)
+    np.testing.assert_array_equal(start.thinned(unit), unit.uniform())
+    stretched = od.DesignProblem(x * np.random.default_rng(1).exponential(size=(20_000, 1)))
+    assert np.count_nonzero(start.thinned(stretched)) < 10_000
