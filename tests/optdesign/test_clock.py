@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numba
 import numpy as np
 import pytest
+from numba.core import event
 from problems import same_family
 
 import optdesign as od
@@ -37,10 +38,15 @@ def compile_something() -> float:
 
 
 def test_the_clock_stands_still() -> None:
+    """From the beginning of the outermost compilation to its end, as Numba tells them."""
     wall, ours = time.perf_counter(), clock.now()
-    took = compile_something()
+    with event.install_recorder("numba:compile") as told:
+        took = compile_something()
     ours, wall = clock.now() - ours, time.perf_counter() - wall
-    assert 0 <= ours < 0.5 * took <= wall
+    times = [at for at, _ in told.buffer]
+    assert 0 < times[-1] - times[0] <= took
+    # Another program may have the processor between the two looks at a clock.
+    assert wall - ours == pytest.approx(times[-1] - times[0], abs=0.2 * took)
 
 
 def test_only_in_the_thread_that_compiles() -> None:
