@@ -33,7 +33,7 @@ from instances import FAMILIES, features
 import optdesign as od
 from optdesign import tidy
 from optdesign._kernel import uncached
-from optdesign.solvers import active, auto, bca, costs, newton, start
+from optdesign.solvers import active, auto, bca, costs, newton, start, visits
 from optdesign.solvers.systems import by_group, by_information
 
 FIRST_SEED = 300
@@ -104,9 +104,9 @@ def _variants() -> Iterator[Variant]:
         (costs, "SWEEPS", (5, 20), "sweeps between looks", auto, active),
         (costs, "FEW", (0, inf), "columns or inverse", by_group),
         (costs, "WIDE_ENTRIES", (0, inf), "information by BLAS", by_information),
-        (bca, "PLAY", (0.0, 1.0), "who takes part in exchanges"),
-        (bca, "EXCHANGES", (1, 100), "exchanges in a visit"),
-        (bca, "CLOSER", (0.0, 0.3), "when a visit ends"),
+        (visits, "PLAY", (0.0, 1.0), "who takes part in exchanges"),
+        (visits, "EXCHANGES", (1, 100), "exchanges in a visit"),
+        (visits, "CLOSER", (0.0, 0.3), "when a visit ends"),
         (bca, "LAG", (1.0,), "when a gap is computed afresh"),
         (newton, "TO_BOUNDARY", (0.9, 0.9999), "damping"),
         (newton, "START_UNIFORM", ((1e-6, 0.5), (1e-2, 0.5), (1e-3, 0.1), (1e-3, 1.0)), "start"),

@@ -90,22 +90,27 @@ def certify(problem: DesignProblem, weights: ArrayLike) -> Certificate:
     True
     """
     check_problem(problem)
-    return _certificate(problem, *feasible(problem, weights))
+    w, missed = feasible(problem, weights)
+    support = np.flatnonzero(w)
+    return _certificate(problem, support, w[support], missed)
 
 
 def settled(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, Certificate]:
     """A solver's weights scaled so that every group's sum is its budget, and their certificate."""
-    w = weights.copy()
-    return w, _certificate(problem, w, scale(problem.groups, problem.budgets, w))
+    support = np.flatnonzero(weights)
+    some, w = weights[support], np.zeros(len(weights))
+    missed = scale(problem.groups[support], problem.budgets, some)
+    w[support] = some
+    return w, _certificate(problem, support, some, missed)
 
 
-def _certificate(problem: DesignProblem, w: np.ndarray, missed: float) -> Certificate:
-    """The certificate of weights that miss their budgets by a fraction of at most ``missed``."""
-    proof = _prove(problem, problem.rows, w, missed)
+def _certificate(problem: DesignProblem, support: np.ndarray, w: np.ndarray, missed: float) -> Certificate:
+    """The certificate of weights of some candidates, missing budgets by a fraction of at most ``missed``."""
+    proof = _prove(problem, problem.rows, support, w, missed)
     rank = problem.rank
     coarse = max(ROUNDING_SHARE, GAP_SHARE * (1.0 - rank / proof.g_value))
     if proof.rounding > coarse and problem.rows is not problem.refined:
-        proof = _prove(problem, problem.refined, w, missed)
+        proof = _prove(problem, problem.refined, support, w, missed)
     gap = max(0.0, math.nextafter(proof.g_value - rank, math.inf))
     return Certificate(
         gap=gap,
@@ -128,15 +133,14 @@ class _Proof(NamedTuple):
     variances: np.ndarray
 
 
-def _prove(problem: DesignProblem, rows: Rows, w: np.ndarray, missed: float) -> _Proof:
-    """Bound G for weights that miss their budgets by a fraction of at most ``missed``."""
-    support = np.flatnonzero(w)
-    white, off, log_det = whitened(problem, rows, support, w[support])
+def _prove(problem: DesignProblem, rows: Rows, support: np.ndarray, w: np.ndarray, missed: float) -> _Proof:
+    """Bound G for weights of some candidates that miss budgets by a fraction of at most ``missed``."""
+    white, off, log_det = whitened(problem, rows, support, w)
     g, largest = variances_of(problem, rows, white)
     total = float(log_det.sum())
     if total == -np.inf:
         for b in np.flatnonzero(np.isneginf(log_det)):
-            _singular_variances(problem, rows, int(b), w, g)
+            _singular_variances(problem, rows, int(b), support, w, g)
         return _Proof(np.inf, np.inf, total, g)
     eta = error_length(white, rows.rounding)
     terms = min(len(support), tile(rows))
@@ -193,13 +197,16 @@ def feasible(problem: DesignProblem, weights: ArrayLike) -> tuple[np.ndarray, fl
     return w, missed if missed <= ROUNDING_RTOL else scale(problem.groups, problem.budgets, w)
 
 
-def _singular_variances(problem: DesignProblem, rows: Rows, b: int, w: np.ndarray, g: np.ndarray) -> None:
+def _singular_variances(
+    problem: DesignProblem, rows: Rows, b: int, support: np.ndarray, w: np.ndarray, g: np.ndarray
+) -> None:
     """Variances of a block whose weights lose rank: infinite outside their range. Overwrites g."""
     rank = problem.ranks[b]
     members = np.flatnonzero(problem.blocks == b)
     t = coordinates(problem, members, rows)[:, :rank]
-    used = w[members] > 0
-    values, vectors = np.linalg.eigh((t[used].T * w[members][used]) @ t[used])
+    own = problem.blocks[support] == b
+    used = coordinates(problem, support[own], rows)[:, :rank]
+    values, vectors = np.linalg.eigh((used.T * w[own]) @ used)
     keep = values > SINGULAR_RTOL * rank * max(values[-1], 0.0)
     inside = t @ vectors[:, keep]
     outside = np.linalg.norm(t @ vectors[:, ~keep], axis=1)

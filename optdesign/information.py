@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf
 
+from optdesign import source, threads
 from optdesign._kernel import kernel
 
 SINGULAR_RTOL = 1e-14
@@ -41,6 +42,24 @@ def whiten(
         return False
     out[rows, : t.shape[1]] = dtrsm(1.0, factor, t.T, lower=0, trans_a=1).T
     return True
+
+
+def add_information(
+    t: np.ndarray, blocks: np.ndarray, ranks: np.ndarray, weights: np.ndarray, information: np.ndarray
+) -> None:
+    """:func:`accumulate`, in pieces that take no less memory than their sums. Overwrites information."""
+
+    def summed(first: int, last: int) -> np.ndarray:
+        own = np.zeros_like(information)
+        accumulate(t[first:last], blocks[first:last], ranks, weights[first:last], own)
+        return own
+
+    piece = max(source.PIECE, information.size) // t.shape[1]
+    if len(t) <= piece:
+        accumulate(t, blocks, ranks, weights, information)
+        return
+    for own in threads.in_order(summed, len(t), piece, ahead=1):
+        information += own
 
 
 @kernel

@@ -336,9 +336,14 @@ class DesignProblem:
         write_refined(read_only(self.source.take(rows)), read_only(self.blocks[rows]), self.span.maps, out)
         return out
 
+    @cached_property
+    def equal_shares(self) -> np.ndarray:
+        """What every candidate of a group gets if its budget is shared equally, by group."""
+        return self.budgets / np.bincount(self.groups, minlength=self.n_groups)
+
     def uniform(self) -> np.ndarray:
         """The weights that share each group's budget equally."""
-        return (self.budgets / np.bincount(self.groups, minlength=self.n_groups))[self.groups]
+        return self.equal_shares[self.groups]
 
     def to_grid(self, values: np.ndarray) -> np.ndarray:
         """Lay one value per candidate out as (clients, arms), zero where inactive."""

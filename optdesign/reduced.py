@@ -24,8 +24,8 @@ class Reduced(NamedTuple):
     starts: np.ndarray
     """Group i has the rows starts[i] .. starts[i + 1] - 1."""
     ranks: np.ndarray
-    order: np.ndarray | None
-    """Candidate of every row; None when rows are candidates in order."""
+    order: np.ndarray
+    """Candidate of every row."""
 
     @property
     def n_groups(self) -> int:
@@ -39,43 +39,54 @@ class Reduced(NamedTuple):
 
     def restrict(self, weights: np.ndarray, problem: DesignProblem) -> np.ndarray:
         """Shares u of the rows from the weights of the candidates."""
-        if self.order is None:
-            return weights / problem.budgets[problem.groups]
-        return weights[self.order] / problem.budgets[problem.groups[self.order]]
+        out = np.empty(len(self.order))
+        _restrict(self.order, self.starts, problem.budgets, weights, out)
+        return out
 
     def extend(self, u: np.ndarray, problem: DesignProblem, weights: np.ndarray) -> None:
-        """Overwrite weights with those of the shares u; candidates without a row get zero."""
-        if self.order is None:
-            np.multiply(u, problem.budgets[problem.groups], out=weights)
-        else:
-            # One assignment, so that an interrupt finds either the old weights or the new.
-            new = np.zeros(problem.n_candidates)
-            new[self.order] = u * problem.budgets[problem.groups[self.order]]
-            weights[:] = new
+        """Overwrite the weights of the rows with those of the shares u; others are left as they are."""
+        # One kernel, so that an interrupt finds either the old weights or the new.
+        _extend(self.order, self.starts, problem.budgets, u, weights)
 
 
 def reduce(problem: DesignProblem, rows: np.ndarray | None = None) -> Reduced:
     """Reduce a problem, or the part of it made of some candidates (sorted, one or more a group)."""
+    order = np.arange(problem.n_candidates) if rows is None else rows
     groups = problem.groups if rows is None else problem.groups[rows]
-    order = rows
-    if not _is_sorted(groups):
-        by_group = np.argsort(groups, kind="stable")
-        order = by_group if rows is None else rows[by_group]
+    in_order = _is_sorted(groups)
+    if not in_order:
+        order = order[np.argsort(groups, kind="stable")]
     starts = np.zeros(problem.n_groups + 1, np.int64)
     np.cumsum(np.bincount(groups, minlength=problem.n_groups), out=starts[1:])
-    some = np.arange(len(groups)) if order is None else order
-    z = coordinates(problem, some, problem.rows)
-    _scale_rows(z, groups if order is rows else problem.groups[some], np.sqrt(problem.budgets))
-    blocks = problem.blocks if order is None else read_only(problem.blocks[order])
+    z = coordinates(problem, order, problem.rows)
+    _scale_rows(z, starts, np.sqrt(problem.budgets))
+    blocks = problem.blocks if rows is None and in_order else read_only(problem.blocks[order])
     return Reduced(z, blocks, starts, problem.ranks, order)
 
 
 @kernel
-def _scale_rows(z, groups, root):
+def _scale_rows(z, starts, root):
     """Multiply every row by the root of its group's budget. Overwrites z."""
-    for n in range(len(z)):
-        for k in range(z.shape[1]):
-            z[n, k] *= root[groups[n]]
+    for i in range(len(root)):
+        for n in range(starts[i], starts[i + 1]):
+            for k in range(z.shape[1]):
+                z[n, k] *= root[i]
+
+
+@kernel
+def _restrict(order, starts, budgets, weights, out):
+    """Overwrite out with the shares of the rows."""
+    for i in range(len(budgets)):
+        for n in range(starts[i], starts[i + 1]):
+            out[n] = weights[order[n]] / budgets[i]
+
+
+@kernel
+def _extend(order, starts, budgets, u, weights):
+    """Overwrite the weights of the rows."""
+    for i in range(len(budgets)):
+        for n in range(starts[i], starts[i + 1]):
+            weights[order[n]] = u[n] * budgets[i]
 
 
 @kernel

@@ -323,7 +323,7 @@ class _Run:
 
 def _certified(problem: DesignProblem, reduced: Reduced, raw: np.ndarray) -> tuple[np.ndarray, Certificate]:
     """Feasible weights of a solver's raw ones, and their certificate over all candidates."""
-    weights = np.empty(problem.n_candidates)
+    weights = np.zeros(problem.n_candidates)
     reduced.extend(repaired(raw, reduced), problem, weights)
     certificate = certify(problem, weights)
     if not np.isfinite(certificate.gap):

@@ -150,10 +150,7 @@ class _Run:
         self.problem, self.began, self.interrupted = problem, began, interrupted
         self.goal = tol * problem.rank
         self.deadline = np.inf if time_limit is None else began + time_limit
-        self.weights = problem.uniform() if start is None else _given(problem, start)
-        if start is None:
-            with suppress(Stopped), watching(self._over):
-                self.weights = default_start(problem)
+        self.weights = self._default() if start is None else _given(problem, start)
         if time_limit is not None and not self._over():
             # What the last certificate will take is what one takes now.
             before = clock.now()
@@ -163,6 +160,14 @@ class _Run:
         self.spans: list[tuple[float, float, int]] = []
         self.gaps: list[np.ndarray] = []
         self.stages: list[str] = []
+
+    def _default(self) -> np.ndarray:
+        """The start that suits the problem, or the uniform design if there is no time for it."""
+        try:
+            with watching(self._over):
+                return default_start(self.problem)
+        except Stopped:
+            return self.problem.uniform()
 
     def go(self, method: Method, max_iter: int, display: Progress) -> tuple[Status, Certificate]:
         """Run the method until the certificate holds, a limit is met, or nothing moves any more."""

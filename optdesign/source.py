@@ -61,7 +61,7 @@ class Source:
     def take(self, rows: np.ndarray) -> np.ndarray:
         """A copy of some rows, in double precision."""
         x, at = self.find(rows)
-        return np.asarray(x[at], np.float64)
+        return np.asarray(x.take(at, axis=0), np.float64)
 
     def whole(self) -> np.ndarray:
         """All rows at once, for whoever shows or saves them."""

@@ -35,6 +35,9 @@ LARGE = 2000
 AHEAD = 4
 """Pieces that are begun before the first of them is asked for, per thread."""
 
+ROUND = 4
+"""Where there is more than one piece their number is a multiple of this, so that threads end together."""
+
 _current = threading.local()
 _lock = threading.Lock()
 _inside = 0
@@ -98,19 +101,15 @@ def blas(order: int) -> Iterator[None]:
 def in_order(work: Callable[[int, int], Result], n: int, piece: int, ahead: int = AHEAD) -> Iterator[Result]:
     """What work(first, last) returns for pieces of 0 .. n - 1, in their order, several at work at a time.
 
-    No more are begun than are soon asked for. Between two pieces somebody may want the whole to end
-    (:func:`optdesign.limits.look`); then, as after an error, nothing is left behind that still writes.
-    What a thread compiles on its way is not on the clock of the one that waits for it.
+    They are equal, and no larger than ``piece``. No more are begun than are soon asked for. Between two
+    somebody may want the whole to end (:func:`optdesign.limits.look`); then, as after an error, nothing is
+    left behind that still writes. What a thread compiles on its way is not on the clock of the one that waits
+    for it.
     """
-    if n <= piece:
-        yield work(0, n)
-        return
-    bounds = ((first, min(first + piece, n)) for first in range(0, n, piece))
-    count = getattr(_current, "count", 1)
+    bounds = _bounds(n, piece)
+    count = min(getattr(_current, "count", 1), len(bounds))
     if count == 1:
-        for first, last in bounds:
-            look()
-            yield work(first, last)
+        yield from _one_by_one(work, bounds)
         return
     pool = _pool(count)
 
@@ -118,7 +117,8 @@ def in_order(work: Callable[[int, int], Result], n: int, piece: int, ahead: int 
         before = clock.stood_still()
         return work(first, last), clock.stood_still() - before
 
-    pending = deque(pool.submit(timed, *bound) for bound in islice(bounds, ahead * count))
+    to_do = iter(bounds)
+    pending = deque(pool.submit(timed, *bound) for bound in islice(to_do, ahead * count))
     try:
         while pending:
             look()
@@ -127,7 +127,7 @@ def in_order(work: Callable[[int, int], Result], n: int, piece: int, ahead: int 
             clock.take_off(min(compiling, perf_counter() - asked))
             yield result
             pending.popleft()
-            pending.extend(pool.submit(timed, *bound) for bound in islice(bounds, 1))
+            pending.extend(pool.submit(timed, *bound) for bound in islice(to_do, 1))
     finally:
         for future in pending:
             future.cancel()
@@ -135,8 +135,52 @@ def in_order(work: Callable[[int, int], Result], n: int, piece: int, ahead: int 
 
 
 def each(work: Callable[[int, int], Result], n: int, piece: int) -> list[Result]:
-    """All that :func:`in_order` gives."""
-    return [work(0, n)] if n <= piece else list(in_order(work, n, piece))
+    """All that :func:`in_order` gives. Whoever asks works as well, so that little is handed over."""
+    bounds = _bounds(n, piece)
+    count = min(getattr(_current, "count", 1), len(bounds))
+    if count == 1:
+        return list(_one_by_one(work, bounds))
+    results: dict[int, Result] = {}
+    left = deque(range(len(bounds)))
+
+    def some(between: Callable[[], None]) -> float:
+        before = clock.stood_still()
+        try:
+            while True:
+                between()
+                try:
+                    k = left.popleft()
+                except IndexError:
+                    return clock.stood_still() - before
+                results[k] = work(*bounds[k])
+        finally:
+            left.clear()
+
+    others = [_pool(count).submit(some, lambda: None) for _ in range(count - 1)]
+    try:
+        some(look)
+    finally:
+        asked = perf_counter()
+        wait(others)
+        waited = perf_counter() - asked
+    clock.take_off(min(waited, max(other.result() for other in others)))
+    return [results[k] for k in range(len(bounds))]
+
+
+def _bounds(n: int, piece: int) -> list[tuple[int, int]]:
+    """First and last of pieces of 0 .. n - 1."""
+    if n <= piece:
+        return [(0, n)]
+    size = -(-n // (ROUND * -(-n // (ROUND * piece))))
+    return [(first, min(first + size, n)) for first in range(0, n, size)]
+
+
+def _one_by_one(work: Callable[[int, int], Result], bounds: list[tuple[int, int]]) -> Iterator[Result]:
+    """What work returns for every piece, without any threads."""
+    for first, last in bounds:
+        if len(bounds) > 1:
+            look()
+        yield work(first, last)
 
 
 @cache

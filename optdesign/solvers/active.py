@@ -15,11 +15,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from optdesign._kernel import kernel
+from optdesign.passes import exceeding, raise_to_largest, variances_at
 from optdesign.problem import DesignProblem
 from optdesign.reduced import Reduced, reduce
 from optdesign.solvers import NOTHING, PATIENCE, Step, bca, newton
 from optdesign.solvers.costs import SWEEPS, steps_time, sweeps_time
-from optdesign.solvers.start import priced
+from optdesign.solvers.start import whitened
 
 INNER = 0.01
 """A round solves its part to this fraction of the last gap over all candidates."""
@@ -33,24 +34,24 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
     An iteration is a round; its gap is the one over all candidates.
     """
     rows, trial = np.flatnonzero(weights), weights.copy()
+    held = rows
     # Weight on most candidates does not tell which of them matter: then all are active.
     spread = 2 * len(rows) > problem.n_candidates
     best, since_best = np.inf, 0
     for _ in range(max_iter):
-        g, top = priced(problem, rows, trial[rows])
-        gap = float(problem.budgets @ top) - problem.rank
+        gap, found = _priced(problem, rows, trial[rows])
         since_best += 1
         if gap < best:
             best, since_best = gap, 0
-            weights[:] = trial
+            _replace(weights, held, rows, trial)
+            held = rows
         yield Step(np.array([gap]), STAGE)
         if gap <= target or since_best > PATIENCE or not np.isfinite(gap):
             return
         if spread:
             rows = np.arange(problem.n_candidates)
         else:
-            rows = _next_rows(problem.groups, g, rows, trial, problem.n_groups)
-        del g  # of the size of the weights, and not needed while the next are computed
+            rows = _merged(rows[trial[rows] > 0], found)
         part = reduce(problem, rows)
         u = part.restrict(trial, problem)
         if spread:
@@ -76,19 +77,38 @@ def _round(problem: DesignProblem, part: Reduced, u: np.ndarray, target: float) 
         yield from newton.run(part, u, target, newton.MOST)
 
 
+def _priced(problem: DesignProblem, rows: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    """The gap over all candidates of the weights of some, and those whose variance is above all of theirs.
+
+    Infinite, and none, if the weights lose rank.
+    """
+    white = whitened(problem, rows, weights)
+    if white is None:
+        return np.inf, rows[:0]
+    bound = np.zeros(problem.n_groups)
+    raise_to_largest(problem.groups[rows], variances_at(problem, problem.rows, white, rows), bound)
+    found, top = exceeding(problem, problem.rows, white, bound)
+    return float(problem.budgets @ top) - problem.rank, found
+
+
 @kernel
-def _next_rows(groups, g, rows, weights, n_groups):
-    """The active candidates of the next round, in order: with weight, or above those of the last round."""
-    bound = np.zeros(n_groups)
+def _merged(a, b):
+    """All that is in one of two rising sequences, in order."""
+    out = np.empty(len(a) + len(b), np.int64)
+    i, j, count = 0, 0, 0
+    while i < len(a) or j < len(b):
+        first = j == len(b) or (i < len(a) and a[i] <= b[j])
+        out[count] = a[i] if first else b[j]
+        j += j < len(b) and b[j] == out[count]
+        i += first
+        count += 1
+    return out[:count]
+
+
+@kernel
+def _replace(weights, old, rows, new):
+    """Overwrite weights with new ones that only some rows have, where only the old rows had any."""
+    for n in old:
+        weights[n] = 0.0
     for n in rows:
-        bound[groups[n]] = max(bound[groups[n]], g[n])
-    count = 0
-    for n in range(len(g)):
-        count += weights[n] > 0.0 or g[n] > bound[groups[n]]
-    out = np.empty(count, np.int64)
-    count = 0
-    for n in range(len(g)):
-        if weights[n] > 0.0 or g[n] > bound[groups[n]]:
-            out[count] = n
-            count += 1
-    return out
+        weights[n] = new[n]

@@ -3,22 +3,18 @@
     maximise   sum_b log det( sum_{n in b} u_n z_n z_n' )
     subject to sum_{n in i} u_n = 1  for every group i,  u >= 0
 
-One sweep visits every group. With the other groups fixed there are two cases.
+One sweep visits every group and solves its subproblem with the other groups fixed
+(:mod:`optdesign.solvers.visits`).
 
-*All candidates of the group lie in different blocks.* The subproblem is separable and its solution is
-water-filling: with g_n = z_n' V_b z_n, the new shares are u_n = max(0, mu - s_n), where
-s_n = 1 / g_n - u_n >= 0 and mu makes them sum to one. A candidate that alone carries a direction of its
-block has s_n = 0 and keeps a positive share, so the rank is preserved (Lemma "linIndpdnt").
+F never decreases. The inverses of the information, V, follow each visit and are computed afresh from the
+shares after every few sweeps, and before a gap is believed.
 
-*Some candidates share a block* (the shared-parameter case, which the paper leaves open). Two candidates
-k, m exchange the share that is best for the pair. With a = g_k, b = g_m and c = z_k' V z_m (zero if their
-blocks differ), moving delta from m to k multiplies the determinant by
-1 + delta (a - b) - delta^2 (a b - c^2), so delta = (a - b) / (2 (a b - c^2)), cut to [0, u_m].
-The pair is the candidate of largest variance and, among those with a share, the one of smallest; the
-variances follow each exchange, and a visit ends when they are thirty times closer than at its start.
-
-F never decreases. The inverses V follow by rank-one updates (Lemma "low_rank_update") and are computed
-afresh from the shares after every few sweeps, and before a gap is believed.
+*Lanes.* Where there are very many groups, L of them are visited at a time, each by a lane of its own. A lane
+takes the L-th part of the information for all there is, U / L, and changes it by D_l as it visits its groups,
+so that log det(U / L + D_l) rises. Together they arrive at U + sum_l D_l, which is the sum of the lanes'
+matrices, and since log det is concave and L log det of their mean is no less than the sum of theirs, F rises
+again: a lane that moves as if all lanes moved alike overshoots nothing. No kernel knows of it, since
+(U / L)^-1 = L V, and U + sum_l D_l is the sum of the inverses of what the lanes leave.
 """
 
 from __future__ import annotations
@@ -28,32 +24,29 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optdesign import source, threads
 from optdesign._kernel import kernel
 from optdesign.compensated import UNIT
-from optdesign.information import accumulate, factorise, invert, variance
+from optdesign.information import accumulate, add_information, factorise, invert, variance
 from optdesign.reduced import Reduced
 from optdesign.solvers import NOTHING, Step
 from optdesign.solvers.costs import SWEEPS
+from optdesign.solvers.visits import exchange, water_fill
 
 WORK_PER_CALL = 2e7
-"""Multiplications between two returns to Python, where limits and interrupts are looked at; of one visit to a
-group, ten times that."""
-
-PLAY = 0.2
-"""Candidates without a share take part in exchanges above this fraction of the group's largest excess."""
-EXCHANGES, CLOSER = 4, 0.03
-"""A visit of a group ends after so many exchanges per candidate, or when the largest and the smallest
-variance are this much closer than at its start."""
-
-ROUNDING = 64 * UNIT
-"""Variances that differ by this fraction differ by rounding, and candidates whose squared sine is below are
-parallel: they are exchanged in full."""
+"""Multiplications between two returns to Python, where limits and interrupts are looked at."""
 
 LAG = 5.0
 """The gap summed up during a sweep may be so many times what it is at its end."""
 
 STALL = 8 * UNIT
 """Sweeps after which no share is further than this from where it was make no progress."""
+
+LANES, CROWD, SHORT = 2, 100, 4
+"""Groups are visited so many at a time where there are at least so many for every parameter: a sweep is then
+worth as much as one group after the other, since a single group hardly matters. Nor are sweeps short: fewer
+than so many between two returns to Python. The same for any number of threads: results do not depend on it.
+"""
 
 
 def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: int = 1000) -> Iterator[Step]:
@@ -65,26 +58,27 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
     width = z.shape[1]
     sweeps = WORK_PER_CALL / (3.0 * z.size * width)
     groups = max(1, int(min(sweeps, 1.0) * reduced.n_groups))
+    lanes = LANES if reduced.n_groups >= CROWD * reduced.rank and sweeps <= SHORT else 1
     separable = _separable(blocks, starts, len(ranks))
     inverse = np.zeros((len(ranks), width, width))
     state = _State(z, blocks, starts, separable, ranks, u, inverse, *_buffers(starts, separable))
     done, fresh = 0, False
     while done < max_iter:
         before = u.copy()
-        if groups == reduced.n_groups:
+        if groups == reduced.n_groups and lanes == 1:
             gaps = np.empty(min(int(np.clip(sweeps, 1, batch)), max_iter - done))
             gaps = gaps[: _sweeps(*state, target, gaps)]
         else:
             if done % SWEEPS == 0 and not fresh:
-                _invert_afresh(z, blocks, starts, ranks, u, inverse, 0.0)
+                state.invert_afresh(0.0)
             total = 0.0
             for first in range(0, reduced.n_groups, groups):
-                total += _visit(*state, first, min(first + groups, reduced.n_groups))
+                total += state.visit(first, min(first + groups, reduced.n_groups), lanes)
                 yield Step(NOTHING, "bca")
             gaps = np.array([total - reduced.rank])
             fresh = bool(gaps[0] <= LAG * target)
             if fresh:
-                gaps[0] = _invert_afresh(z, blocks, starts, ranks, u, inverse, 1.0)
+                gaps[0] = state.invert_afresh(1.0)
         done += len(gaps)
         yield Step(gaps, "bca")
         if gaps[-1] <= target or _distance(u, before) <= STALL:
@@ -104,6 +98,42 @@ class _State(NamedTuple):
     g: np.ndarray
     fill: np.ndarray | None
     play: np.ndarray | None
+
+    def visit(self, first: int, last: int, lanes: int) -> float:
+        """Visit the groups first .. last - 1. Returns the sum of their largest variances."""
+        if lanes == 1:
+            return _visit(*self, first, last, 1)
+        own = [self._lane(lanes) for _ in range(lanes)]
+        tops = threads.each(lambda k, _: _visit(*own[k], first + k, last, lanes), lanes, 1)
+        information, factor = np.zeros_like(self.inverse), np.zeros_like(self.inverse)
+        for lane in own:
+            if factorise(lane.inverse, self.ranks, factor).min() == -np.inf:
+                self.invert_afresh(0.0)
+                return sum(tops) / lanes
+            invert(factor, self.ranks, lane.inverse)
+            information += lane.inverse
+        factorise(information, self.ranks, factor)
+        invert(factor, self.ranks, self.inverse)
+        return sum(tops) / lanes
+
+    def _lane(self, lanes: int) -> _State:
+        """The state of one of so many lanes: shares are common, inverses and buffers its own."""
+        fill, play = (None if old is None else np.empty_like(old) for old in (self.fill, self.play))
+        return self._replace(inverse=lanes * self.inverse, g=np.empty_like(self.g), fill=fill, play=play)
+
+    def invert_afresh(self, measure: float) -> float:
+        """:func:`_invert_afresh` in pieces."""
+        z, blocks, starts, ranks = self.z, self.blocks, self.starts, self.ranks
+        information, factor = np.zeros_like(self.inverse), np.zeros_like(self.inverse)
+        add_information(z, blocks, ranks, self.u, information)
+        factorise(information, ranks, factor)
+        invert(factor, ranks, self.inverse)
+        if measure <= 0.0:
+            return np.nan
+        groups = len(starts) - 1
+        piece = max(1, source.PIECE * groups // z.size)
+        tops = threads.each(lambda i, j: _largest(z, blocks, starts, ranks, factor, i, j), groups, piece)
+        return sum(tops) - int(ranks.sum())
 
 
 def _buffers(
@@ -164,7 +194,7 @@ def _sweeps(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, targ
     for sweep in range(len(gaps)):
         if sweep % SWEEPS == 0 and not fresh:
             _invert_afresh(z, blocks, starts, ranks, u, inverse, 0.0)
-        total = _visit(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, 0, len(starts) - 1)
+        total = _visit(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, 0, len(starts) - 1, 1)
         gaps[sweep] = total - rank
         fresh = gaps[sweep] <= LAG * target
         if fresh:
@@ -175,19 +205,19 @@ def _sweeps(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, targ
 
 
 @kernel
-def _visit(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, first, last):
-    """Solve the subproblems of the groups first .. last - 1. Overwrites u, inverse and buffers.
+def _visit(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, first, last, step):
+    """Solve the subproblems of the groups first, first + step, .. < last. Overwrites u, inverse, buffers.
 
     Returns the sum of their largest variances.
     """
     y = np.empty((2, z.shape[1]))
     total = 0.0
-    for i in range(first, last):
+    for i in range(first, last, step):
         lo, hi = starts[i], starts[i + 1]
         if fill is not None and separable[i]:
-            total += _water_fill(z, blocks, ranks, lo, hi, u, inverse, g, fill, y)[0]
+            total += water_fill(z, blocks, ranks, lo, hi, u, inverse, g, fill, y)[0]
         elif play is not None:
-            total += _exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play)[0]
+            total += exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play)[0]
     return total
 
 
@@ -203,182 +233,23 @@ def _invert_afresh(z, blocks, starts, ranks, u, inverse, measure):
     accumulate(z, blocks, ranks, u, information)
     factorise(information, ranks, factor)
     invert(factor, ranks, inverse)
-    return _gap(z, blocks, starts, ranks, factor) if measure > 0.0 else np.nan
-
-
-@kernel
-def _gap(z, blocks, starts, ranks, factor):
-    """G - D from factors of the information."""
-    total = 0.0
-    for i in range(len(starts) - 1):
-        top = 0.0
-        for n in range(starts[i], starts[i + 1]):
-            g = variance(factor, blocks[n], z, n, ranks[blocks[n]])
-            if g > top or np.isnan(g):  # what is not a number stays one
-                top = g
-        total += top
+    if not measure > 0.0:
+        return np.nan
+    total = _largest(z, blocks, starts, ranks, factor, 0, len(starts) - 1)
     for b in range(len(ranks)):
         total -= ranks[b]
     return total
 
 
 @kernel
-def _variance(inverse, b, z, n, rank):
-    """z_n' V_b z_n."""
-    g = 0.0
-    for i in range(rank):
-        t = 0.0
-        for j in range(i):
-            t += inverse[b, i, j] * z[n, j]
-        g += (2.0 * t + inverse[b, i, i] * z[n, i]) * z[n, i]
-    return g
-
-
-@kernel
-def _apply(inverse, b, z, n, rank, out):
-    """Overwrite out with V_b z_n."""
-    for i in range(rank):
-        t = 0.0
-        for j in range(rank):
-            t += inverse[b, i, j] * z[n, j]
-        out[i] = t
-
-
-@kernel
-def _add_outer(inverse, b, vector, rank, scale):
-    """Add scale v v' to V_b. Overwrites inverse."""
-    for i in range(rank):
-        t = scale * vector[i]
-        for j in range(rank):
-            inverse[b, i, j] += t * vector[j]
-
-
-@kernel
-def _water_fill(z, blocks, ranks, lo, hi, u, inverse, g, s, y):
-    """Solve the subproblem of a group whose blocks differ. Overwrites u, inverse and the buffers.
-
-    Returns the group's largest variance before the step and its largest change of a share. The level mu
-    is found without sorting: candidates above the water are dropped until none is (Michelot's method).
-    """
-    top, lowest = 0.0, np.inf
-    for n in range(lo, hi):
-        k = n - lo
-        b = blocks[n]
-        g[k] = _variance(inverse, b, z, n, ranks[b])
-        top = max(top, g[k])
-        s[k] = np.inf
-        if g[k] > 0.0:
-            s[k] = max(0.0, 1.0 / g[k] - u[n])
-            lowest = min(lowest, s[k])
-    if lowest == np.inf:
-        return top, 0.0
-    # Only differences of s matter; for candidates with little information s itself is huge. The sum is
-    # formed anew each time, because a huge s that is taken out of a sum takes the others' digits along.
-    # Candidates are only ever dropped, so it ends; by rounding one could seem to come back, and go again.
-    mu, under_water = np.inf, hi - lo + 1
-    while True:
-        count, total = 0, 1.0
-        for k in range(hi - lo):
-            if s[k] - lowest < mu:
-                count += 1
-                total += s[k] - lowest
-        mu = total / count
-        if count >= under_water:
-            break
-        under_water = count
+def _largest(z, blocks, starts, ranks, factor, first, last):
+    """Sum of the largest variances of the groups first .. last - 1, from factors of the information."""
     total = 0.0
-    for k in range(hi - lo):
-        s[k] = max(0.0, mu - (s[k] - lowest))
-        total += s[k]
-    step = 0.0
-    for n in range(lo, hi):
-        k = n - lo
-        new = s[k] / total
-        change = new - u[n]
-        step = max(step, abs(change))
-        if change != 0.0 and g[k] > 0.0:
-            b = blocks[n]
-            _apply(inverse, b, z, n, ranks[b], y[0])
-            _add_outer(inverse, b, y[0], ranks[b], -change / (1.0 + change * g[k]))
-        u[n] = new
-    return top, step
-
-
-@kernel
-def _exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play):
-    """Pairwise exchanges in a group whose candidates share blocks. Overwrites u, inverse, buffers.
-
-    Returns the group's largest variance before the step and its largest change of a share. In play are the
-    candidates that have a share, and those in the upper part of the excess over the mean variance.
-    """
-    top, mean = 0.0, 0.0
-    for n in range(lo, hi):
-        g[n - lo] = _variance(inverse, blocks[n], z, n, ranks[blocks[n]])
-        top = max(top, g[n - lo])
-        mean += u[n] * g[n - lo]
-    count = 0
-    for n in range(lo, hi):
-        if u[n] > 0.0 or g[n - lo] > mean + PLAY * (top - mean):
-            play[count] = n
-            g[count] = g[n - lo]
-            count += 1
-    first = 0.0
-    step = 0.0
-    rank = z.shape[1]
-    most = 1 + int(10.0 * WORK_PER_CALL / (rank * (count + 6.0 * rank)))
-    for _ in range(min(EXCHANGES * count, most)):
-        k, m = 0, -1
-        for i in range(count):
-            if g[i] > g[k]:
-                k = i
-            if u[play[i]] > 0.0 and (m < 0 or g[i] < g[m]):
-                m = i
-        excess = g[k] - g[m]
-        first = max(first, excess)
-        if not excess > max(CLOSER * first, ROUNDING * top):
-            break
-        step = max(step, _exchange_pair(z, blocks, ranks, play[:count], play[k], play[m], u, inverse, g, y))
-    return top, step
-
-
-@kernel
-def _exchange_pair(z, blocks, ranks, play, gain, lose, u, inverse, g, y):
-    """Move the best share from lose to gain. Overwrites u, inverse, g, y[:2]; returns its size."""
-    bk, bm = blocks[gain], blocks[lose]
-    _apply(inverse, bk, z, gain, ranks[bk], y[0])
-    _apply(inverse, bm, z, lose, ranks[bm], y[1])
-    a, b, c = 0.0, 0.0, 0.0
-    for j in range(ranks[bk]):
-        a += y[0, j] * z[gain, j]
-    for j in range(ranks[bm]):
-        b += y[1, j] * z[lose, j]
-        if bk == bm:
-            c += y[0, j] * z[lose, j]
-    curvature = a * b - c * c
-    delta = u[lose]
-    if curvature > ROUNDING * a * b:
-        delta = min(delta, max(0.0, 0.5 * (a - b) / curvature))
-    # The gainer is added first, so that no matrix on the way is singular.
-    _change(z, blocks, ranks, play, bk, y[0], -delta / (1.0 + delta * a), inverse, g)
-    if bk == bm:
-        shrink = delta * c / (1.0 + delta * a)
-        b -= shrink * c
-        for j in range(ranks[bm]):
-            y[1, j] -= shrink * y[0, j]
-    _change(z, blocks, ranks, play, bm, y[1], delta / (1.0 - delta * b), inverse, g)
-    u[gain] += delta
-    u[lose] -= delta
-    return delta
-
-
-@kernel
-def _change(z, blocks, ranks, play, block, vector, scale, inverse, g):
-    """Add scale v v' to the inverse of a block, and follow with g. Overwrites inverse and g."""
-    rank = ranks[block]
-    _add_outer(inverse, block, vector, rank, scale)
-    for i in range(len(play)):
-        if blocks[play[i]] == block:
-            t = 0.0
-            for j in range(rank):
-                t += z[play[i], j] * vector[j]
-            g[i] += scale * t * t
+    for i in range(first, last):
+        top = 0.0
+        for n in range(starts[i], starts[i + 1]):
+            g = variance(factor, blocks[n], z, n, ranks[blocks[n]])
+            if g > top or np.isnan(g):  # what is not a number stays one
+                top = g
+        total += top
+    return total

@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optdesign import threads
+from optdesign import source, threads
 from optdesign._kernel import kernel
 from optdesign.compensated import UNIT
-from optdesign.information import WIDE, accumulate, factorise, whiten
+from optdesign.information import WIDE, add_information, factorise, whiten
 from optdesign.reduced import Reduced
 from optdesign.solvers import NOTHING, PATIENCE, Step
 from optdesign.solvers.systems import System, cheapest_system
@@ -104,11 +104,26 @@ class _Free(NamedTuple):
         """Overwrite a with the rows whitened at u, g with their variances; the gap, inf without rank."""
         layout = self.layout
         if self.z.shape[1] < WIDE:
-            return _evaluate(self.z, layout.block, layout.starts, layout.ranks, self.fixed, u, a, g)
+            return self._evaluate(u, a, g)
         for b, rows, rank in layout.blocks():
             if rank and not whiten(self.z[rows, :rank], u[rows], self.fixed[b, :rank, :rank], a, rows):
                 return np.inf
         np.einsum("ij,ij->i", a, a, out=g)
+        return _gap(layout.starts, u, g)
+
+    def _evaluate(self, u: np.ndarray, a: np.ndarray, g: np.ndarray) -> float:
+        """The same by loops, in pieces."""
+        layout = self.layout
+        information, factor = self.fixed.copy(), np.zeros_like(self.fixed)
+        add_information(self.z, layout.block, layout.ranks, u, information)
+        if factorise(information, layout.ranks, factor).min() == -np.inf:
+            return np.inf
+
+        def write(first: int, last: int) -> None:
+            part = slice(first, last)
+            _whiten_rows(self.z[part], layout.block[part], layout.ranks, factor, a[part], g[part])
+
+        threads.each(write, len(u), source.PIECE // self.z.shape[1])
         return _gap(layout.starts, u, g)
 
     def gap(self, u: np.ndarray) -> float:
@@ -124,7 +139,7 @@ def _free(reduced: Reduced, u: np.ndarray) -> _Free:
     fixed_u = u.copy()
     fixed_u[rows] = 0.0
     fixed = np.zeros((len(ranks), z.shape[1], z.shape[1]))
-    accumulate(z, blocks, ranks, fixed_u, fixed)
+    add_information(z, blocks, ranks, fixed_u, fixed)
     sizes = np.zeros(int(np.count_nonzero(keep)) + 1, np.int64)
     sizes[1:] = np.diff(starts)[keep]
     return _Free(rows, z[rows], Layout(blocks[rows], np.cumsum(sizes), ranks), fixed)
@@ -218,13 +233,8 @@ def _has_choice(z, starts):
 
 
 @kernel
-def _evaluate(z, blocks, starts, ranks, fixed, u, a, g):
-    """Overwrite a with the rows whitened at u, g with their variances. Returns the gap, inf without rank."""
-    information = fixed.copy()
-    accumulate(z, blocks, ranks, u, information)
-    factor = np.empty_like(information)
-    if factorise(information, ranks, factor).min() == -np.inf:
-        return np.inf
+def _whiten_rows(z, blocks, ranks, factor, a, g):
+    """Overwrite a with L^-1 z_n and g with its square, given L^-1 of every block."""
     for n in range(len(z)):
         b = blocks[n]
         g[n] = 0.0
@@ -235,7 +245,6 @@ def _evaluate(z, blocks, starts, ranks, fixed, u, a, g):
                 t += factor[b, k, j] * z[n, j]
             a[n, k] = t
             g[n] += t * t
-    return _gap(starts, u, g)
 
 
 @kernel

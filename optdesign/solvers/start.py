@@ -79,17 +79,19 @@ def thinned(problem: DesignProblem) -> np.ndarray:
     chosen[::every] = True
     chosen[basis] = True
     rows = np.flatnonzero(chosen)
-    uniform = problem.uniform()
-    g, top = priced(problem, rows, uniform[rows])
+    white = whitened(problem, rows, problem.equal_shares[problem.groups[rows]])
+    if white is None:
+        return problem.uniform()
+    g, top = variances_of(problem, problem.rows, white)
     large = large_groups(problem)
     if large and len(rows) == n and float(problem.budgets @ top) <= (1.0 + EVEN) * problem.rank:
-        return uniform
+        return problem.uniform()
     chosen[:] = False
     chosen[basis] = True
     chosen[first_largest(problem.groups, g, problem.n_groups)] = True
     if large:
-        share = g / np.where(top > 0, top, 1.0)[problem.groups]
-        chosen[_largest(share, share[::every], most(problem))] = True
+        _divide(problem.groups, g, top)
+        chosen[_largest(g, g[::every], most(problem))] = True
     return _shared_equally(problem, np.flatnonzero(chosen))
 
 
@@ -109,16 +111,19 @@ def _shared_equally(problem: DesignProblem, rows: np.ndarray) -> np.ndarray:
     return out
 
 
-def priced(problem: DesignProblem, rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Variance of every candidate, and the largest of every group, under the weights of some rows.
-
-    All are infinite if the weights lose rank.
-    """
+def whitened(problem: DesignProblem, rows: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
+    """Matrices by which variances are squared lengths, under the weights of some rows; None without rank."""
     information = information_matrices(problem, weights, rows)
     factor, log_det = inverse_factors(information, problem.ranks)
-    if np.all(log_det > -np.inf):
-        return variances_of(problem, problem.rows, composed(problem.rows.maps, problem.ranks, factor))
-    return np.full(problem.n_candidates, np.inf), np.full(problem.n_groups, np.inf)
+    return composed(problem.rows.maps, problem.ranks, factor) if np.all(log_det > -np.inf) else None
+
+
+@kernel
+def _divide(groups, values, top):
+    """Divide values by the largest of their group, which is zero only if all are. Overwrites values."""
+    for n in range(len(values)):
+        if values[n] > 0.0:
+            values[n] /= top[groups[n]]
 
 
 @kernel

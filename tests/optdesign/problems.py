@@ -159,7 +159,7 @@ def weights_of(reduced: Reduced, u: np.ndarray, problem: od.DesignProblem) -> np
     """Weights of the candidates from the shares of the rows of a reduced problem, one row at a time."""
     w = np.zeros(problem.n_candidates)
     for row, share in enumerate(u):
-        n = row if reduced.order is None else reduced.order[row]
+        n = reduced.order[row]
         w[n] = share * problem.budgets[problem.groups[n]]
     return w
 

@@ -10,7 +10,7 @@ from problems import METHODS, assert_certified, plain, random_problem
 from structures import STRUCTURES, instances
 
 import optdesign as od
-from optdesign import validation
+from optdesign import source, validation
 from optdesign.reduced import reduce
 from optdesign.solvers import PATIENCE, active, auto, start
 from optdesign.solvers.costs import SWEEPS, sweeps_time
@@ -207,22 +207,23 @@ def test_rounds_go_on_until_the_target(tol: float) -> None:
         assert gaps[-1] <= tol * problem.rank
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("seed", range(10))
-def test_next_rows(seed: int) -> None:
-    """Weights stay, and those above what was active enter; in order."""
+def test_merged(seed: int) -> None:
+    """All that is in either, once, in order; also where one is empty."""
     rng = np.random.default_rng(seed)
-    problem = many(3, 1, n=8000, seed=seed)
-    rows = np.sort(rng.permutation(8000)[:400])
-    w = np.zeros(8000)
-    w[rows] = 10.0 ** rng.uniform(-12, 0, size=400) * (rng.random(400) < 0.7)
-    g = rng.exponential(size=8000) ** 2
-    g[rows] = np.minimum(g[rows], 1.0)
-    expected = []
-    for i in range(3):
-        own = np.flatnonzero(problem.groups == i)
-        bound = g[own[np.isin(own, rows)]].max()
-        expected += [n for n in own if w[n] > 0 or g[n] > bound]
-    np.testing.assert_array_equal(active._next_rows(problem.groups, g, rows, w, 3), sorted(expected))
+    for sizes in ((0, 0), (0, 5), (5, 0), (1, 1), (7, 3), (20, 30)):
+        a, b = (np.unique(rng.integers(0, 40, size=size)) for size in sizes)
+        got = active._merged(a, b)
+        np.testing.assert_array_equal(got, np.union1d(a, b))
+        assert got.dtype == np.int64
+
+
+@pytest.mark.kernels
+def test_replace_leaves_nothing_of_the_old_weights() -> None:
+    weights, new = np.array([0.5, 0.0, 0.5, 0.0]), np.array([0.0, 0.25, 0.75, 0.0])
+    active._replace(weights, np.array([0, 2]), np.array([1, 2]), new)
+    np.testing.assert_array_equal(weights, new)
 
 
 def rows_of_first_round(problem: od.DesignProblem, w: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -296,23 +297,29 @@ def test_rounds_end_where_there_is_no_progress() -> None:
 
 def test_a_start_without_rank_is_priced_as_infinite() -> None:
     problem = many(2, 1, n=200, dim=3)
-    g, top = start.priced(problem, np.array([0, 1]), np.array([1.0, 1.0]))
-    assert np.all(np.isinf(g))
-    assert np.all(np.isinf(top))
-    assert g.shape == (200,)
-    assert top.shape == (2,)
+    gap, found = active._priced(problem, np.array([0, 1]), np.array([1.0, 1.0]))
+    assert gap == np.inf
+    assert len(found) == 0
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_priced_is_the_certificate(seed: int) -> None:
+def test_priced_is_the_certificate(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gap, and whose variance exceeds those of the rows in their group; in one piece or in several."""
     problem = many(3, 2, n=300, dim=3, seed=seed)
     rows = np.flatnonzero(np.random.default_rng(seed).random(300) < 0.5)
     w = np.zeros(300)
     w[rows] = (problem.budgets / np.bincount(problem.groups[rows], minlength=3))[problem.groups[rows]]
-    g, top = start.priced(problem, rows, w[rows])
     p = plain(problem, w)
-    np.testing.assert_allclose(g, p.variances, rtol=0, atol=2 * p.error)
-    np.testing.assert_array_equal(top, [g[problem.groups == i].max() for i in range(3)])
+    bound = np.array([p.variances[rows][problem.groups[rows] == i].max() for i in range(3)])
+    excess = p.variances - bound[problem.groups]
+    for piece in (source.PIECE, 90):
+        monkeypatch.setattr(source, "PIECE", piece)
+        gap, found = active._priced(problem, rows, w[rows])
+        assert gap == pytest.approx(p.gap, abs=2 * p.error)
+        # What is equal up to rounding may be on either side.
+        assert set(np.flatnonzero(excess > 2 * p.error)) <= set(found)
+        assert set(found) <= set(np.flatnonzero(excess > -2 * p.error))
+        assert np.all(np.diff(found) > 0)
 
 
 # ------------------------------------------------------------------------------------------ memory maps

@@ -16,7 +16,7 @@ from problems import (
 
 import optdesign as od
 from optdesign.reduced import reduce
-from optdesign.solvers import bca
+from optdesign.solvers import bca, visits
 from optdesign.testing import assert_feasible, problems
 
 
@@ -76,10 +76,10 @@ def test_every_group_update_is_feasible_and_ascends(kind: str) -> None:
             bca._invert_afresh(r.z, r.blocks, r.starts, r.ranks, u, inverse, 0.0)
             g, s, y = np.empty(hi - lo), np.empty(hi - lo), np.empty((max(2, hi - lo), width))
             if separable[i]:
-                bca._water_fill(r.z, r.blocks, r.ranks, lo, hi, u, inverse, g, s, y)
+                visits.water_fill(r.z, r.blocks, r.ranks, lo, hi, u, inverse, g, s, y)
             else:
                 play = np.empty(hi - lo, np.int64)
-                bca._exchange(r.z, r.blocks, r.ranks, lo, hi, u, inverse, g, y, play)
+                visits.exchange(r.z, r.blocks, r.ranks, lo, hi, u, inverse, g, y, play)
             w = weights_of(r, u, problem)
             assert_feasible(problem, w)
             now = plain(problem, w)

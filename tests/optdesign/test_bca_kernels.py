@@ -11,7 +11,7 @@ from scipy.optimize import brentq, minimize_scalar
 
 import optdesign as od
 from optdesign import reduced
-from optdesign.solvers import bca
+from optdesign.solvers import bca, visits
 
 pytestmark = pytest.mark.kernels
 
@@ -35,12 +35,12 @@ def test_apply_variance_and_add_outer(seed: int) -> None:
     r = int(c.ranks[b])
     n = int(c.rows()[b][0])
     out = np.full(3, np.nan)
-    bca._apply(v, b, c.z, n, r, out)
+    visits._apply(v, b, c.z, n, r, out)
     np.testing.assert_allclose(out, v[b] @ c.z[n], atol=RTOL)
-    assert bca._variance(v, b, c.z, n, r) == pytest.approx(c.z[n] @ v[b] @ c.z[n], rel=RTOL)
+    assert visits._variance(v, b, c.z, n, r) == pytest.approx(c.z[n] @ v[b] @ c.z[n], rel=RTOL)
     expected = v.copy()
     expected[b] += 0.3 * np.outer(out, out)
-    bca._add_outer(v, b, out, r, 0.3)
+    visits._add_outer(v, b, out, r, 0.3)
     np.testing.assert_allclose(v, expected, rtol=RTOL, atol=RTOL)
 
 
@@ -55,7 +55,7 @@ def test_change(seed: int) -> None:
     vector = c.rng.normal(size=3)
     expected = v.copy()
     expected[b, :r, :r] += 0.2 * np.outer(vector[:r], vector[:r])
-    bca._change(c.z, c.blocks, c.ranks, play, b, vector, 0.2, v, g)
+    visits._change(c.z, c.blocks, c.ranks, play, b, vector, 0.2, v, g)
     np.testing.assert_allclose(v, expected, rtol=RTOL, atol=RTOL)
     z = c.z[play]
     np.testing.assert_allclose(g, np.einsum("ni,nij,nj->n", z, v[c.blocks[play]], z), rtol=RTOL, atol=RTOL)
@@ -92,7 +92,7 @@ def test_water_fill(seed: int) -> None:
         expected = water_level(np.where(g[lo:hi] > 0, np.maximum(0, 1 / g[lo:hi] - c.u[lo:hi]), np.inf))
     old = c.u.copy()
     buffers = c.buffers()
-    top, step = bca._water_fill(c.z, c.blocks, c.ranks, lo, hi, c.u, inverse, *buffers)
+    top, step = visits.water_fill(c.z, c.blocks, c.ranks, lo, hi, c.u, inverse, *buffers)
     # The offsets are sums of 1 / g up to 1e2 * cond; the level inherits their absolute rounding.
     scale = max(1.0, (1 / g[lo:hi][g[lo:hi] > 0]).max())
     np.testing.assert_allclose(c.u[lo:hi], expected, atol=RTOL * scale)
@@ -114,7 +114,7 @@ def test_water_fill_of_zero_vectors_changes_nothing() -> None:
     c.blocks[:2] = [0, 1]
     c.z[:2] = 0.0
     inverse, old = c.inverses(), c.u.copy()
-    assert bca._water_fill(c.z, c.blocks, c.ranks, 0, 2, c.u, inverse, *c.buffers()) == (0.0, 0.0)
+    assert visits.water_fill(c.z, c.blocks, c.ranks, 0, 2, c.u, inverse, *c.buffers()) == (0.0, 0.0)
     np.testing.assert_array_equal(c.u, old)
 
 
@@ -123,7 +123,7 @@ def test_water_fill_ends_though_the_level_is_an_offset_up_to_rounding() -> None:
     inverse = np.array([1.0 + 2 * EPS, 1.0 - EPS / 2, 1.0 + EPS, 1.0 + EPS])[:, None, None]
     u = np.array([1.0 - EPS, EPS / 2, EPS / 2, 0.0])
     z, blocks, ranks = np.array([[1.0], [1.0], [1.0], [-1.0]]), np.array([0, 3, 2, 1]), np.ones(4, np.int64)
-    bca._water_fill(z, blocks, ranks, 0, 4, u, inverse, np.empty(4), np.empty(4), np.empty((2, 1)))
+    visits.water_fill(z, blocks, ranks, 0, 4, u, inverse, np.empty(4), np.empty(4), np.empty((2, 1)))
     np.testing.assert_allclose(u, [1.0, 0.0, 0.0, 0.0], rtol=0, atol=4 * EPS)
 
 
@@ -176,7 +176,7 @@ def test_exchange_pair(seed: int, kind: str, empty: bool) -> None:
     g = c.variances()[play]
     # Blocks of different rank fill different lengths of the buffer; the rest may be anything.
     y = np.full((2, 3), np.nan)
-    size = bca._exchange_pair(c.z, c.blocks, c.ranks, play, play[3], play[1], c.u, inverse, g, y)
+    size = visits._exchange_pair(c.z, c.blocks, c.ranks, play, play[3], play[1], c.u, inverse, g, y)
     moved = c.u[k] - old[k]
     # A scalar search sees F to eps |F| only, so it finds the argument to sqrt of that; F itself agrees.
     assert c.objective(c.u) >= -best.fun - 1e-12
@@ -196,7 +196,7 @@ def test_exchange_pair_of_copies_moves_the_whole_share() -> None:
     inverse, before, share = c.inverses(), c.objective(c.u), c.u[m]
     play = np.array([k, m])
     g, y = c.variances()[play], np.empty((2, 3))
-    assert bca._exchange_pair(c.z, c.blocks, c.ranks, play, play[0], play[1], c.u, inverse, g, y) == share
+    assert visits._exchange_pair(c.z, c.blocks, c.ranks, play, play[0], play[1], c.u, inverse, g, y) == share
     assert c.u[m] == 0
     assert c.objective(c.u) == pytest.approx(before, rel=RTOL)
     np.testing.assert_allclose(inverse, c.inverses(), rtol=1e-8, atol=1e-8 * np.abs(inverse).max())
@@ -210,7 +210,7 @@ def test_exchange_pair_never_takes_from_the_gainer() -> None:
     play = np.array([k, m])
     g = c.variances()[play]
     y = np.empty((2, 3))
-    assert bca._exchange_pair(c.z, c.blocks, c.ranks, play, m, k, c.u, inverse, g, y) == 0
+    assert visits._exchange_pair(c.z, c.blocks, c.ranks, play, m, k, c.u, inverse, g, y) == 0
     np.testing.assert_array_equal(c.u, old)
 
 
@@ -224,7 +224,7 @@ def test_exchange(seed: int) -> None:
     inverse, old, before, g = c.inverses(), c.u.copy(), c.objective(c.u), c.variances()[lo:hi]
     buffer, _, y = c.buffers()
     play = np.full(len(c.z), -7)
-    top, step = bca._exchange(c.z, c.blocks, c.ranks, lo, hi, c.u, inverse, buffer, y, play)
+    top, step = visits.exchange(c.z, c.blocks, c.ranks, lo, hi, c.u, inverse, buffer, y, play)
     assert top == pytest.approx(g.max(), rel=RTOL)
     assert 0 < step <= 1
     assert np.array_equal(c.u[:lo], old[:lo])
@@ -235,7 +235,7 @@ def test_exchange(seed: int) -> None:
     np.testing.assert_allclose(inverse, c.inverses(), rtol=1e-8, atol=1e-8 * np.abs(inverse).max())
     # In play: shares, and the upper half of the excess over the mean.
     mean = old[lo:hi] @ g
-    playing = lo + np.flatnonzero((old[lo:hi] > 0) | (g > mean + bca.PLAY * (g.max() - mean)))
+    playing = lo + np.flatnonzero((old[lo:hi] > 0) | (g > mean + visits.PLAY * (g.max() - mean)))
     np.testing.assert_array_equal(play[: len(playing)], playing)
     resting = np.setdiff1d(np.arange(lo, hi), playing)
     assert not c.u[resting].any()
@@ -249,7 +249,7 @@ def test_exchange_ends_at_its_optimum() -> None:
     inverse = c.inverses()
     buffer, _, y = c.buffers()
     for _ in range(200):
-        bca._exchange(c.z, c.blocks, c.ranks, lo, hi, c.u, inverse, buffer, y, np.empty(len(c.z), np.int64))
+        visits.exchange(c.z, c.blocks, c.ranks, lo, hi, c.u, inverse, buffer, y, np.empty(len(c.z), np.int64))
     g = c.variances()[lo:hi]
     assert g.max() - c.u[lo:hi] @ g <= 1e-8 * g.max()
 
@@ -265,7 +265,7 @@ def test_exchange_without_anything_to_gain(copies: int) -> None:
         inverse, old = c.inverses(), c.u.copy()
         buffer, _, y = c.buffers()
         play = np.empty(len(c.z), np.int64)
-        _, step = bca._exchange(c.z, c.blocks, c.ranks, 0, copies, c.u, inverse, buffer, y, play)
+        _, step = visits.exchange(c.z, c.blocks, c.ranks, 0, copies, c.u, inverse, buffer, y, play)
         assert step == 0
         np.testing.assert_array_equal(c.u, old)
 
@@ -340,7 +340,7 @@ def test_water_fill_with_offsets_beyond_sixteen_digits(tiny: float) -> None:
         n = len(scales)
         u, inverse = np.full(n, 1 / n), np.zeros((2, 3, 3))
         inverse[:, 0, 0] = 0.5  # as from other groups: g = z^2 / 2, so the offset of scale 1 is 2 - 1/n
-        got = bca._water_fill(
+        got = visits.water_fill(
             z, np.arange(n), ones, 0, n, u, inverse, np.empty(n), np.empty(n), np.empty((n, 3))
         )
         np.testing.assert_array_equal(u, expected)

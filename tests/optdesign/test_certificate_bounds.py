@@ -348,13 +348,15 @@ class Proofs:
     ) -> od.Certificate:
         self.seen = []
 
-        def prove(_, rows, w, missed):
+        def prove(_, rows, support, w, missed):
+            assert len(support) == len(w)
             self.seen.append((rows, missed))
             values = (g, rounding) if len(self.seen) == 1 else refined
             return certificate._Proof(*values, 1.0, np.ones(len(w)))
 
         self.patch(certificate, "_prove", prove)
-        return certificate._certificate(self.problem, self.problem.uniform(), 1e-13)
+        every = np.arange(self.problem.n_candidates)
+        return certificate._certificate(self.problem, every, self.problem.uniform(), 1e-13)
 
 
 PLAIN = od.DesignProblem(3 * np.eye(2))
@@ -579,8 +581,8 @@ def test_variances_outside_the_range_of_a_design() -> None:
     problem = od.DesignProblem(
         np.vstack([np.eye(2), 0.5 * np.eye(2)]), groups=[0, 0, 1, 1], budgets=[4.0, 1.0]
     )
-    w, g = np.array([4.0, 0.0, 1.0, 0.0]), np.full(4, np.nan)
-    certificate._singular_variances(problem, problem.rows, 0, w, g)
+    support, w, g = np.array([0, 2]), np.array([4.0, 1.0]), np.full(4, np.nan)
+    certificate._singular_variances(problem, problem.rows, 0, support, w, g)
     np.testing.assert_allclose(g, [4 / 17, np.inf, 1 / 17, np.inf], rtol=1e-12)
 
 

@@ -17,7 +17,7 @@ def test_reduction_keeps_information_and_turns_variances_into_budget_times_varia
     problem, w = case
     r = reduce(problem)
     assert (r.n_groups, r.rank) == (problem.n_groups, problem.rank)
-    order = np.arange(len(w)) if r.order is None else r.order
+    order = r.order
     groups = problem.groups[order]
     assert np.all(np.diff(groups) >= 0)
     np.testing.assert_array_equal(np.diff(r.starts), np.bincount(problem.groups))
@@ -43,7 +43,7 @@ def test_reduction_of_some_candidates(problem: od.DesignProblem) -> None:
     for rows in (np.sort(first), np.union1d(first, np.arange(0, problem.n_candidates, 2))):
         r, whole = reduce(problem, rows), reduce(problem)
         assert sorted(r.order) == rows.tolist()
-        full = {int(n): z for n, z in zip(_order(whole), whole.z, strict=True)}
+        full = {int(n): z for n, z in zip(whole.order, whole.z, strict=True)}
         for n, z in zip(r.order, r.z, strict=True):
             np.testing.assert_array_equal(z, full[int(n)])
         u = np.concatenate([np.full(k, 1 / k) for k in np.diff(r.starts)])
@@ -53,14 +53,17 @@ def test_reduction_of_some_candidates(problem: od.DesignProblem) -> None:
         np.testing.assert_allclose(r.restrict(w, problem), u, rtol=4 * EPS)
 
 
-def _order(r) -> np.ndarray:
-    return np.arange(len(r.z)) if r.order is None else r.order
-
-
-def test_sorted_groups_need_no_order() -> None:
-    assert reduce(od.DesignProblem(np.eye(3), groups=[0, 1, 1])).order is None
+def test_rows_are_sorted_by_group_and_otherwise_in_order() -> None:
+    assert reduce(od.DesignProblem(np.eye(3), groups=[0, 1, 1])).order.tolist() == [0, 1, 2]
     assert reduce(od.DesignProblem(np.eye(3), groups=[1, 0, 1])).order.tolist() == [1, 0, 2]
-    assert reduce(od.DesignProblem([[2.0]])).order is None
+    assert reduce(od.DesignProblem([[2.0]])).order.tolist() == [0]
+
+
+def test_weights_of_candidates_without_a_row_are_left_alone() -> None:
+    problem = od.DesignProblem(np.eye(3), budgets=[2.0])
+    w = np.array([0.5, 7.0, 0.25])
+    reduce(problem, np.array([0, 2])).extend(np.array([0.75, 0.25]), problem, w)
+    assert w.tolist() == [1.5, 7.0, 0.5]
 
 
 @pytest.mark.parametrize("exponent", [-6, 0, 6])

@@ -34,7 +34,7 @@ def test_watches_are_nested() -> None:
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("after", [0, 1, 5])
 def test_pieces_end_where_they_are(count: int, after: int) -> None:
-    """Nothing is begun later on, and whatever has begun is done when it is said that all has stopped."""
+    """Whatever has begun is done when it is said that all has stopped, and nothing is begun later on."""
     begun, ended, looks = [], [], itertools.count()
 
     def work(first: int, _: int) -> None:
@@ -43,9 +43,11 @@ def test_pieces_end_where_they_are(count: int, after: int) -> None:
         ended.append(first)
 
     with threads.using(count), pytest.raises(Stopped), watching(lambda: next(looks) >= after):
-        threads.each(work, 1000, 10)
-    assert begun == ended
-    assert after <= len(ended) <= after + threads.AHEAD * count
+        threads.each(work, 10**6, 10)
+    assert sorted(begun) == sorted(ended)
+    assert after <= len(ended) < 10**5
+    # The one who looks has taken as many pieces as there were looks; one thread alone takes no others.
+    assert count > 1 or len(ended) == after
 
 
 @pytest.mark.parametrize("count", [1, 2])

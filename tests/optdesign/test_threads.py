@@ -25,7 +25,29 @@ def test_every_piece_is_done_once() -> None:
         with threads.using(count):
             threads.each(work, 103, 10)
         assert np.all(done == 1)
-        assert all(name.startswith("optdesign") for name in names) == (count > 1)
+        own = {name for name in names if not name.startswith("optdesign")}
+        assert own <= {threading.current_thread().name}
+        assert count > 1 or names == own
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize(("n", "piece"), [(1, 1), (2, 1), (10, 10), (11, 10), (103, 10), (40, 7)])
+def test_pieces_are_equal_and_the_same_for_any_number_of_threads(n: int, piece: int, count: int) -> None:
+    with threads.using(count):
+        pieces = threads.each(lambda first, last: (first, last), n, piece)
+        assert list(threads.in_order(lambda first, last: (first, last), n, piece)) == pieces
+    assert [k for first, last in pieces for k in range(first, last)] == list(range(n))
+    sizes = [last - first for first, last in pieces]
+    assert max(sizes) <= piece
+    assert set(sizes[:-1]) <= {max(sizes)}
+
+
+def test_an_error_of_the_work_is_no_sign_that_all_is_done() -> None:
+    def work(first: int, last: int) -> None:
+        raise IndexError(first, last)
+
+    with threads.using(2), pytest.raises(IndexError):
+        threads.each(work, 100, 10)
 
 
 def test_what_fails_in_a_thread_is_raised() -> None:

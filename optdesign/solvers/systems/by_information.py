@@ -43,7 +43,7 @@ class ByInformation:
         self.order = int(self.offsets[-1])
         # Groups that a thread works on at a time, for the matrix and for a right-hand side.
         width = int(layout.entries.max())
-        self.squares, self.sums = (self._piece(PIECE // work) for work in (width**2, width))
+        self.squares, self.sums = (self._piece(work) for work in (4 * PIECE // width**2, PIECE // width))
         self.rows: Any
         self.matrix: np.ndarray
 
@@ -90,8 +90,9 @@ class ByInformation:
             self._add_part(0, n, self.matrix)
             yield
             return
+        ahead = 1 if self.matrix.size > PIECE else threads.AHEAD
         for matrix in threads.in_order(
-            lambda i, j: self._add_part(i, j, np.zeros_like(self.matrix)), n, self.squares, ahead=1
+            lambda i, j: self._add_part(i, j, np.zeros_like(self.matrix)), n, self.squares, ahead
         ):
             self.matrix += matrix
             yield
