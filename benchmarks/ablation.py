@@ -86,9 +86,9 @@ def no_steps(*_: Any) -> Iterator[Any]:
     return iter(())
 
 
-def everyone(groups: np.ndarray, *_: Any) -> np.ndarray:
-    """In place of a choice of rows."""
-    return np.arange(len(groups))
+def always(*_: Any) -> bool:
+    """In place of a condition."""
+    return True
 
 
 def _variants() -> Iterator[Variant]:
@@ -104,9 +104,12 @@ def _variants() -> Iterator[Variant]:
         (costs, "SWEEPS", (5, 20), "sweeps between looks", auto, active),
         (costs, "FEW", (0, inf), "columns or inverse", by_group),
         (costs, "WIDE_ENTRIES", (0, inf), "information by BLAS", by_information),
-        (visits, "PLAY", (0.0, 1.0), "who takes part in exchanges"),
-        (visits, "EXCHANGES", (1, 100), "exchanges in a visit"),
-        (visits, "CLOSER", (0.0, 0.3), "when a visit ends"),
+        (visits, "PLAY", (0.0, 1.0), "who takes part in exchanges", bca),
+        (visits, "EXCHANGES", (1, 100), "exchanges in a visit", bca),
+        (visits, "CLOSER", (0.0, 0.3), "when a visit ends", bca),
+        (bca, "LANES", (1, 4), "groups visited at a time"),
+        (bca, "CROWD", (0, 100), "groups a parameter for that"),
+        (bca, "SHORT", (1, 16), "sweeps too short for it"),
         (bca, "LAG", (1.0,), "when a gap is computed afresh"),
         (newton, "TO_BOUNDARY", (0.9, 0.9999), "damping"),
         (newton, "START_UNIFORM", ((1e-6, 0.5), (1e-2, 0.5), (1e-3, 0.1), (1e-3, 1.0)), "start"),
@@ -127,7 +130,8 @@ def _variants() -> Iterator[Variant]:
     yield Variant(auto, "_sweeps_that_pay", no_steps, "sweeps first")
     yield Variant(auto, "_newton_time", endless, "Newton steps if they promise to be faster")
     yield Variant(active, "sweeps_time", endless, "sweeps in rounds")
-    yield Variant(active, "_next_rows", everyone, "rounds on some candidates")
+    yield Variant(active, "_spread", always, "rounds on some candidates")
+    yield Variant(active, "_spread", never, "rounds on all where most have weight")
 
 
 def instances(seeds: int) -> Iterator[Instance]:
@@ -153,11 +157,18 @@ def instances(seeds: int) -> Iterator[Instance]:
         copies = np.repeat(rng.normal(size=(60, 4)), 20, axis=0)
         levels = rng.choice([-1.0, 1.0], size=(4000, 6))
         one_hot = np.eye(6)[rng.integers(0, 6, size=3000)]
+        in_four = od.DesignProblem(rng.normal(size=(5_000, 5)), np.arange(5_000) % 4)
+        yield Instance("by bca", "5000 x 5 in 4", in_four, "bca")
         yield Instance("by newton", "100 x 3", od.DesignProblem(copies[::12, :3]), "newton")
         yield Instance("ugly", "copies", od.DesignProblem(copies, np.arange(1200) % 20))
         yield Instance("ugly", "two levels", od.DesignProblem(levels, np.arange(4000) % 8))
         yield Instance("ugly", "one-hot", od.DesignProblem(one_hot, np.arange(3000) % 30))
         yield Instance("ugly", "both", od.DesignProblem(np.column_stack([one_hot, levels[:3000]])))
+    for family in ("gauss", "same", "clust"):
+        for structure, d in (("disjoint", 5), ("shared", 5), ("shared", 12)):
+            x = features(family, 20_000 if d == 5 else 2_000, 10, d, FIRST_SEED)
+            problem = getattr(od.DesignProblem, structure)(x)
+            yield Instance(f"many groups, {structure}", f"{family} M={len(x)} d={d}", problem)
     rng = np.random.default_rng(FIRST_SEED)
     yield Instance("wide", "10000 x 50", od.DesignProblem(rng.normal(size=(10_000, 50))))
     yield Instance(
@@ -171,22 +182,26 @@ def instances(seeds: int) -> Iterator[Instance]:
 def patch_of(variant: Variant) -> Patch:
     """All the names that the variant changes."""
     out: Patch = []
+    changes = {variant.name: variant.value}
     for module in (variant.module, *variant.importers):
-        out.append((module, variant.name, variant.value))
-        out += [(module, *pair) for pair in compiled_again(module, variant.name, variant.value).items()]
+        own = {name: value for name, value in changes.items() if name in vars(module)}
+        own |= compiled_again(module, own)
+        out += [(module, *pair) for pair in own.items()]
+        changes |= own
     return out
 
 
-def compiled_again(module: types.ModuleType, name: str, value: Any) -> dict[str, Any]:
-    """The kernels of a file with one constant changed; none if they do not have it."""
+def compiled_again(module: types.ModuleType, changes: dict[str, Any]) -> dict[str, Any]:
+    """The kernels of a file with constants, or kernels of other files, changed; none if they have none."""
     own = {
         key: thing.py_func
         for key, thing in vars(module).items()
         if hasattr(thing, "py_func") and thing.py_func.__module__ == module.__name__
     }
-    if not any(name in function.__code__.co_names for function in own.values()):
+    used = {name for function in own.values() for name in function.__code__.co_names}
+    if not used & changes.keys():
         return {}
-    scope = {**vars(module), name: value}
+    scope = {**vars(module), **changes}
     for key, function in own.items():
         scope[key] = uncached(types.FunctionType(function.__code__, scope, key, function.__defaults__))
     return {key: scope[key] for key in own}

@@ -35,8 +35,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
     """
     rows, trial = np.flatnonzero(weights), weights.copy()
     held = rows
-    # Weight on most candidates does not tell which of them matter: then all are active.
-    spread = 2 * len(rows) > problem.n_candidates
+    spread = _spread(problem, rows)
     best, since_best = np.inf, 0
     for _ in range(max_iter):
         gap, found = _priced(problem, rows, trial[rows])
@@ -64,6 +63,11 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
             for _ in _round(problem, part, u, max(target, INNER * min(gap, problem.rank))):
                 yield Step(NOTHING, STAGE)
         part.extend(u, problem, trial)
+
+
+def _spread(problem: DesignProblem, rows: np.ndarray) -> bool:
+    """Whether all candidates are active: weight on most of them does not tell which of them matter."""
+    return 2 * len(rows) > problem.n_candidates
 
 
 def _round(problem: DesignProblem, part: Reduced, u: np.ndarray, target: float) -> Iterator[Step]:

@@ -42,7 +42,7 @@ LAG = 5.0
 STALL = 8 * UNIT
 """Sweeps after which no share is further than this from where it was make no progress."""
 
-LANES, CROWD, SHORT = 2, 100, 4
+LANES, CROWD, SHORT = 2, 1000, 4
 """Groups are visited so many at a time where there are at least so many for every parameter: a sweep is then
 worth as much as one group after the other, since a single group hardly matters. Nor are sweeps short: fewer
 than so many between two returns to Python. The same for any number of threads: results do not depend on it.

@@ -71,14 +71,15 @@ def test_many_groups_are_visited_by_lanes(threads: int, monkeypatch: pytest.Monk
         lambda s, first, last, lanes: visits.append(lanes) or visit(s, first, last, lanes),
     )
     monkeypatch.setattr(bca, "WORK_PER_CALL", 1e4)
+    monkeypatch.setattr(bca, "CROWD", 300)
     for structure in ("disjoint", "shared"):
-        problem = getattr(od.DesignProblem, structure)(np.random.default_rng(0).normal(size=(1300, 3, 4)))
+        problem = getattr(od.DesignProblem, structure)(np.random.default_rng(0).normal(size=(1300, 2, 2)))
         result = od.solve(problem, tol=1e-5, method="bca", threads=threads)
         assert_certified(result, 1e-5)
         one = od.solve(problem, tol=1e-5, method="bca", threads=1)
         np.testing.assert_array_equal(result.weights, one.weights)
     assert set(visits) == {bca.LANES}
-    few = od.DesignProblem.disjoint(np.random.default_rng(0).normal(size=(1100, 3, 4)))
+    few = od.DesignProblem.disjoint(np.random.default_rng(0).normal(size=(1100, 2, 2)))
     visits.clear()
     od.solve(few, tol=1e-3, method="bca", max_iter=2)
     assert set(visits) == {1}
