@@ -7,9 +7,10 @@ the rank. Limits of time, interrupts, history and the final certificate belong t
 :mod:`optdesign.solve`.
 
 Two do the arithmetic, on the reduced form of a problem (:mod:`optdesign.reduced`): :mod:`.bca` by sweeps,
-:mod:`.newton` by Newton steps, whose linear systems are in :mod:`.systems`. :func:`lifted` makes a method for
-whole problems of either. Two combine them: :mod:`.active` solves on the candidates that matter, and
-:mod:`.auto` decides between sweeps and that, by the times that :mod:`.costs` estimates.
+:mod:`.newton` by Newton steps; a visit to one group is in :mod:`.visits`, linear systems in :mod:`.systems`.
+:func:`lifted` makes a method for whole problems of either. Two combine them: :mod:`.active` solves on the
+candidates that matter, and :mod:`.auto` decides between sweeps and that, by the times that :mod:`.costs`
+estimates.
 """
 
 from __future__ import annotations
