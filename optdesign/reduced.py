@@ -74,8 +74,9 @@ def reduce(problem: DesignProblem, rows: np.ndarray | None = None) -> Reduced:
 def _scale_rows(z, groups, root):
     """Multiply every row by the root of its group's budget. Overwrites z."""
     for n in range(len(z)):
+        scale = root[groups[n]]
         for k in range(z.shape[1]):
-            z[n, k] *= root[groups[n]]
+            z[n, k] *= scale
 
 
 @kernel

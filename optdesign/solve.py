@@ -150,10 +150,14 @@ class _Run:
         self.problem, self.began, self.interrupted = problem, began, interrupted
         self.goal = tol * problem.rank
         self.deadline = np.inf if time_limit is None else began + time_limit
-        self.weights = problem.uniform() if start is None else _given(problem, start)
-        if start is None:
-            with suppress(Stopped), watching(self._over):
-                self.weights = default_start(problem)
+        if start is not None:
+            self.weights = _given(problem, start)
+        else:
+            try:
+                with watching(self._over):
+                    self.weights = default_start(problem)
+            except Stopped:
+                self.weights = problem.uniform()
         if time_limit is not None and not self._over():
             # What the last certificate will take is what one takes now.
             before = clock.now()
