@@ -264,6 +264,11 @@ class DesignProblem:
         return self.span.ranks
 
     @property
+    def largest_rank(self) -> int:
+        """Rank of the block that has the largest."""
+        return self.span.maps.shape[2]
+
+    @property
     def n_parameters(self) -> int:
         """Number of parameters, one a column in every block: the largest rank there could be."""
         return self.n_blocks * self.dim

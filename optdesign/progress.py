@@ -42,49 +42,68 @@ def waiting(text: str) -> Iterator[None]:
 
 
 class Progress:
-    """Shows iterations and how far the gap has come towards its target, on a logarithmic scale.
+    """Shows what is done, and how far the gap has come towards its target, on a logarithmic scale.
 
-    Silent when not enabled and where standard error is not a terminal.
+    Silent when not enabled and where standard error is not a terminal. It opens by itself, and threads of its
+    own keep the seconds going, since a step may take long.
     """
 
     def __init__(self, enabled: bool, target: float) -> None:
-        self.enabled, self.target = enabled and terminal(), target
-        self.began = time.perf_counter()
+        self.target, self.began = target, time.monotonic()
         self.first_gap = math.nan
+        self.shown: dict[str, Any] = {"description": "starting", "completed": 0.0, "total": None}
+        self.lock = threading.Lock()
         self.bar: Any = None
         self.task: Any = None
+        self.timer = threading.Timer(DELAY, self._open) if enabled and terminal() else None
 
     def __enter__(self) -> Progress:
+        if self.timer is not None:
+            self.timer.daemon = True
+            self.timer.start()
         return self
+
+    def doing(self, stage: str) -> None:
+        """Tell the display what the solver does, as long as there is no gap to show."""
+        if self.timer is not None and math.isnan(self.first_gap):
+            self._show(description=stage)
 
     def update(self, iterations: int, gap: float) -> None:
         """Tell the display where the solver is."""
-        if not self.enabled or time.perf_counter() - self.began < DELAY:
+        if self.timer is None:
             return
-        if self.bar is None:
-            self._open()
         text = f"iteration {iterations}, gap {gap:.2e}"
         if not math.isfinite(gap):
-            self.bar.update(self.task, description=text)
+            self._show(description=text)
             return
         if math.isnan(self.first_gap):
             self.first_gap = max(gap, 2 * self.target)
         done = math.log(self.first_gap / max(gap, self.target))
         total = math.log(self.first_gap / self.target)
-        self.bar.update(self.task, completed=max(done, 0.0), total=total, description=text)
+        self._show(completed=max(done, 0.0), total=total, description=text)
+
+    def _show(self, **changes: Any) -> None:
+        """Change what is shown, or will be."""
+        with self.lock:
+            self.shown.update(changes)
+            if self.bar is not None:
+                self.bar.update(self.task, **changes)
 
     def _open(self) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
 
-        self.bar = Bar(
+        bar = Bar(
             TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(),
             TextColumn("about"), TimeRemainingColumn(), TextColumn("left"),
-            console=Console(stderr=True), transient=True,
+            console=Console(stderr=True), transient=True, get_time=time.monotonic,
         )  # fmt: skip
-        self.bar.start()
-        self.task = self.bar.add_task("", total=None)
+        with self.lock:
+            self.task = bar.add_task(**self.shown)
+            bar.tasks[0].start_time = self.began
+            bar.start()
+            self.bar = bar
 
     def __exit__(
         self,
@@ -92,5 +111,8 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer.join()
         if self.bar is not None:
             self.bar.stop()

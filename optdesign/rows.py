@@ -95,12 +95,12 @@ def write_coordinates(x, at, blocks, rows, maps, out):
     Their numbers are ``rows``, and they are at the places ``at`` of x.
     """
     for i in range(len(rows)):
-        b = blocks[rows[i]]
-        for k in range(maps.shape[2]):
+        row, columns, own = x[at[i]], maps[blocks[rows[i]]], out[i]
+        for k in range(len(own)):
             t = 0.0
-            for j in range(x.shape[1]):
-                t += x[at[i], j] * maps[b, j, k]
-            out[i, k] = t
+            for j in range(len(row)):
+                t += row[j] * columns[j, k]
+            own[k] = t
 
 
 @kernel

@@ -216,6 +216,8 @@ class _Run:
                 self.iterations += len(gaps)
                 before = now
                 display.update(self.iterations, float(gaps[-1]))
+            else:
+                display.doing(stage)
             if self._over():
                 return self._why()
         return None

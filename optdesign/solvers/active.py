@@ -22,7 +22,7 @@ from optdesign.solvers import NOTHING, PATIENCE, Step, bca, newton
 from optdesign.solvers.costs import SWEEPS, steps_time, sweeps_time
 from optdesign.solvers.start import whitened
 
-INNER = 0.01
+INNER = 0.005
 """A round solves its part to this fraction of the last gap over all candidates."""
 
 STAGE = "newton on the candidates that matter"

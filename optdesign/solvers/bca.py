@@ -66,7 +66,7 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
     while done < max_iter:
         before = u.copy()
         if groups == reduced.n_groups and lanes == 1:
-            gaps = np.empty(min(int(np.clip(sweeps, 1, batch)), max_iter - done))
+            gaps = np.empty(min(max(1, int(sweeps)), batch, max_iter - done))
             gaps = gaps[: _sweeps(*state, target, gaps)]
         else:
             if done % SWEEPS == 0 and not fresh:

@@ -41,7 +41,7 @@ WIDE_ENTRIES = 100
 def pass_time(problem: DesignProblem) -> float:
     """One pass over all candidates that computes their variances."""
     fetched = ROW if problem.n_blocks > 1 else 0.0  # where there is one block, they are where they are
-    return problem.n_candidates * (fetched + 2 * FLOP * problem.dim * float(problem.ranks.max()))
+    return problem.n_candidates * (fetched + 2 * FLOP * problem.dim * problem.largest_rank)
 
 
 def sweeps_time(problem: DesignProblem, rows: int, positive: int) -> float:
@@ -49,7 +49,7 @@ def sweeps_time(problem: DesignProblem, rows: int, positive: int) -> float:
 
     Candidates that share a group's weight and a block are exchanged in pairs, each against all of them.
     """
-    r = float(problem.ranks.max())
+    r = problem.largest_rank
     sweep = rows * (ROW + LOOP * r**2 / 2) + positive * (2 * ROW + LOOP * r**2)
     return SWEEPS * (sweep + LOOP * r * positive**2 / (problem.n_groups * problem.n_blocks))
 
@@ -61,7 +61,7 @@ def steps_time(problem: DesignProblem, rows: int, groups: int) -> float:
 
 def step_time(problem: DesignProblem, rows: int, groups: int) -> float:
     """A Newton step on so many candidates and groups, if blocks have equally many."""
-    blocks, rank = problem.n_blocks, int(problem.ranks.max())
+    blocks, rank = problem.n_blocks, problem.largest_rank
     dense = min(by_information(blocks, rank, rows, groups), by_group(blocks, rank, rows, groups))
     if blocks == 1:
         dense = min(dense, by_difference(blocks, rank, rows, groups))

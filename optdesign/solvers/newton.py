@@ -27,6 +27,7 @@ from optdesign import source, threads
 from optdesign._kernel import kernel
 from optdesign.compensated import UNIT
 from optdesign.information import WIDE, add_information, factorise, whiten
+from optdesign.limits import look
 from optdesign.reduced import Reduced
 from optdesign.solvers import NOTHING, PATIENCE, Step
 from optdesign.solvers.systems import System, cheapest_system
@@ -46,8 +47,8 @@ OVERSHOOT = 0.1
 RESTARTS = 2
 """Where steps bring no smaller gap the iteration starts again, so many times. Degenerate optima need it."""
 
-SHORT = 200
-"""Order of a system below which a step takes no time worth interrupting."""
+SHORT = 2e5
+"""Rows of a system times its order below which a step takes no time worth interrupting."""
 
 MOST = 100
 """Steps that others allow it: it rarely needs twenty, and nothing may go on for ever."""
@@ -62,6 +63,7 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int) -> Iterat
 
     An iteration is a Newton step; long ones come in parts.
     """
+    look()
     free = _free(reduced, u)
     best = free.gap(u[free.rows])
     if best <= target or not len(free.rows):
@@ -102,6 +104,7 @@ class _Free(NamedTuple):
 
     def evaluate(self, u: np.ndarray, a: np.ndarray, g: np.ndarray) -> float:
         """Overwrite a with the rows whitened at u, g with their variances; the gap, inf without rank."""
+        look()
         layout = self.layout
         if self.z.shape[1] < WIDE:
             return self._evaluate(u, a, g)
@@ -201,9 +204,10 @@ def _newton_step(free: _Free, system: System, x: _State) -> Generator[Step, None
 
 def _in_pieces(system: System, work: Generator[None, None, Any]) -> Generator[Step, None, Any]:
     """What a system's work returns; as many threads for it as its order deserves."""
+    short = system.order * system.layout.n_rows < SHORT
     while True:
         try:
-            if system.order < SHORT:
+            if short:
                 next(work)
                 continue
             with threads.blas(system.order):

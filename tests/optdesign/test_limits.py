@@ -9,6 +9,7 @@ import pytest
 import optdesign as od
 from optdesign import source, threads
 from optdesign.limits import Stopped, look, watching
+from optdesign.solvers.systems import by_information
 from optdesign.testing import assert_certified
 
 solving = importlib.import_module("optdesign.solve")
@@ -51,12 +52,14 @@ def test_pieces_end_where_they_are(count: int, after: int) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("method", ["auto", "newton"])
 @pytest.mark.parametrize("structure", ["one group", "groups", "blocks"])
 def test_whenever_a_solve_is_stopped_its_answer_is_whole(
-    structure: str, count: int, monkeypatch: pytest.MonkeyPatch
+    structure: str, method: str, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At every look that is taken on the way, in the passes for the start among them."""
     monkeypatch.setattr(source, "PIECE", 1000)
+    monkeypatch.setattr(by_information, "BATCH_ENTRIES", 10_000)
     rng = np.random.default_rng(0)
     n = 2000
     groups = rng.integers(0, 4, size=n) if structure != "one group" else None
@@ -65,7 +68,7 @@ def test_whenever_a_solve_is_stopped_its_answer_is_whole(
     for allowed in itertools.count():
         looks = itertools.count()
         monkeypatch.setattr(solving._Run, "_over", lambda _, k=allowed, looks=looks: next(looks) >= k)
-        result = od.solve(problem, tol=1e-9, threads=count)
+        result = od.solve(problem, tol=1e-9, method=method, threads=count)
         if result.converged:
             break
         assert result.status is od.Status.TIME_LIMIT

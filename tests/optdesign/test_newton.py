@@ -199,15 +199,24 @@ def test_steps_end_at_gaps_that_are_rounding(seed: int) -> None:
     assert r.gap - r.certificate.rounding <= 100 * EPS * problem.rank * problem.n_candidates
 
 
-@pytest.mark.parametrize("short", [0, newton.SHORT])
-def test_time_is_looked_at_within_every_step(short: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And after it, where a step is short."""
-    monkeypatch.setattr(newton, "SHORT", short)
+def test_time_is_looked_at_before_the_first_step() -> None:
     r = od.solve(same_family(20, 4, 3), tol=TOL, method="newton", time_limit=1e-9)
     assert r.status is od.Status.TIME_LIMIT
-    assert r.iterations == (0 if short == 0 else 1)
+    assert r.iterations == 0
     assert_feasible(r.problem, r.weights)
     assert np.isfinite(r.gap)
+
+
+def test_long_steps_come_in_parts_whatever_the_order_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows count as well: with many of them a step of a system of small order is long."""
+    free = free_of(STRUCTURES["mixed"])
+    for system in systems_of(free):
+        parts = []
+        for short in (system.order * system.layout.n_rows + 1, system.order * system.layout.n_rows):
+            monkeypatch.setattr(newton, "SHORT", short)
+            parts.append(sum(1 for _ in newton._newton_step(free, system, uniform_start(free))))
+        assert parts[0] == 0
+        assert parts[1] >= 3
 
 
 @pytest.mark.parametrize("first", range(0, 400, 50))

@@ -6,6 +6,7 @@ from problems import EPS, KINDS, assert_certified, random_problem
 from work import done
 
 import optdesign as od
+from optdesign.information import entries
 from optdesign.reduced import reduce
 from optdesign.solvers import costs
 from optdesign.solvers.systems import (
@@ -82,6 +83,20 @@ def test_information_system_in_several_batches(monkeypatch: pytest.MonkeyPatch) 
     # Sums of 2 groups terms, of which half at most cancel.
     rounding = 2 * len(w) * EPS * np.abs(expected).max()
     np.testing.assert_allclose(lower @ lower.T, expected, rtol=0, atol=rounding)
+
+
+@pytest.mark.parametrize("d", [3, 15])
+def test_information_system_of_one_large_group_comes_in_pieces(
+    d: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By rows and by blocks: there is a look at limits after so many rows at most."""
+    n, rows = 1000, 50
+    monkeypatch.setattr(by_information, "BATCH_ENTRIES", rows * entries(d))
+    rng = np.random.default_rng(0)
+    layout = Layout(np.zeros(n, np.int64), np.array([0, n]), np.array([d]))
+    system = ByInformation(layout)
+    looks = sum(1 for _ in system.factorise(rng.normal(size=(n, d)), rng.exponential(size=n)))
+    assert looks >= n // rows
 
 
 # ------------------------------------------------------------------------------------- factors in pieces

@@ -183,6 +183,24 @@ def test_information_system_in_batches(
 
 @seeds
 @sizes
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("wide", [1, 10**6])
+def test_information_system_with_groups_in_pieces(
+    seed: int, size: dict, rows: int, wide: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So many rows at a time, also of one group, by rows or by blocks: the factor is that of one matrix."""
+    c = Case(seed, **size)
+    monkeypatch.setattr(by_information, "BATCH_ENTRIES", rows * int(c.layout.entries.max()))
+    monkeypatch.setattr(by_information, "WIDE_ENTRIES", wide)
+    system = ByInformation(c.layout)
+    assert done(system.factorise(c.a, c.w))
+    lower = np.tril(system.matrix)
+    expected = np.eye(len(lower)) + c.phi.T @ c.centred @ c.phi
+    np.testing.assert_allclose(lower @ lower.T, expected, rtol=0, atol=RTOL * np.abs(expected).max())
+
+
+@seeds
+@sizes
 def test_centred(seed: int, size: dict) -> None:
     c = Case(seed, **size)
     total, pivot, _ = c.information_system()

@@ -27,7 +27,7 @@ from optdesign.solvers.systems.pivots import pivots
 from optdesign.source import PIECE
 
 BATCH_ENTRIES = 1 << 22
-"""Numbers held at a time while the matrix is summed up over groups."""
+"""Numbers held at a time while the matrix is summed up, over groups or over the rows of one."""
 
 THIN = 4
 """What is subtracted for a group that touches one in so many entries, or fewer, is subtracted there and then;
@@ -44,6 +44,9 @@ class ByInformation:
         # Groups that a thread works on at a time, for the matrix and for a right-hand side.
         width = int(layout.entries.max())
         self.squares, self.sums = (self._piece(work) for work in (4 * PIECE // width**2, PIECE // width))
+        # Rows that are worked on at a time, also of one group.
+        self.most = max(1, BATCH_ENTRIES // width)
+        self.large = np.flatnonzero(np.diff(layout.starts) > self.most)
         self.rows: Any
         self.matrix: np.ndarray
 
@@ -79,12 +82,14 @@ class ByInformation:
             return y
 
         parts = threads.each(lambda i, j: centred(i, j, np.zeros(self.order), False), n, self.sums)
+        yield
         y = dense.solve(self.matrix, parts[0] if len(parts) == 1 else np.sum(parts, axis=0))
         threads.each(lambda i, j: centred(i, j, y, True), n, self.sums)
         return du, dbound
 
     def _add_by_rows(self) -> Iterator[None]:
         """Add M to the matrix, row by row."""
+        yield from self._add_large()
         n = self.layout.n_groups
         if n <= self.squares:
             self._add_part(0, n, self.matrix)
@@ -97,10 +102,22 @@ class ByInformation:
             self.matrix += matrix
             yield
 
+    def _add_large(self) -> Iterator[None]:
+        """Add M for the groups that have many candidates, some of them at a time."""
+        a, w, total, pivot, starts, *places = self.rows
+        for i in self.large:
+            row, phi, head = np.zeros(self.order), *np.empty((2, entries(a.shape[1])))
+            for lo in range(starts[i], starts[i + 1], self.most):
+                hi = min(lo + self.most, starts[i + 1])
+                _add_candidates(a, w, pivot[i], *places, lo, hi, self.matrix, row, phi, head)
+                yield
+            row /= np.sqrt(total[i])
+            self.matrix -= np.outer(row, row)
+
     def _add_part(self, first: int, last: int, matrix: np.ndarray) -> np.ndarray:
         """Add M for some groups to a matrix, and return it."""
         sums = np.zeros((last - first, self.order))
-        count = _add_groups(*self.rows, first, last, matrix, sums)
+        count = _add_groups(*self.rows, first, last, self.most, matrix, sums)
         if count:
             matrix -= sums[:count].T @ sums[:count]
         return matrix
@@ -117,13 +134,31 @@ class ByInformation:
         """Add the squares of M for some groups, by a product for each block and block of pivots; write the
         rows to subtract into sums.
         """
-        a, w, total, pivot, starts, block, ranks, offsets = self.rows
+        a, _, total, pivot, starts, block, ranks, offsets = self.rows
         last = first + len(sums)
-        lo, hi = starts[first], starts[last]
+        elsewhere = np.zeros(len(sums))
+        for lo in range(starts[first], starts[last], self.most):
+            hi = min(lo + self.most, starts[last])
+            yield from self._add_products(first, lo, hi, sums, elsewhere)
+        for c in np.unique(block[pivot[first:last][elsewhere > 0]]):
+            at = np.flatnonzero((block[pivot[first:last]] == c) & (elsewhere > 0))
+            phi = _svecs(a, pivot[first + at], ranks[c])
+            _add_rows(sums, at, offsets[c], -elsewhere[at], phi)
+            phi *= np.sqrt(elsewhere[at])[:, None]
+            own = slice(offsets[c], offsets[c + 1])
+            yield from dense.add_square(self.matrix[own, own], phi)
+        sums /= np.sqrt(total[first:last])[:, None]
+
+    def _add_products(
+        self, first: int, lo: int, hi: int, sums: np.ndarray, elsewhere: np.ndarray
+    ) -> Iterator[None]:
+        """Add what the rows lo .. hi - 1 contribute to the matrix and to sums, which begin with the group
+        ``first``; to elsewhere the weights of those that are in other blocks than their pivots.
+        """
+        a, w, _, pivot, _, block, ranks, offsets = self.rows
         group = self.layout.group[lo:hi]
         head = pivot[group]
         free = np.arange(lo, hi) != head
-        elsewhere = np.zeros(len(sums))
         for b in np.flatnonzero(np.bincount(block[lo:hi], minlength=len(ranks))):
             own = slice(offsets[b], offsets[b + 1])
             inside = free & (block[lo:hi] == b)
@@ -144,14 +179,6 @@ class ByInformation:
                 _add_rows(sums, group[at] - first, offsets[b], weight, phi)
                 phi *= np.sqrt(weight)[:, None]
                 yield from dense.add_square(self.matrix[own, own], phi)
-        for c in np.unique(block[pivot[first:last][elsewhere > 0]]):
-            at = np.flatnonzero((block[pivot[first:last]] == c) & (elsewhere > 0))
-            phi = _svecs(a, pivot[first + at], ranks[c])
-            _add_rows(sums, at, offsets[c], -elsewhere[at], phi)
-            phi *= np.sqrt(elsewhere[at])[:, None]
-            own = slice(offsets[c], offsets[c + 1])
-            yield from dense.add_square(self.matrix[own, own], phi)
-        sums /= np.sqrt(total[first:last])[:, None]
 
 
 def _svecs(a: np.ndarray, rows: np.ndarray, rank: int) -> np.ndarray:
@@ -177,11 +204,11 @@ def _add_rows(sums, at, offset, scale, rows):
 
 
 @kernel
-def _add_groups(a, w, total, pivot, starts, blocks, ranks, offsets, first, last, matrix, sums):
-    """Add M for the groups first .. last - 1 to the lower triangle of matrix.
+def _add_groups(a, w, total, pivot, starts, blocks, ranks, offsets, first, last, most, matrix, sums):
+    """Add M for those of the groups first .. last - 1 that have so many candidates at most.
 
-    Overwrites matrix and, given as zeros, sums. Returns how many rows of sums are left to the caller: their
-    squares are to be subtracted.
+    Overwrites the lower triangle of matrix and, given as zeros, sums. Returns how many rows of sums are left
+    to the caller: their squares are to be subtracted.
     """
     width = a.shape[1] * (a.shape[1] + 1) // 2
     phi, head = np.empty(width), np.empty(width)
@@ -190,39 +217,19 @@ def _add_groups(a, w, total, pivot, starts, blocks, ranks, offsets, first, last,
         seen[b] = -1
     count = 0
     for i in range(first, last):
-        p = pivot[i]
-        bp = blocks[p]
-        qp = _svec(a[p], ranks[bp], head)
-        op = offsets[bp]
+        if starts[i + 1] - starts[i] > most:
+            continue
         row = sums[count]
-        elsewhere, entries, n_touched = 0.0, 0, 0
+        entries, n_touched = 0, 0
         for n in range(starts[i], starts[i + 1]):
             b = blocks[n]
-            o = offsets[b]
             if seen[b] != i:
                 seen[b] = i
                 touched[n_touched] = b
                 n_touched += 1
-                entries += offsets[b + 1] - o
-            if n == p:
-                continue
-            q = _svec(a[n], ranks[b], phi)
-            if b == bp:
-                for k in range(q):
-                    phi[k] -= head[k]
-            elif b > bp:
-                elsewhere += w[n]
-                _add_product(matrix[o : o + q, op : op + qp], -w[n], phi, head)
-            else:
-                elsewhere += w[n]
-                _add_product(matrix[op : op + qp, o : o + q], -w[n], head, phi)
-            _add_square(matrix[o : o + q, o : o + q], w[n], phi)
-            for k in range(q):
-                row[o + k] += w[n] * phi[k]
-        if elsewhere > 0.0:
-            _add_square(matrix[op : op + qp, op : op + qp], elsewhere, head)
-            for k in range(qp):
-                row[op + k] -= elsewhere * head[k]
+                entries += offsets[b + 1] - offsets[b]
+        lo, hi = starts[i], starts[i + 1]
+        _add_candidates(a, w, pivot[i], blocks, ranks, offsets, lo, hi, matrix, row, phi, head)
         if THIN * entries > len(matrix):
             row /= np.sqrt(total[i])
             count += 1
@@ -243,6 +250,40 @@ def _add_groups(a, w, total, pivot, starts, blocks, ranks, offsets, first, last,
             for k in range(offsets[touched[s]], offsets[touched[s] + 1]):
                 row[k] = 0.0
     return count
+
+
+@kernel
+def _add_candidates(a, w, p, blocks, ranks, offsets, lo, hi, matrix, row, phi, head):
+    """Add w psi psi' of the candidates lo .. hi - 1 of a group with pivot p, and w psi to row.
+
+    Overwrites the lower triangle of matrix, row, and the buffers phi and head.
+    """
+    bp = blocks[p]
+    qp = _svec(a[p], ranks[bp], head)
+    op = offsets[bp]
+    elsewhere = 0.0
+    for n in range(lo, hi):
+        if n == p:
+            continue
+        b = blocks[n]
+        o = offsets[b]
+        q = _svec(a[n], ranks[b], phi)
+        if b == bp:
+            for k in range(q):
+                phi[k] -= head[k]
+        elif b > bp:
+            elsewhere += w[n]
+            _add_product(matrix[o : o + q, op : op + qp], -w[n], phi, head)
+        else:
+            elsewhere += w[n]
+            _add_product(matrix[op : op + qp, o : o + q], -w[n], head, phi)
+        _add_square(matrix[o : o + q, o : o + q], w[n], phi)
+        for k in range(q):
+            row[o + k] += w[n] * phi[k]
+    if elsewhere > 0.0:
+        _add_square(matrix[op : op + qp, op : op + qp], elsewhere, head)
+        for k in range(qp):
+            row[op + k] -= elsewhere * head[k]
 
 
 @kernel
