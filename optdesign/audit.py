@@ -131,7 +131,7 @@ def _compared_variances(
     """The claimed variances against those of the chosen candidates, and what follows from the latter."""
     problem = result.problem
     rounding = max(0.0, min(result.certificate.rounding, result.gap))
-    support = np.flatnonzero(w)
+    support = np.flatnonzero(w != 0)
     total = math.fsum(w[support] * result.variances[support])
     largest = np.zeros(problem.n_groups)
     np.maximum.at(largest, problem.groups[chosen], own[chosen])

@@ -28,7 +28,7 @@ def basis(problem: DesignProblem, runs: np.ndarray, weights: np.ndarray) -> np.n
 
     Raises ValueError, with the number of runs that are needed, if there are none.
     """
-    support = np.flatnonzero(weights)
+    support = np.flatnonzero(weights != 0)
     chosen = _greedy(problem, support, np.sqrt(weights[support]), runs)
     if len(chosen) < problem.rank:
         pool = _pool(problem, support)

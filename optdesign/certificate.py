@@ -91,13 +91,13 @@ def certify(problem: DesignProblem, weights: ArrayLike) -> Certificate:
     """
     check_problem(problem)
     w, missed = feasible(problem, weights)
-    support = np.flatnonzero(w)
+    support = np.flatnonzero(w != 0)
     return _certificate(problem, support, w[support], missed)
 
 
 def settled(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, Certificate]:
     """A solver's weights scaled so that every group's sum is its budget, and their certificate."""
-    support = np.flatnonzero(weights)
+    support = np.flatnonzero(weights != 0)
     some, w = weights[support], np.zeros(len(weights))
     missed = scale(problem.groups[support], problem.budgets, some)
     w[support] = some

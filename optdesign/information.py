@@ -58,7 +58,7 @@ def add_information(
     if len(t) <= piece:
         accumulate(t, blocks, ranks, weights, information)
         return
-    for own in threads.in_order(summed, len(t), piece, ahead=1):
+    for own in threads.in_order(summed, len(t), piece):
         information += own
 
 

@@ -47,7 +47,7 @@ def information_matrices(
     else:
         parts = threads.in_order(
             lambda first, last: _summed(problem, rows, support[first:last], weights[first:last]),
-            len(support), piece, ahead=1,
+            len(support), piece,
         )  # fmt: skip
         total, rest = next(parts)
         for more, more_rest in parts:

@@ -107,7 +107,7 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
 
 def thinned(problem: DesignProblem, weights: np.ndarray, cost: np.ndarray | None = None) -> np.ndarray:
     """Weights with the same information, on few candidates or at the least cost."""
-    support = np.flatnonzero(weights)
+    support = np.flatnonzero(weights != 0)
     maps, _, log_det = whitened(problem, problem.rows, support, weights[support])
     if log_det.sum() == -np.inf:
         raise ValueError("result must have full rank; its weights lose some. Solve the problem first.")

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
-from itertools import islice
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -31,9 +30,6 @@ VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 LARGE = 2000
 """Order of a matrix from which on several threads work on it."""
-
-AHEAD = 4
-"""Pieces that are begun before the first of them is asked for, per thread."""
 
 ROUND = 4
 """Where there is more than one piece their number is a multiple of this, so that threads end together."""
@@ -98,48 +94,38 @@ def blas(order: int) -> Iterator[None]:
         _set([1] * len(_blas()))
 
 
-def in_order(work: Callable[[int, int], Result], n: int, piece: int, ahead: int = AHEAD) -> Iterator[Result]:
+def each(work: Callable[[int, int], Result], n: int, piece: int) -> list[Result]:
     """What work(first, last) returns for pieces of 0 .. n - 1, in their order, several at work at a time.
 
-    They are equal, and no larger than ``piece``. No more are begun than are soon asked for. Between two
-    somebody may want the whole to end (:func:`optdesign.limits.look`); then, as after an error, nothing is
-    left behind that still writes. What a thread compiles on its way is not on the clock of the one that waits
-    for it.
+    They are equal, and no larger than ``piece``. Between two somebody may want the whole to end
+    (:func:`optdesign.limits.look`); then, as after an error, nothing is left behind that still writes.
     """
+    return list(in_order(work, n, piece, ahead=n))
+
+
+def in_order(work: Callable[[int, int], Result], n: int, piece: int, ahead: int = 1) -> Iterator[Result]:
+    """The same one after the other; a thread is no more than so many pieces ahead of who asks for them."""
     bounds = _bounds(n, piece)
     count = min(getattr(_current, "count", 1), len(bounds))
-    if count == 1:
-        yield from _one_by_one(work, bounds)
-        return
-    pool = _pool(count)
-
-    def timed(first: int, last: int) -> tuple[Result, float]:
-        before = clock.stood_still()
-        return work(first, last), clock.stood_still() - before
-
-    to_do = iter(bounds)
-    pending = deque(pool.submit(timed, *bound) for bound in islice(to_do, ahead * count))
-    try:
-        while pending:
-            look()
-            asked = perf_counter()
-            result, compiling = pending[0].result()
-            clock.take_off(min(compiling, perf_counter() - asked))
-            yield result
-            pending.popleft()
-            pending.extend(pool.submit(timed, *bound) for bound in islice(to_do, 1))
-    finally:
-        for future in pending:
-            future.cancel()
-        wait(pending)
+    for first in range(0, len(bounds), ahead * count):
+        some = bounds[first : first + ahead * count]
+        yield from _at_once(work, some, count) if count > 1 else _one_by_one(work, some)
 
 
-def each(work: Callable[[int, int], Result], n: int, piece: int) -> list[Result]:
-    """All that :func:`in_order` gives. Whoever asks works as well, so that little is handed over."""
-    bounds = _bounds(n, piece)
-    count = min(getattr(_current, "count", 1), len(bounds))
-    if count == 1:
-        return list(_one_by_one(work, bounds))
+def _one_by_one(work: Callable[[int, int], Result], bounds: list[tuple[int, int]]) -> Iterator[Result]:
+    """What work returns for every piece, without any threads."""
+    for first, last in bounds:
+        look()
+        yield work(first, last)
+
+
+def _at_once(
+    work: Callable[[int, int], Result], bounds: list[tuple[int, int]], count: int
+) -> Iterator[Result]:
+    """What work returns for every piece, by so many threads, of which one is that of whoever asks.
+
+    What another thread compiles on its way is not on the clock of the one that waits for it.
+    """
     results: dict[int, Result] = {}
     left = deque(range(len(bounds)))
 
@@ -164,7 +150,7 @@ def each(work: Callable[[int, int], Result], n: int, piece: int) -> list[Result]
         wait(others)
         waited = perf_counter() - asked
     clock.take_off(min(waited, max(other.result() for other in others)))
-    return [results[k] for k in range(len(bounds))]
+    return (results[k] for k in range(len(bounds)))
 
 
 def _bounds(n: int, piece: int) -> list[tuple[int, int]]:
@@ -173,14 +159,6 @@ def _bounds(n: int, piece: int) -> list[tuple[int, int]]:
         return [(0, n)]
     size = -(-n // (ROUND * -(-n // (ROUND * piece))))
     return [(first, min(first + size, n)) for first in range(0, n, size)]
-
-
-def _one_by_one(work: Callable[[int, int], Result], bounds: list[tuple[int, int]]) -> Iterator[Result]:
-    """What work returns for every piece, without any threads."""
-    for first, last in bounds:
-        if len(bounds) > 1:
-            look()
-        yield work(first, last)
 
 
 @cache

@@ -35,7 +35,7 @@ def tidied(
     count, least = _shares(problem.groups, weights, np.zeros(problem.n_groups), share)
     if count <= problem.enough and least > newton.DUST:
         return weights, certificate
-    support = _merged(problem, np.flatnonzero(weights), weights)
+    support = _merged(problem, np.flatnonzero(weights != 0), weights)
     for little in LITTLE:
         rows = support.rows[share[support.rows] > little]
         new = np.zeros_like(weights)

@@ -33,7 +33,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
 
     An iteration is a round; its gap is the one over all candidates.
     """
-    rows, trial = np.flatnonzero(weights), weights.copy()
+    rows, trial = np.flatnonzero(weights != 0), weights.copy()
     held = rows
     spread = _spread(problem, rows)
     best, since_best = np.inf, 0

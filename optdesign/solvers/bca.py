@@ -62,9 +62,9 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
     separable = _separable(blocks, starts, len(ranks))
     inverse = np.zeros((len(ranks), width, width))
     state = _State(z, blocks, starts, separable, ranks, u, inverse, *_buffers(starts, separable))
-    done, fresh = 0, False
+    done, fresh, before = 0, False, np.empty_like(u)
     while done < max_iter:
-        before = u.copy()
+        before[:] = u
         if groups == reduced.n_groups and lanes == 1:
             gaps = np.empty(min(max(1, int(sweeps)), batch, max_iter - done))
             gaps = gaps[: _sweeps(*state, target, gaps)]

@@ -95,7 +95,8 @@ class ByInformation:
             self._add_part(0, n, self.matrix)
             yield
             return
-        ahead = 1 if self.matrix.size > PIECE else threads.AHEAD
+        # As many at a time as take no more memory than what is summed up.
+        ahead = max(1, PIECE // self.matrix.size)
         for matrix in threads.in_order(
             lambda i, j: self._add_part(i, j, np.zeros_like(self.matrix)), n, self.squares, ahead
         ):
