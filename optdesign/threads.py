@@ -100,7 +100,7 @@ def each(work: Callable[[int, int], Result], n: int, piece: int) -> list[Result]
     They are equal, and no larger than ``piece``. Between two somebody may want the whole to end
     (:func:`optdesign.limits.look`); then, as after an error, nothing is left behind that still writes.
     """
-    return list(in_order(work, n, piece, ahead=n))
+    return list(in_order(work, n, piece, ahead=max(n, 1)))
 
 
 def in_order(work: Callable[[int, int], Result], n: int, piece: int, ahead: int = 1) -> Iterator[Result]:

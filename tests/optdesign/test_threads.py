@@ -31,7 +31,7 @@ def test_every_piece_is_done_once() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-@pytest.mark.parametrize(("n", "piece"), [(1, 1), (2, 1), (10, 10), (11, 10), (103, 10), (40, 7)])
+@pytest.mark.parametrize(("n", "piece"), [(0, 1), (1, 1), (2, 1), (10, 10), (11, 10), (103, 10), (40, 7)])
 def test_pieces_are_equal_and_the_same_for_any_number_of_threads(n: int, piece: int, count: int) -> None:
     with threads.using(count):
         pieces = threads.each(lambda first, last: (first, last), n, piece)
