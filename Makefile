@@ -14,7 +14,7 @@ export OMP_NUM_THREADS ?= 1
 COMMIT = $$(git describe --always)$$(git diff --quiet HEAD -- optdesign bandits benchmarks tests || echo -dirty)
 
 # Every table of docs/measured that a benchmark prints, whole, in one run of one commit.
-TABLES := first_use design suite classical wide large exact rounding fedpe baselines movielens
+TABLES := first_use design suite classical wide large ablation exact rounding fedpe baselines movielens
 
 .PHONY: demo test lint hunt mutants bench docs clean
 
@@ -30,7 +30,8 @@ test: lint
 
 hunt: $(STAMP)
 	@echo "== hunt for false certificates, a minute or so: what it prints goes to docs/measured/hunt.txt"
-	@$(BIN)/python tests/optdesign/hunt.py | tee docs/measured/hunt.txt; exit $${PIPESTATUS[0]}
+	@set -o pipefail; commit=$(COMMIT); { echo "measured at commit $$commit"; echo; \
+		$(BIN)/python tests/optdesign/hunt.py; } | tee docs/measured/hunt.txt
 
 mutants: $(STAMP)
 	@echo "== mutants: whether tests notice small changes, about half an hour: goes to docs/measured/mutants.txt"
@@ -45,7 +46,7 @@ lint: $(STAMP)
 	@$(BIN)/mypy
 
 bench: $(STAMP)
-	@echo "== benchmarks, about an hour: what they print goes to docs/measured/"
+	@echo "== benchmarks, two hours: what they print goes to docs/measured/"
 	@for name in $(TABLES); do $(MAKE) --no-print-directory measured/$$name || exit 1; done
 	@$(BIN)/python benchmarks/figures.py
 	@$(BIN)/python benchmarks/pictures.py

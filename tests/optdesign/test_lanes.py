@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 from problems import assert_certified
 from structures import instances
 
 import optdesign as od
 from optdesign.reduced import Reduced, reduce
 from optdesign.solvers import bca
+from optdesign.testing import assert_feasible, problems
 
 
 def at(problem: od.DesignProblem, weights: np.ndarray) -> tuple[Reduced, bca._State]:
@@ -94,3 +96,17 @@ def test_lanes_without_rank_are_followed_by_fresh_inverses() -> None:
     fresh = np.zeros_like(state.inverse)
     bca._invert_afresh(r.z, r.blocks, r.starts, r.ranks, state.u, fresh, 0.0)
     np.testing.assert_allclose(state.inverse, fresh, rtol=1e-12)
+
+
+@settings(max_examples=100)
+@given(problems())
+def test_lanes_on_degenerate_data(problem: od.DesignProblem) -> None:
+    """Even where no sweep would have any: nothing is lost, and what comes out is feasible."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bca, "CROWD", 0)
+        patch.setattr(bca, "SHORT", np.inf)
+        result = od.solve(problem, tol=1e-9, method="bca", max_iter=50)
+    assert_feasible(problem, result.weights)
+    before = od.certify(problem, problem.uniform())
+    assert np.isfinite(result.gap)
+    assert result.log_det >= before.log_det - 1e-9 * max(1.0, abs(before.log_det))
