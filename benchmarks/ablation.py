@@ -108,8 +108,8 @@ def _variants() -> Iterator[Variant]:
         (visits, "EXCHANGES", (1, 100), "exchanges in a visit", bca),
         (visits, "CLOSER", (0.0, 0.3), "when a visit ends", bca),
         (bca, "LANES", (1, 4), "groups visited at a time"),
-        (bca, "CROWD", (0, 100), "groups a parameter for that"),
-        (bca, "SHORT", (1, 16), "sweeps too short for it"),
+        (bca, "CROWD", (0, 50), "groups a parameter for that"),
+        (bca, "BRIEF", (1, 16), "sweeps too brief for it"),
         (bca, "LAG", (1.0,), "when a gap is computed afresh"),
         (newton, "TO_BOUNDARY", (0.9, 0.9999), "damping"),
         (newton, "START_UNIFORM", ((1e-6, 0.5), (1e-2, 0.5), (1e-3, 0.1), (1e-3, 1.0)), "start"),
@@ -174,6 +174,9 @@ def instances(seeds: int) -> Iterator[Instance]:
     yield Instance(
         "wide", "cond M=100 d=30", od.DesignProblem.shared(features("cond", 100, 10, 30, FIRST_SEED))
     )
+    even = rng.normal(size=(6_000, 48))
+    even /= np.linalg.norm(even, axis=1)[:, None]
+    yield Instance("wide", "unit vectors 6000 x 48", od.DesignProblem(even))
     yield Instance("grid", "2001 x 6", od.DesignProblem(np.vander(np.linspace(-1, 1, 2001), 6)))
     yield Instance("grid", "729 x 28", od.DesignProblem(quadratic()))
     yield Instance("grid", "243 x 21", od.DesignProblem(quadratic(5)))

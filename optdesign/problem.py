@@ -344,7 +344,7 @@ class DesignProblem:
     @cached_property
     def equal_shares(self) -> np.ndarray:
         """What every candidate of a group gets if its budget is shared equally, by group."""
-        return self.budgets / np.bincount(self.groups, minlength=self.n_groups)
+        return read_only(self.budgets / np.bincount(self.groups, minlength=self.n_groups))
 
     def uniform(self) -> np.ndarray:
         """The weights that share each group's budget equally."""

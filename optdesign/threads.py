@@ -14,7 +14,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from time import perf_counter
@@ -100,7 +100,7 @@ def each(work: Callable[[int, int], Result], n: int, piece: int) -> list[Result]
     They are equal, and no larger than ``piece``. Between two somebody may want the whole to end
     (:func:`optdesign.limits.look`); then, as after an error, nothing is left behind that still writes.
     """
-    return list(in_order(work, n, piece, ahead=max(n, 1)))
+    return [work(0, n)] if n <= piece else list(in_order(work, n, piece, ahead=n))
 
 
 def in_order(work: Callable[[int, int], Result], n: int, piece: int, ahead: int = 1) -> Iterator[Result]:
@@ -142,15 +142,24 @@ def _at_once(
         finally:
             left.clear()
 
-    others = [_pool(count).submit(some, lambda: None) for _ in range(count - 1)]
+    others = [_pool(_current.count).submit(some, lambda: None) for _ in range(count - 1)]
     try:
         some(look)
     finally:
         asked = perf_counter()
-        wait(others)
+        _wait(others)
         waited = perf_counter() - asked
     clock.take_off(min(waited, max(other.result() for other in others)))
     return (results[k] for k in range(len(bounds)))
+
+
+def _wait(others: list[Future[float]]) -> None:
+    """Wait until all are done, also where an interrupt comes meanwhile."""
+    try:
+        wait(others)
+    except BaseException:
+        wait(others)
+        raise
 
 
 def _bounds(n: int, piece: int) -> list[tuple[int, int]]:

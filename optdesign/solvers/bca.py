@@ -42,11 +42,10 @@ LAG = 5.0
 STALL = 8 * UNIT
 """Sweeps after which no share is further than this from where it was make no progress."""
 
-LANES, CROWD, SHORT = 2, 1000, 4
-"""Groups are visited so many at a time where there are at least so many for every parameter: a sweep is then
-worth as much as one group after the other, since a single group hardly matters. Nor are sweeps short: fewer
-than so many between two returns to Python. The same for any number of threads: results do not depend on it.
-"""
+LANES, CROWD, BRIEF = 2, 500, 4
+"""Groups are visited so many at a time where at least so many matter for every parameter: a sweep is then
+worth as much as one group after the other. Nor are sweeps brief: fewer than so many between two returns to
+Python. The same for any number of threads: results do not depend on it."""
 
 
 def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: int = 1000) -> Iterator[Step]:
@@ -58,10 +57,11 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
     width = z.shape[1]
     sweeps = WORK_PER_CALL / (3.0 * z.size * width)
     groups = max(1, int(min(sweeps, 1.0) * reduced.n_groups))
-    lanes = LANES if reduced.n_groups >= CROWD * reduced.rank and sweeps <= SHORT else 1
+    crowded = reduced.n_groups >= CROWD * reduced.rank and sweeps <= BRIEF
     separable = _separable(blocks, starts, len(ranks))
     inverse = np.zeros((len(ranks), width, width))
     state = _State(z, blocks, starts, separable, ranks, u, inverse, *_buffers(starts, separable))
+    lanes = LANES if crowded and state.groups_that_matter() >= CROWD * reduced.rank else 1
     done, fresh, before = 0, False, np.empty_like(u)
     while done < max_iter:
         before[:] = u
@@ -70,7 +70,7 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
             gaps = gaps[: _sweeps(*state, target, gaps)]
         else:
             if done % SWEEPS == 0 and not fresh:
-                state.invert_afresh(0.0)
+                state.invert_afresh()
             total = 0.0
             for first in range(0, reduced.n_groups, groups):
                 total += state.visit(first, min(first + groups, reduced.n_groups), lanes)
@@ -78,7 +78,7 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
             gaps = np.array([total - reduced.rank])
             fresh = bool(gaps[0] <= LAG * target)
             if fresh:
-                gaps[0] = state.invert_afresh(1.0)
+                gaps[0] = state.gap()
         done += len(gaps)
         yield Step(gaps, "bca")
         if gaps[-1] <= target or _distance(u, before) <= STALL:
@@ -105,35 +105,56 @@ class _State(NamedTuple):
             return _visit(*self, first, last, 1)
         own = [self._lane(lanes) for _ in range(lanes)]
         tops = threads.each(lambda k, _: _visit(*own[k], first + k, last, lanes), lanes, 1)
-        information, factor = np.zeros_like(self.inverse), np.zeros_like(self.inverse)
-        for lane in own:
-            if factorise(lane.inverse, self.ranks, factor).min() == -np.inf:
-                self.invert_afresh(0.0)
-                return sum(tops) / lanes
-            invert(factor, self.ranks, lane.inverse)
-            information += lane.inverse
-        factorise(information, self.ranks, factor)
-        invert(factor, self.ranks, self.inverse)
+        if not self._join([lane.inverse for lane in own]):
+            self.invert_afresh()
         return sum(tops) / lanes
+
+    def _join(self, inverses: list[np.ndarray]) -> bool:
+        """Overwrite the inverse with that of the sum of the lanes' matrices. Returns whether it has rank."""
+        information, factor = np.zeros_like(self.inverse), np.zeros_like(self.inverse)
+        for own in inverses:
+            full = factorise(own, self.ranks, factor).min() > -np.inf
+            invert(factor, self.ranks, own)
+            information += own
+            if not full:
+                return False
+        full = factorise(information, self.ranks, factor).min() > -np.inf
+        invert(factor, self.ranks, self.inverse)
+        return full
 
     def _lane(self, lanes: int) -> _State:
         """The state of one of so many lanes: shares are common, inverses and buffers its own."""
         fill, play = (None if old is None else np.empty_like(old) for old in (self.fill, self.play))
         return self._replace(inverse=lanes * self.inverse, g=np.empty_like(self.g), fill=fill, play=play)
 
-    def invert_afresh(self, measure: float) -> float:
-        """:func:`_invert_afresh` in pieces."""
-        z, blocks, starts, ranks = self.z, self.blocks, self.starts, self.ranks
+    def groups_that_matter(self) -> float:
+        """How many groups there are, those counted less whose largest variance is less than that of others.
+
+        With t_i these variances it is (sum t_i)^2 / sum t_i^2: all groups if they are equal, and h if the
+        others are nothing beside h of them.
+        """
+        tops = self._tops(self.invert_afresh())
+        return float(tops.sum() ** 2 / (tops @ tops))
+
+    def gap(self) -> float:
+        """The gap of the shares alone, whose inverse is then afresh."""
+        return _total(self._tops(self.invert_afresh())) - int(self.ranks.sum())
+
+    def invert_afresh(self) -> np.ndarray:
+        """Overwrite the inverse with that of the shares alone, in pieces. Returns the factors behind it."""
         information, factor = np.zeros_like(self.inverse), np.zeros_like(self.inverse)
-        add_information(z, blocks, ranks, self.u, information)
-        factorise(information, ranks, factor)
-        invert(factor, ranks, self.inverse)
-        if measure <= 0.0:
-            return np.nan
-        groups = len(starts) - 1
-        piece = max(1, source.PIECE * groups // z.size)
-        tops = threads.each(lambda i, j: _largest(z, blocks, starts, ranks, factor, i, j), groups, piece)
-        return sum(tops) - int(ranks.sum())
+        add_information(self.z, self.blocks, self.ranks, self.u, information)
+        factorise(information, self.ranks, factor)
+        invert(factor, self.ranks, self.inverse)
+        return factor
+
+    def _tops(self, factor: np.ndarray) -> np.ndarray:
+        """The largest variance of every group, in pieces."""
+        groups = len(self.starts) - 1
+        out, rows = np.empty(groups), (self.z, self.blocks, self.starts, self.ranks, factor)
+        piece = max(1, source.PIECE * groups // self.z.size)
+        threads.each(lambda first, last: _write_tops(*rows, first, last, out), groups, piece)
+        return out
 
 
 def _buffers(
@@ -235,21 +256,30 @@ def _invert_afresh(z, blocks, starts, ranks, u, inverse, measure):
     invert(factor, ranks, inverse)
     if not measure > 0.0:
         return np.nan
-    total = _largest(z, blocks, starts, ranks, factor, 0, len(starts) - 1)
+    tops = np.empty(len(starts) - 1)
+    _write_tops(z, blocks, starts, ranks, factor, 0, len(tops), tops)
+    total = _total(tops)
     for b in range(len(ranks)):
         total -= ranks[b]
     return total
 
 
 @kernel
-def _largest(z, blocks, starts, ranks, factor, first, last):
-    """Sum of the largest variances of the groups first .. last - 1, from factors of the information."""
+def _total(values):
+    """Their sum, one after the other."""
     total = 0.0
+    for i in range(len(values)):
+        total += values[i]
+    return total
+
+
+@kernel
+def _write_tops(z, blocks, starts, ranks, factor, first, last, out):
+    """Overwrite out with the largest variances of the groups first .. last - 1, from factors."""
     for i in range(first, last):
         top = 0.0
         for n in range(starts[i], starts[i + 1]):
             g = variance(factor, blocks[n], z, n, ranks[blocks[n]])
             if g > top or np.isnan(g):  # what is not a number stays one
                 top = g
-        total += top
-    return total
+        out[i] = top

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from optdesign import threads
+from optdesign import source, threads
 from optdesign._kernel import kernel
 from optdesign.passes import composed, information_matrices, inverse_factors, variances_of
 from optdesign.problem import DesignProblem
 from optdesign.solvers.costs import pass_time, steps_time
-from optdesign.source import PIECE
 
 CROWDED = 8
 """Many candidates are so many times the dimensions and groups, and so many in a group and block, on average.
@@ -92,7 +91,7 @@ def thinned(problem: DesignProblem) -> np.ndarray:
     chosen[basis] = True
     chosen[first_largest(problem.groups, g, problem.n_groups)] = True
     if large:
-        threads.each(lambda i, j: _divide(problem.groups[i:j], g[i:j], top), n, PIECE)
+        threads.each(lambda i, j: _divide(problem.groups[i:j], g[i:j], top), n, source.PIECE)
         chosen[_largest(g, g[::every], most(problem))] = True
     return _shared_equally(problem, np.flatnonzero(chosen))
 

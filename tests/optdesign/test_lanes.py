@@ -25,7 +25,7 @@ def at(problem: od.DesignProblem, weights: np.ndarray) -> tuple[Reduced, bca._St
 def by_lanes(problem: od.DesignProblem, lanes: int, sweeps: int) -> tuple[np.ndarray, np.ndarray]:
     """log Det before and after every sweep by so many lanes, and the weights."""
     r, state = at(problem, problem.uniform())
-    state.invert_afresh(0.0)
+    state.invert_afresh()
     values, w, u = [], problem.uniform(), state.u
     for _ in range(sweeps):
         values.append(od.certify(problem, w).log_det)
@@ -55,7 +55,7 @@ def test_lanes_leave_an_optimum_where_it_is() -> None:
     problem = od.DesignProblem.disjoint(np.random.default_rng(0).normal(size=(40, 3, 2)))
     best = od.solve(problem, tol=1e-13)
     r, state = at(problem, best.weights)
-    state.invert_afresh(0.0)
+    state.invert_afresh()
     before, total = state.inverse.copy(), state.visit(0, 40, 2)
     np.testing.assert_allclose(r.restrict(best.weights, problem), state.u, atol=1e-6)
     np.testing.assert_allclose(state.inverse, before, rtol=1e-6)
@@ -73,7 +73,7 @@ def test_many_groups_are_visited_by_lanes(threads: int, monkeypatch: pytest.Monk
         lambda s, first, last, lanes: visits.append(lanes) or visit(s, first, last, lanes),
     )
     monkeypatch.setattr(bca, "WORK_PER_CALL", 1e4)
-    monkeypatch.setattr(bca, "CROWD", 300)
+    monkeypatch.setattr(bca, "CROWD", 150)
     for structure in ("disjoint", "shared"):
         problem = getattr(od.DesignProblem, structure)(np.random.default_rng(0).normal(size=(1300, 2, 2)))
         result = od.solve(problem, tol=1e-5, method="bca", threads=threads)
@@ -81,10 +81,26 @@ def test_many_groups_are_visited_by_lanes(threads: int, monkeypatch: pytest.Monk
         one = od.solve(problem, tol=1e-5, method="bca", threads=1)
         np.testing.assert_array_equal(result.weights, one.weights)
     assert set(visits) == {bca.LANES}
-    few = od.DesignProblem.disjoint(np.random.default_rng(0).normal(size=(1100, 2, 2)))
     visits.clear()
-    od.solve(few, tol=1e-3, method="bca", max_iter=2)
+    monkeypatch.setattr(bca, "CROWD", 400)  # more than 1,300 groups for four parameters
+    od.solve(problem_of_groups(1300), tol=1e-3, method="bca", max_iter=2)
     assert set(visits) == {1}
+
+
+def problem_of_groups(count: int, heavy: int = 0) -> od.DesignProblem:
+    """Two blocks in two dimensions; the first few groups have budgets beside which the others are nothing."""
+    budgets = np.where(np.arange(count) < heavy, 1e6, 1.0)
+    return od.DesignProblem.disjoint(np.random.default_rng(0).normal(size=(count, 2, 2)), budgets=budgets)
+
+
+@pytest.mark.parametrize("heavy", [10, 40])
+def test_groups_that_matter(heavy: int) -> None:
+    """Most of them if they are alike; of unequal ones those that carry the information."""
+    alike, few = (at(problem, problem.uniform())[1].groups_that_matter() for problem in (
+        problem_of_groups(300), problem_of_groups(300, heavy),
+    ))  # fmt: skip
+    assert 150 <= alike <= 300
+    assert few <= 1.01 * heavy
 
 
 def test_lanes_without_rank_are_followed_by_fresh_inverses() -> None:
@@ -104,7 +120,7 @@ def test_lanes_on_degenerate_data(problem: od.DesignProblem) -> None:
     """Even where no sweep would have any: nothing is lost, and what comes out is feasible."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bca, "CROWD", 0)
-        patch.setattr(bca, "SHORT", np.inf)
+        patch.setattr(bca, "BRIEF", np.inf)
         result = od.solve(problem, tol=1e-9, method="bca", max_iter=50)
     assert_feasible(problem, result.weights)
     before = od.certify(problem, problem.uniform())

@@ -1,6 +1,7 @@
 """Threads: the same result for any number, and never more of them than there is room for."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ import pytest
 
 import optdesign as od
 from optdesign import clock, source, threads
+from optdesign.limits import Stopped
 
 
 def test_every_piece_is_done_once() -> None:
@@ -40,6 +42,50 @@ def test_pieces_are_equal_and_the_same_for_any_number_of_threads(n: int, piece: 
     sizes = [last - first for first, last in pieces]
     assert max(sizes) <= piece
     assert set(sizes[:-1]) <= {max(sizes)}
+
+
+@pytest.mark.parametrize("what", [Stopped, KeyboardInterrupt])
+def test_what_another_thread_is_at_is_waited_for(what: type[BaseException]) -> None:
+    """Whatever ends the work of the one who asks."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def work(*_: int) -> None:
+        if threading.current_thread() is threading.main_thread():
+            begun.wait(60)
+            raise what
+        begun.set()
+        time.sleep(0.2)
+        ended.set()
+
+    with threads.using(2), pytest.raises(what):
+        threads.each(work, 2, 1)
+    assert ended.is_set()
+
+
+def test_an_interrupt_while_others_are_waited_for_leaves_nothing_behind() -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def work(*_: int) -> None:
+        if threading.current_thread() is threading.main_thread():
+            begun.wait(60)
+        else:
+            begun.set()
+            time.sleep(0.1)
+            signal.raise_signal(signal.SIGINT)
+            time.sleep(0.2)
+            ended.set()
+
+    with threads.using(2), pytest.raises(KeyboardInterrupt):
+        threads.each(work, 2, 1)
+    assert ended.is_set()
+
+
+def test_one_pool_whatever_the_number_of_pieces() -> None:
+    with threads.using(5):
+        threads._pool.cache_clear()
+        for pieces in (2, 3, 4, 9):
+            threads.each(lambda *_: None, pieces, 1)
+    assert threads._pool.cache_info().currsize == 1
 
 
 def test_an_error_of_the_work_is_no_sign_that_all_is_done() -> None:

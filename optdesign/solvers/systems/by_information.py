@@ -17,14 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from optdesign import threads
+from optdesign import source, threads
 from optdesign._kernel import kernel
 from optdesign.information import entries
 from optdesign.solvers.costs import WIDE_ENTRIES
 from optdesign.solvers.systems import dense
 from optdesign.solvers.systems.layout import Layout
 from optdesign.solvers.systems.pivots import pivots
-from optdesign.source import PIECE
 
 BATCH_ENTRIES = 1 << 22
 """Numbers held at a time while the matrix is summed up, over groups or over the rows of one."""
@@ -43,7 +42,9 @@ class ByInformation:
         self.order = int(self.offsets[-1])
         # Groups that a thread works on at a time, for the matrix and for a right-hand side.
         width = int(layout.entries.max())
-        self.squares, self.sums = (self._piece(work) for work in (4 * PIECE // width**2, PIECE // width))
+        # No fewer rows than take as much memory as what is summed up for them.
+        rows = (max(4 * source.PIECE // width**2, self.order**2 // width), source.PIECE // width)
+        self.squares, self.sums = (max(1, some * layout.n_groups // layout.n_rows) for some in rows)
         # Rows that are worked on at a time, also of one group.
         self.most = max(1, BATCH_ENTRIES // width)
         self.large = np.flatnonzero(np.diff(layout.starts) > self.most)
@@ -63,10 +64,6 @@ class ByInformation:
             if (yield from dense.cholesky(self.matrix)):
                 return True
         return False
-
-    def _piece(self, rows: int) -> int:
-        """Groups with so many rows, or more: what is summed up for them is no larger than they are."""
-        return max(self.order, rows * self.layout.n_groups // self.layout.n_rows)
 
     def solve(self, r: np.ndarray) -> dense.Solution:
         """Solve (1) for du and dlambda."""
@@ -96,7 +93,7 @@ class ByInformation:
             yield
             return
         # As many at a time as take no more memory than what is summed up.
-        ahead = max(1, PIECE // self.matrix.size)
+        ahead = max(1, source.PIECE // self.matrix.size)
         for matrix in threads.in_order(
             lambda i, j: self._add_part(i, j, np.zeros_like(self.matrix)), n, self.squares, ahead
         ):
