@@ -251,8 +251,8 @@ def same_way(a: od.DesignResult, b: od.DesignResult) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--seconds", type=float, default=0.1)
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=0.05)
+    parser.add_argument("--seeds", type=int, default=1)
     args = parser.parse_args()
     began = time.perf_counter()
     problems = list(instances(args.seeds))
