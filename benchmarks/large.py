@@ -3,8 +3,8 @@
 python benchmarks/large.py [--clients 100000]
 
 Single-threaded first. Then the same problem, and 1,000,000 x 10, by one thread and by two, in turn; problems
-are built once, since only the solve has threads. Beside them a NumPy pass over 1,000,000 x 10, half of the rows a
-thread: what two threads are worth on this machine when nothing is left to share out.
+are built once, since only the solve has threads. Beside them a NumPy pass over 1,000,000 x 10, half of the
+rows a thread: what two threads are worth on this machine where all of the work is shared out.
 """
 
 from __future__ import annotations
