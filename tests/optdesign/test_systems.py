@@ -46,17 +46,12 @@ def test_the_cheapest_system_is_taken() -> None:
     ("groups", "rows", "dim"), [(78, 5000, 12), (3, 40_000, 12), (20_000, 2, 5), (1, 10, 3)]
 )
 def test_pieces_of_information_systems_are_bounded_by_rows(groups: int, rows: int, dim: int) -> None:
-    """Or are one group: fewer than so many rows that their squares and sums are not summed up at a stretch."""
+    """Or are one group: there is a look at limits between two, whatever the sizes of groups."""
     starts = rows * np.arange(groups + 1)
     system = ByInformation(Layout(np.zeros(groups * rows, np.int64), starts, np.array([dim])))
     q = entries(dim)
     assert system.squares == 1 or system.squares * rows * q**2 <= 4 * max(source.PIECE, q**3)
     assert system.sums == 1 or system.sums * rows * q <= source.PIECE
-    assert (
-        2 * system.squares * rows * q**2 >= 4 * source.PIECE
-        or 2 * system.squares >= groups
-        or rows * q > q**2
-    )
 
 
 @pytest.mark.parametrize("seed", range(5))
