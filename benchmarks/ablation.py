@@ -130,6 +130,7 @@ def _variants() -> Iterator[Variant]:
     yield Variant(auto, "_sweeps_that_pay", no_steps, "sweeps first")
     yield Variant(auto, "_newton_time", endless, "Newton steps if they promise to be faster")
     yield Variant(active, "sweeps_time", endless, "sweeps in rounds")
+    yield Variant(active, "pass_time", endless, "pricing again where sweeps leave few with weight")
     yield Variant(active, "_spread", always, "rounds on some candidates")
     yield Variant(active, "_spread", never, "rounds on all where most have weight")
 
@@ -177,6 +178,8 @@ def instances(seeds: int) -> Iterator[Instance]:
     even = rng.normal(size=(6_000, 48))
     even /= np.linalg.norm(even, axis=1)[:, None]
     yield Instance("wide", "unit vectors 6000 x 48", od.DesignProblem(even))
+    high = od.DesignProblem.shared(features("clust", 200, 20, 60, FIRST_SEED))
+    yield Instance("wide", "clust M=200 K=20 d=60", high)
     yield Instance("grid", "2001 x 6", od.DesignProblem(np.vander(np.linspace(-1, 1, 2001), 6)))
     yield Instance("grid", "729 x 28", od.DesignProblem(quadratic()))
     yield Instance("grid", "243 x 21", od.DesignProblem(quadratic(5)))

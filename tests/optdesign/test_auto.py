@@ -12,7 +12,7 @@ from structures import STRUCTURES, instances
 import optdesign as od
 from optdesign import source, validation
 from optdesign.reduced import reduce
-from optdesign.solvers import PATIENCE, active, auto, start
+from optdesign.solvers import PATIENCE, active, auto, newton, start
 from optdesign.solvers.costs import SWEEPS, sweeps_time
 from optdesign.solvers.systems import ByDifference, ByGroup, ByInformation
 from optdesign.testing import assert_feasible
@@ -449,3 +449,16 @@ def test_even_leverages_start_uniform() -> None:
     np.testing.assert_array_equal(start.thinned(unit), unit.uniform())
     stretched = od.DesignProblem(x * np.random.default_rng(1).exponential(size=(20_000, 1)))
     assert np.count_nonzero(start.thinned(stretched)) < 10_000
+
+
+def test_a_poor_start_does_not_end_in_steps_on_nearly_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nearly all candidates exceed its bounds; sweeps leave few of them with weight, and all are priced again."""
+    problem = od.DesignProblem.shared(instances.features("clust", 100, 20, 40))
+    rounds, steps = [], []
+    reduced, run = active.reduce, newton.run
+    monkeypatch.setattr(active, "reduce", lambda p, rows: rounds.append(len(rows)) or reduced(p, rows))
+    monkeypatch.setattr(newton, "run", lambda part, *rest: steps.append(len(part.z)) or run(part, *rest))
+    result = od.solve(problem, tol=1e-6)
+    assert_certified(result, 1e-6)
+    assert max(rounds) > 0.8 * problem.n_candidates
+    assert max(steps) < 0.5 * problem.n_candidates
