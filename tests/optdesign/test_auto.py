@@ -452,7 +452,7 @@ def test_even_leverages_start_uniform() -> None:
 
 
 def test_a_poor_start_does_not_end_in_steps_on_nearly_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nearly all candidates exceed its bounds; sweeps leave few of them with weight, and all are priced again."""
+    """Nearly all candidates exceed its bounds; sweeps leave few with weight, and all are priced again."""
     problem = od.DesignProblem.shared(instances.features("clust", 100, 20, 40))
     rounds, steps = [], []
     reduced, run = active.reduce, newton.run
