@@ -88,7 +88,8 @@ def classical(largest: int) -> list[tuple[str, float, float, bool]]:
             times.append(time.perf_counter() - before)
         assert result is not None
         seconds = statistics.median(times)
-        step = (timed(x, tol, 60)[0] - timed(x, tol, 10)[0]) / 50
+        # Of many steps, since the start before them takes long, and no less than reading all rows once does.
+        step = max((timed(x, tol, 310)[0] - timed(x, tol, 10)[0]) / 300, reading(x))
         peer, weights = timed(x, tol, PATIENCE * seconds / step)
         peer_gap = gap_of(result.problem, weights)
         rows.append([
@@ -107,6 +108,13 @@ def classical(largest: int) -> list[tuple[str, float, float, bool]]:
         rows,
     )
     return bars
+
+
+def reading(x: np.ndarray) -> float:
+    """Seconds in which all numbers are read and multiplied once."""
+    before = time.perf_counter()
+    x @ x[0]
+    return time.perf_counter() - before
 
 
 def timed(x: np.ndarray, tol: float, most: float) -> tuple[float, np.ndarray]:
