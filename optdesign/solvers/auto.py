@@ -16,7 +16,7 @@ import numpy as np
 
 from optdesign.problem import DesignProblem
 from optdesign.solvers import Step, active, bca, lifted
-from optdesign.solvers.costs import CALL, STEPS, SWEEPS, steps_time, sweeps_time
+from optdesign.solvers.costs import SWEEPS, steps_time, sweeps_time
 from optdesign.solvers.start import large_groups
 
 sweeps = lifted(partial(bca.run, batch=SWEEPS))
@@ -60,11 +60,10 @@ def _sweeps_that_pay(
 def _newton_time(problem: DesignProblem, positive: int) -> float:
     """Nanoseconds until Newton steps on the candidates that matter are done, roughly.
 
-    Groups that have a choice left have it between two candidates, mostly. What rounds do besides, pricing
-    all and setting up systems, takes about twice as many calls as their steps.
+    Groups that have a choice left have it between two candidates, mostly.
     """
     rows = min(positive, 2 * max(0, positive - problem.n_groups))
-    return 2 * STEPS * CALL + steps_time(problem, rows, min(problem.n_groups, rows // 2))
+    return steps_time(problem, rows, min(problem.n_groups, rows // 2))
 
 
 def _sweeps_ahead(gaps: np.ndarray, target: float) -> float:
