@@ -19,7 +19,7 @@ from optdesign.passes import exceeding, raise_to_largest, variances_at
 from optdesign.problem import DesignProblem
 from optdesign.reduced import Reduced, reduce
 from optdesign.solvers import NOTHING, PATIENCE, Step, bca, newton
-from optdesign.solvers.costs import SWEEPS, pass_time, steps_time, sweeps_time
+from optdesign.solvers.costs import CAUTION, SWEEPS, pass_time, steps_time, sweeps_time
 from optdesign.solvers.start import whitened
 
 INNER = 0.005
@@ -73,7 +73,7 @@ def _spread(problem: DesignProblem, rows: np.ndarray) -> bool:
 def _round(problem: DesignProblem, part: Reduced, u: np.ndarray, target: float) -> Iterator[Step]:
     """A few sweeps over a part of the problem, where they cost no more than Newton steps; then those.
 
-    Unless sweeps leave so few with weight that it takes less to price all again and go on with these.
+    Unless sweeps leave so few with weight that it takes far less to price all again and go on with these.
     """
     groups = problem.n_groups
     steps = steps_time(problem, len(u), groups)
@@ -83,7 +83,7 @@ def _round(problem: DesignProblem, part: Reduced, u: np.ndarray, target: float) 
             gap = step.gaps[-1] if len(step.gaps) else gap
             yield step
         again = pass_time(problem) + steps_time(problem, int(np.count_nonzero(u)), groups)
-        if gap <= target or again < steps:
+        if gap <= target or CAUTION * again < steps:
             return
     yield from newton.run(part, u, target, newton.MOST)
 
