@@ -26,65 +26,88 @@ STEP = 5e6
 LITTLE = (1e-2, 1e-4, 0.0)
 """Candidates with at most this fraction of the largest weight in their group are left out; tried in turn."""
 
+WORTH = 0.01
+"""Fraction of the candidates with weight that must be in question: fewer are not worth a certificate."""
+
 
 def tidied(
     problem: DesignProblem, weights: np.ndarray, certificate: Certificate, allowed: float
 ) -> tuple[np.ndarray, Certificate]:
     """Weights on fewer candidates whose gap is at most ``allowed``, or those given, and the certificate."""
-    share = np.zeros_like(weights)
-    count, least = _shares(problem.groups, weights, np.zeros(problem.n_groups), share)
-    if count <= problem.enough and least > newton.DUST:
+    rows = np.flatnonzero(weights != 0)
+    share = np.empty(len(rows))
+    dust = _shares(problem.groups, rows, weights, np.zeros(problem.n_groups), share)
+    least = WORTH * len(rows)
+    if max(len(rows) - problem.enough, dust) <= least:
         return weights, certificate
-    support = _merged(problem, np.flatnonzero(weights != 0), weights)
+    support = _merged(problem, _Support(rows, weights[rows], share))
+    solved = step_time(problem, len(support.rows), problem.n_groups) <= STEP
+    tried = -1
     for little in LITTLE:
-        rows = support.rows[share[support.rows] > little]
+        kept = support.only(support.share > little)
+        if len(kept.rows) == tried or (not solved and len(rows) - len(kept.rows) <= least):
+            continue
+        tried = len(kept.rows)
         new = np.zeros_like(weights)
-        new[rows] = support.weights[share[support.rows] > little]
+        new[kept.rows] = kept.weights
         scale(problem.groups, problem.budgets, new)
-        if step_time(problem, len(rows), problem.n_groups) <= STEP:
-            reduced = reduce(problem, rows)
+        if solved:
+            reduced = reduce(problem, kept.rows)
             u = reduced.restrict(new, problem)
             for _ in newton.run(reduced, u, allowed, newton.MOST):
                 look()
             reduced.extend(u, problem, new)
         new, proof = settled(problem, new)
-        if proof.gap <= allowed and np.count_nonzero(new) < count:
+        if proof.gap <= allowed and np.count_nonzero(new) < len(rows):
             return new, proof
     return weights, certificate
 
 
 class _Support(NamedTuple):
+    """Candidates with weight."""
+
     rows: np.ndarray
     weights: np.ndarray
+    share: np.ndarray
+    """Weights as fractions of their group's largest."""
+
+    def only(self, which: np.ndarray) -> _Support:
+        """Some of them."""
+        return _Support(*(part[which] for part in self))
 
 
-def _merged(problem: DesignProblem, support: np.ndarray, weights: np.ndarray) -> _Support:
-    """Candidates with weight; of equal ones in a group and block the first, with the weight of all.
+def _merged(problem: DesignProblem, support: _Support) -> _Support:
+    """Of equal candidates in a group and block the first, with the weight of all.
 
     Equal is what one random combination cannot tell apart: should that ever be wrong, so is the certificate.
     """
+    groups = problem.groups[support.rows]
+    some = np.flatnonzero(np.bincount(groups, minlength=problem.n_groups)[groups] > 1)
+    rows = support.rows[some]
     rng = np.random.default_rng(0)
     group, block = rng.random(problem.n_groups), rng.random(problem.n_blocks)
-    place = 1.0 + group[problem.groups[support]] + block[problem.blocks[support]]
-    key = place * (1.0 + problem.coordinates(support) @ rng.random(problem.rows.maps.shape[2]))
+    place = 1.0 + group[groups[some]] + block[problem.blocks[rows]]
+    key = place * (1.0 + problem.coordinates(rows) @ rng.random(problem.rows.maps.shape[2]))
     _, first, same = np.unique(key, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    return _Support(support[first[order]], np.bincount(same, weights=weights[support])[order])
+    if len(first) == len(some):
+        return support
+    weights, keep = support.weights.copy(), np.ones(len(support.rows), np.bool_)
+    keep[some] = False
+    keep[some[first]] = True
+    weights[some[first]] = np.bincount(same, weights=weights[some])
+    return support._replace(weights=weights).only(keep)
 
 
 @kernel
-def _shares(groups, weights, top, share):
-    """Overwrite share with weights as fractions of their group's largest, and top with that, given as zeros.
+def _shares(groups, rows, weights, top, share):
+    """Overwrite share with the weights of rows as fractions of their group's largest; top is given as zeros.
 
-    Returns how many weights are positive, and the smallest of their shares.
+    Returns how many of them are dust. Overwrites top with the largest weights.
     """
-    for n in range(len(weights)):
-        if weights[n] > 0.0:
-            top[groups[n]] = max(top[groups[n]], weights[n])
-    count, least = 0, 1.0
-    for n in range(len(weights)):
-        if weights[n] > 0.0:
-            share[n] = weights[n] / top[groups[n]]
-            count += 1
-            least = min(least, share[n])
-    return count, least
+    for n in rows:
+        top[groups[n]] = max(top[groups[n]], weights[n])
+    dust = 0
+    for k in range(len(rows)):
+        share[k] = weights[rows[k]] / top[groups[rows[k]]]
+        dust += share[k] <= newton.DUST
+    return dust

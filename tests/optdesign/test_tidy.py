@@ -80,3 +80,26 @@ def test_zero_vectors_of_different_groups_stay_apart() -> None:
     r = od.solve(od.DesignProblem(x, np.arange(40) // 5), tol=1e-6)
     assert len(r.support) <= r.problem.enough
     np.testing.assert_allclose(np.bincount(r.problem.groups, weights=r.weights), 1.0)
+
+
+def test_a_few_of_very_many_are_not_worth_a_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    problem = od.DesignProblem.shared(rng.normal(size=(1000, 4, 2)))
+    w = od.solve(problem, tol=1e-9).weights.copy()
+    idle = np.flatnonzero(w == 0)[:: problem.n_candidates // 6]
+    w[idle] = 1e-7
+    w, certificate = settled(problem, w)
+    assert np.count_nonzero(w) > problem.enough
+    monkeypatch.setattr(tidy, "settled", None)  # nothing is certified
+    assert tidy.tidied(problem, w, certificate, 1e-3)[0] is w
+
+
+def test_what_was_tried_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All shares are equal, so nothing is left out whatever counts as little."""
+    turn = np.linspace(0, np.pi, 50, endpoint=False)
+    problem = od.DesignProblem(np.column_stack([np.cos(turn), np.sin(turn)]))
+    w, certificate = settled(problem, problem.uniform())
+    tries = []
+    monkeypatch.setattr(tidy, "settled", lambda *given: tries.append(given) or settled(*given))
+    tidy.tidied(problem, w, certificate, 1e-6)
+    assert len(tries) == 1
