@@ -55,7 +55,7 @@ def add_information(
         return own
 
     piece = max(source.PIECE, information.size) // t.shape[1]
-    if len(t) <= piece:
+    if threads.undivided(len(t), piece):
         accumulate(t, blocks, ranks, weights, information)
         return
     for own in threads.in_order(summed, len(t), piece):

@@ -42,7 +42,7 @@ def information_matrices(
     rows = problem.rows if rows is None else rows
     # So many rows that their sums do not take more memory than they do.
     piece = max(rows.source.rows_a_piece, problem.n_blocks * rows.maps.shape[2] ** 2 // rows.source.dim)
-    if len(support) <= piece:
+    if threads.undivided(len(support), piece):
         total, rest = _summed(problem, rows, support, weights)
     else:
         parts = threads.in_order(
@@ -147,7 +147,7 @@ def variances_of(problem: DesignProblem, rows: Rows, white: np.ndarray) -> tuple
     """g_n = |x_n @ white[b]|^2 of every candidate, the largest in every group, in one pass over the data."""
     n, piece = problem.n_candidates, rows.source.rows_a_piece
     g, largest = np.empty(n), np.zeros(problem.n_groups)
-    if n <= piece:
+    if threads.undivided(n, piece):
         _write_variances(rows.source.piece(0, n), problem.blocks, white, g)
         raise_to_largest(problem.groups, g, largest)
         return g, largest

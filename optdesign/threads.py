@@ -32,7 +32,8 @@ LARGE = 2000
 """Order of a matrix from which on several threads work on it."""
 
 ROUND = 4
-"""Where there is more than one piece their number is a multiple of this, so that threads end together."""
+"""Where there is more than one piece their number is a multiple of this, so that threads end together: from
+half a piece on, below which sharing out takes about as long as it saves."""
 
 _current = threading.local()
 _lock = threading.Lock()
@@ -100,7 +101,12 @@ def each(work: Callable[[int, int], Result], n: int, piece: int) -> list[Result]
     They are equal, and no larger than ``piece``. Between two somebody may want the whole to end
     (:func:`optdesign.limits.look`); then, as after an error, nothing is left behind that still writes.
     """
-    return [work(0, n)] if n <= piece else list(in_order(work, n, piece, ahead=n))
+    return [work(0, n)] if undivided(n, piece) else list(in_order(work, n, piece, ahead=n))
+
+
+def undivided(n: int, piece: int) -> bool:
+    """Whether 0 .. n - 1 is one piece."""
+    return 2 * n <= piece
 
 
 def in_order(work: Callable[[int, int], Result], n: int, piece: int, ahead: int = 1) -> Iterator[Result]:
@@ -164,7 +170,7 @@ def _wait(others: list[Future[float]]) -> None:
 
 def _bounds(n: int, piece: int) -> list[tuple[int, int]]:
     """First and last of pieces of 0 .. n - 1."""
-    if n <= piece:
+    if undivided(n, piece):
         return [(0, n)]
     size = -(-n // (ROUND * -(-n // (ROUND * piece))))
     return [(first, min(first + size, n)) for first in range(0, n, size)]
