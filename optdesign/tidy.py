@@ -49,8 +49,8 @@ def tidied(
             continue
         tried = len(kept.rows)
         new = np.zeros_like(weights)
+        scale(problem.groups[kept.rows], problem.budgets, kept.weights)
         new[kept.rows] = kept.weights
-        scale(problem.groups, problem.budgets, new)
         if solved:
             reduced = reduce(problem, kept.rows)
             u = reduced.restrict(new, problem)

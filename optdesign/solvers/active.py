@@ -31,11 +31,13 @@ STAGE = "newton on the candidates that matter"
 def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
     """Rounds of solving and pricing, starting from the support of the weights. Overwrites weights.
 
-    An iteration is a round; its gap is the one over all candidates.
+    An iteration is a round; its gap is the one over all candidates. What is solved in less time than it is
+    priced is solved before it is priced for the first time.
     """
     rows, trial = np.flatnonzero(weights != 0), weights.copy()
-    held = rows
-    spread = _spread(problem, rows)
+    held, spread = rows, _spread(problem, rows)
+    if not spread and steps_time(problem, len(rows), problem.n_groups) <= pass_time(problem):
+        yield from _solved(problem, rows, trial, max(target, INNER * problem.rank))
     best, since_best = np.inf, 0
     for _ in range(max_iter):
         gap, found = _priced(problem, rows, trial[rows])
@@ -49,20 +51,35 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
             return
         if spread:
             rows = np.arange(problem.n_candidates)
+            yield from _solved_on_all(problem, trial, target, weights, best)
         else:
             rows = _merged(rows[trial[rows] > 0], found)
-        part = reduce(problem, rows)
-        u = part.restrict(trial, problem)
-        if spread:
-            for step in newton.run(part, u, target, newton.MOST):
-                if len(step.gaps) and step.gaps[-1] < best:
-                    # The gap over all candidates: what is found is kept, should a limit end the round.
-                    part.extend(u, problem, weights)
-                yield Step(NOTHING, STAGE)
-        else:
-            for _ in _round(problem, part, u, max(target, INNER * min(gap, problem.rank))):
-                yield Step(NOTHING, STAGE)
-        part.extend(u, problem, trial)
+            yield from _solved(problem, rows, trial, max(target, INNER * min(gap, problem.rank)))
+
+
+def _solved(problem: DesignProblem, rows: np.ndarray, trial: np.ndarray, target: float) -> Iterator[Step]:
+    """Solve on some candidates. Overwrites their weights in trial."""
+    part = reduce(problem, rows)
+    u = part.restrict(trial, problem)
+    for _ in _round(problem, part, u, target):
+        yield Step(NOTHING, STAGE)
+    part.extend(u, problem, trial)
+
+
+def _solved_on_all(
+    problem: DesignProblem, trial: np.ndarray, target: float, weights: np.ndarray, best: float
+) -> Iterator[Step]:
+    """Solve on all candidates. Overwrites trial, and weights with whatever has a smaller gap than ``best``.
+
+    The gap is that over all candidates: what is found is kept, should a limit end the round.
+    """
+    whole = reduce(problem)
+    u = whole.restrict(trial, problem)
+    for step in newton.run(whole, u, target, newton.MOST):
+        if len(step.gaps) and step.gaps[-1] < best:
+            whole.extend(u, problem, weights)
+        yield Step(NOTHING, STAGE)
+    whole.extend(u, problem, trial)
 
 
 def _spread(problem: DesignProblem, rows: np.ndarray) -> bool:

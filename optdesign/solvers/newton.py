@@ -262,16 +262,22 @@ def _reach(x, dx):
 
 @kernel
 def _target(u, s, du):
-    """Mehrotra's choice after the predictor du: (sigma mu - du ds) / u."""
+    """Mehrotra's choice after the predictor du: (sigma mu - du ds) / u, where ds = -s (1 + du / u)."""
     n = len(u)
-    ds = -s - s / u * du
-    primal, dual = _reach(u, du), _reach(s, ds)
+    least, most = 0.0, 0.0
+    for i in range(n):
+        least, most = min(least, du[i] / u[i]), max(most, du[i] / u[i])
+    primal, dual = 1.0 / max(1.0, -least), 1.0 / (1.0 + most)
     mu, affine = 0.0, 0.0
     for i in range(n):
-        mu += u[i] * s[i] / n
-        affine += (u[i] + primal * du[i]) * (s[i] + dual * ds[i]) / n
+        mu += u[i] * s[i]
+        affine += (u[i] + primal * du[i]) * s[i] * (1.0 - dual * (1.0 + du[i] / u[i]))
     ratio = affine / mu
-    return (mu * (ratio * ratio * ratio) - du * ds) / u
+    aim = mu / n * (ratio * ratio * ratio)
+    centre = np.empty(n)
+    for i in range(n):
+        centre[i] = (aim + du[i] * s[i] * (1.0 + du[i] / u[i])) / u[i]
+    return centre
 
 
 @kernel

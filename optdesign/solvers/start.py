@@ -89,10 +89,11 @@ def thinned(problem: DesignProblem) -> np.ndarray:
         return problem.uniform()
     chosen[:] = False
     chosen[basis] = True
-    chosen[first_largest(problem.groups, g, problem.n_groups)] = True
     if large:
         threads.each(lambda i, j: _divide(problem.groups[i:j], g[i:j], top), n, source.PIECE)
         chosen[_largest(g, g[::every], most(problem))] = True
+    if not large or np.bincount(problem.groups[chosen], minlength=problem.n_groups).min() == 0:
+        chosen[first_largest(problem.groups, g, problem.n_groups)] = True
     return _shared_equally(problem, np.flatnonzero(chosen))
 
 

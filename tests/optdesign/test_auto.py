@@ -11,7 +11,7 @@ from structures import STRUCTURES, instances
 
 import optdesign as od
 from optdesign import source, validation
-from optdesign.reduced import reduce
+from optdesign.reduced import Reduced, reduce
 from optdesign.solvers import PATIENCE, active, auto, newton, start
 from optdesign.solvers.costs import SWEEPS, sweeps_time
 from optdesign.solvers.systems import ByDifference, ByGroup, ByInformation
@@ -228,7 +228,12 @@ def test_replace_leaves_nothing_of_the_old_weights() -> None:
 
 def rows_of_first_round(problem: od.DesignProblem, w: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> int:
     seen = []
-    monkeypatch.setattr(active, "reduce", lambda p, rows: seen.append(len(rows)) or reduce(p, rows))
+
+    def counted(problem: od.DesignProblem, rows: np.ndarray | None = None) -> Reduced:
+        seen.append(problem.n_candidates if rows is None else len(rows))
+        return reduce(problem, rows)
+
+    monkeypatch.setattr(active, "reduce", counted)
     list(active.run(problem, w, TOL * problem.rank, 60))
     assert od.certify(problem, w).relative_gap <= TOL
     return seen[0]
@@ -243,6 +248,24 @@ def test_a_round_takes_all_where_most_have_weight(monkeypatch: pytest.MonkeyPatc
         count = rows_of_first_round(problem, w, monkeypatch)
         assert 10 * count >= arms * problem.n_candidates
         assert (count == problem.n_candidates) == every
+
+
+def test_what_takes_less_than_pricing_is_solved_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first gap over all candidates is then that of a design on the start alone, which is solved for."""
+    problem = od.DesignProblem(np.random.default_rng(0).normal(size=(20_000, 4)))
+    gaps = {}
+    for pass_time in (0.0, np.inf):
+        monkeypatch.setattr(active, "pass_time", lambda _, t=pass_time: t)
+        w = start.default_start(problem)
+        rows = np.flatnonzero(w)
+        first = next(step for step in active.run(problem, w, TOL * problem.rank, 60) if len(step.gaps))
+        gaps[pass_time] = first.gaps[0]
+        assert set(np.flatnonzero(w)) <= set(rows)
+    part = od.DesignProblem(problem.candidates[rows])
+    own = od.solve(part, tol=1e-9)
+    best = od.certify(problem, np.bincount(rows, weights=own.weights, minlength=20_000)).gap
+    assert gaps[np.inf] <= 1.05 * best + 0.02
+    assert gaps[0.0] > 2 * gaps[np.inf]
 
 
 # ------------------------------------------------------------------------------------- the choice of auto
