@@ -10,6 +10,7 @@ import numpy as np
 
 from optdesign import source, threads
 from optdesign._kernel import kernel
+from optdesign.information import WIDE
 from optdesign.passes import composed, information_matrices, inverse_factors, variances_of
 from optdesign.problem import DesignProblem
 from optdesign.solvers.costs import pass_time, steps_time
@@ -64,6 +65,9 @@ def default_start(problem: DesignProblem) -> np.ndarray:
     if not many_candidates(problem):
         return problem.uniform()
     if problem.n_candidates <= SMALL and problem.n_groups == 1:
+        # Of low rank it takes longer to look than it may save.
+        if problem.largest_rank >= WIDE and _is_even(problem, _leverages(problem, 1)):
+            return problem.uniform()
         return _shared_equally(problem, problem.basis)
     return thinned(problem)
 
@@ -74,27 +78,37 @@ def thinned(problem: DesignProblem) -> np.ndarray:
     One of every group is enough where an optimum has hardly more. Where leverages are nearly even it is the
     uniform design.
     """
-    n, basis = problem.n_candidates, problem.basis
+    n, large = problem.n_candidates, large_groups(problem)
     every = max(1, n // (CROWDED * problem.enough))
+    leverages = _leverages(problem, every)
+    if leverages is None or (large and every == 1 and _is_even(problem, leverages)):
+        return problem.uniform()
+    g, top = leverages
     chosen = np.zeros(n, np.bool_)
-    chosen[::every] = True
-    chosen[basis] = True
-    rows = np.flatnonzero(chosen)
-    white = whitened(problem, rows, problem.equal_shares[problem.groups[rows]])
-    if white is None:
-        return problem.uniform()
-    g, top = variances_of(problem, problem.rows, white)
-    large = large_groups(problem)
-    if large and len(rows) == n and float(problem.budgets @ top) <= (1.0 + EVEN) * problem.rank:
-        return problem.uniform()
-    chosen[:] = False
-    chosen[basis] = True
+    chosen[problem.basis] = True
     if large:
         threads.each(lambda i, j: _divide(problem.groups[i:j], g[i:j], top), n, source.PIECE)
         chosen[_largest(g, g[::every], most(problem))] = True
     if not large or np.bincount(problem.groups[chosen], minlength=problem.n_groups).min() == 0:
         chosen[first_largest(problem.groups, g, problem.n_groups)] = True
     return _shared_equally(problem, np.flatnonzero(chosen))
+
+
+def _leverages(problem: DesignProblem, every: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Variances, and the largest of every group, under equal weights on a basis and on every so many
+    candidates; None without rank.
+    """
+    sample = np.zeros(problem.n_candidates, np.bool_)
+    sample[::every] = True
+    sample[problem.basis] = True
+    rows = np.flatnonzero(sample)
+    white = whitened(problem, rows, problem.equal_shares[problem.groups[rows]])
+    return None if white is None else variances_of(problem, problem.rows, white)
+
+
+def _is_even(problem: DesignProblem, leverages: tuple[np.ndarray, np.ndarray] | None) -> bool:
+    """Whether the uniform design, which these are the variances of, is nearly as good as any."""
+    return leverages is not None and float(problem.budgets @ leverages[1]) <= (1.0 + EVEN) * problem.rank
 
 
 def _largest(values: np.ndarray, sample: np.ndarray, count: int) -> np.ndarray:

@@ -54,6 +54,16 @@ def test_large_groups(groups: int, blocks: int) -> None:
     assert excess.max() <= TOL * problem.rank + 2 * p.error
 
 
+def test_a_factorial_starts_from_all_of_its_runs() -> None:
+    """Two levels, nine factors and their interactions: uniform weights are optimal; on a part they are not."""
+    runs = np.array(list(itertools.product([-1.0, 1.0], repeat=9)))
+    pairs = [runs[:, i] * runs[:, j] for i, j in itertools.combinations(range(9), 2)]
+    problem = od.DesignProblem(np.column_stack([np.ones(len(runs)), runs, *pairs]))
+    assert start.many_candidates(problem)
+    np.testing.assert_array_equal(start.default_start(problem), problem.uniform())
+    assert np.count_nonzero(start.default_start(od.DesignProblem(problem.candidates[:400]))) < 100
+
+
 @pytest.mark.parametrize("family", ["gauss", "same", "clust"])
 def test_crowded_groups_start_from_their_leaders(family: str) -> None:
     """Of every group the candidate of largest variance under the uniform design, and a basis."""
