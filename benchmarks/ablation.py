@@ -105,6 +105,7 @@ def _variants() -> Iterator[Variant]:
         (costs, "FEW", (0, inf), "columns or inverse", by_group),
         (costs, "WIDE_ENTRIES", (0, inf), "information by BLAS", by_information),
         (visits, "PLAY", (0.0, 1.0), "who takes part in exchanges", bca),
+        (visits, "EXCHANGES", (1, 100), "exchanges in a visit", bca),
         (visits, "CLOSER", (0.0, 0.3), "when a visit ends", bca),
         (bca, "LANES", (1, 4), "groups visited at a time"),
         (bca, "CROWD", (0, 50), "groups a parameter for that"),

@@ -28,9 +28,9 @@ VISIT = 2e8
 
 PLAY = 0.2
 """Candidates without a share take part in exchanges above this fraction of the group's largest excess."""
-CLOSER = 0.03
-"""A visit of a group ends when the largest and the smallest variance are this much closer than at its start,
-or after one exchange for every candidate that takes part."""
+EXCHANGES, CLOSER = 4, 0.03
+"""A visit of a group ends after so many exchanges per candidate, or when the largest and the smallest
+variance are this much closer than at its start."""
 
 ROUNDING = 64 * UNIT
 """Variances that differ by this fraction differ by rounding, and candidates whose squared sine is below are
@@ -141,7 +141,7 @@ def exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play):
     step = 0.0
     rank = z.shape[1]
     most = 1 + int(VISIT / (rank * (count + 6.0 * rank)))
-    for _ in range(min(count, most)):
+    for _ in range(min(EXCHANGES * count, most)):
         k, m = 0, -1
         for i in range(count):
             if g[i] > g[k]:
