@@ -35,7 +35,7 @@ ahead pricing all again must be of Newton steps, which get further."""
 MEMORY = 4 << 30
 """Bytes of the matrices of a system; beyond, only iteration is left."""
 
-WIDE_ENTRIES = 60
+WIDE_ENTRIES = 100
 """Entries of a block from which on the sums of an information system go through BLAS."""
 
 
