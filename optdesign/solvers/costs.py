@@ -25,12 +25,13 @@ SWEEPS, STEPS = 10, 6
 FEW = 8
 """With one group in so many candidates of a block, or fewer, columns cost less than an inverse."""
 
-ITERATIONS = (150, 30)
+ITERATIONS = (170, 15)
 """Products of a step by iteration: so many, and so many for every time that there are Q candidates, because
 then H is singular and only W^-1 bounds it from below."""
-CAUTION = 3
-"""How far ahead of all dense ways it must be, since it may need more and its steps are inexact; and how far
-ahead pricing all again must be of Newton steps, which get further."""
+CAUTION = 2
+"""How far ahead of all dense ways it must be, since it may need more and its steps are inexact."""
+AGAIN = 3
+"""How far ahead pricing all again must be of Newton steps, which get further."""
 
 MEMORY = 4 << 30
 """Bytes of the matrices of a system; beyond, only iteration is left."""
