@@ -19,7 +19,7 @@ from optdesign.passes import exceeding, raise_to_largest, variances_at
 from optdesign.problem import DesignProblem
 from optdesign.reduced import Reduced, reduce
 from optdesign.solvers import NOTHING, PATIENCE, Step, bca, newton
-from optdesign.solvers.costs import CAUTION, SWEEPS, pass_time, steps_time, sweeps_time
+from optdesign.solvers.costs import AGAIN, SWEEPS, pass_time, steps_time, sweeps_time
 from optdesign.solvers.start import whitened
 
 INNER = 0.005
@@ -100,7 +100,7 @@ def _round(problem: DesignProblem, part: Reduced, u: np.ndarray, target: float) 
             gap = step.gaps[-1] if len(step.gaps) else gap
             yield step
         again = pass_time(problem) + steps_time(problem, int(np.count_nonzero(u)), groups)
-        if gap <= target or CAUTION * again < steps:
+        if gap <= target or AGAIN * again < steps:
             return
     yield from newton.run(part, u, target, newton.MOST)
 

@@ -78,6 +78,17 @@ def test_inexact_steps_get_there_as_well(kind: str, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_inexact_steps_end_at_the_target(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those beyond it would take as long as those before."""
+    monkeypatch.setattr(newton, "cheapest_system", ByIteration)
+    problem, target = random_problem(3, kind), 1e-6
+    steps = lifted(newton.run)(problem, problem.uniform(), target, 100)
+    gaps = np.concatenate([step.gaps for step in steps])
+    assert gaps[-1] <= target
+    assert np.all(gaps[:-1] > target)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_step_is_feasible_and_the_best_gap_is_kept(kind: str) -> None:
     problem = random_problem(3, kind)
     w = problem.uniform()

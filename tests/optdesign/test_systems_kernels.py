@@ -299,3 +299,42 @@ def test_conjugate_gradients_solve_equation_1(
 def test_conjugate_gradients_refuse_what_is_not_finite() -> None:
     c = Case(0)
     assert not done(ByIteration(c.layout).factorise(c.a, np.full_like(c.w, np.nan)))
+
+
+@seeds
+@sizes
+def test_products_in_single_precision_know_no_units(seed: int, size: dict) -> None:
+    """Errors are relative to the variances of both rows, also where these are beyond its range."""
+    c = Case(seed, **size)
+    a = c.a * 10.0 ** c.rng.uniform(-30, 30, len(c.a))[:, None]
+    v = c.rng.normal(size=len(a)) * 10.0 ** c.rng.uniform(-50, 50, len(a))
+    system = ByIteration(c.layout)
+    assert done(system.factorise(a, c.w))
+    same = c.blocks[:, None] == c.blocks
+    g = np.einsum("ij,ij->i", a, a)
+    expected = np.where(same, (a @ a.T) ** 2, 0.0) @ v + v / c.w
+    terms = g * np.max(g * np.abs(v)) + np.abs(v) / c.w
+    rounding = len(a) * a.shape[1] * float(np.finfo(np.float32).eps)
+    assert np.all(np.abs(system._multiply(v) - expected) <= rounding * terms)
+
+
+@seeds
+def test_conjugate_gradients_start_from_the_last_solution(seed: int) -> None:
+    """Until there are other rows; accuracy is that of the right-hand side at hand."""
+    c = Case(seed)
+    r = c.rng.normal(size=len(c.z))
+    system = ByIteration(c.layout)
+
+    def products(r: np.ndarray) -> int:
+        return sum(1 for _ in system.solve(r))
+
+    assert done(system.factorise(c.a, c.w))
+    first = products(r)
+    du = system.found[0].copy()
+    assert first > 0
+    assert products(r) == 0
+    np.testing.assert_array_equal(system.found[0], du)
+    assert products(-1e-3 * r) > 0
+    np.testing.assert_allclose(c.sums @ system.found[0], 0, atol=1e3 * EPS * np.abs(du).max())
+    assert done(system.factorise(c.a, c.w))
+    assert products(r) == first

@@ -7,6 +7,14 @@ larger than the rows has to fit. With D the diagonal of H + W^-1, the preconditi
 
 so that all iterates keep the sums of the groups. Steps need not be exact: a residual that is a small fraction
 of the right-hand side is taken up by the next step, which starts from the variances as they are.
+
+Two things follow from that. Single precision is enough for the products, while residuals are summed up in
+double. With e_n = a_n / |a_n| and v scaled to its largest entry,
+
+    (H v)_n = g_n e_n' (sum_m g_m v_m e_m e_m') e_n,
+
+so nothing overflows, and rows of small variance keep their digits. And the corrector, whose right-hand side
+is the predictor's and the term that centres, starts from where the predictor ended.
 """
 
 from __future__ import annotations
@@ -31,27 +39,33 @@ class ByIteration:
         self.order = layout.n_rows
         self.parts: list[tuple[np.ndarray | slice, np.ndarray]]
         self.w: np.ndarray
+        self.g: np.ndarray
         self.diagonal: np.ndarray
         self.sums: np.ndarray
+        # What was found for these rows so far, and its product with the matrix up to A' dlambda.
+        self.found: tuple[np.ndarray, np.ndarray]
 
     def factorise(self, a: np.ndarray, w: np.ndarray) -> dense.Attempt:
         """Prepare for whitened rows a and the diagonal w of W. Returns whether that succeeded."""
-        self.parts = [(rows, np.ascontiguousarray(a[rows, :rank])) for _, rows, rank in self.layout.blocks()]
-        self.w = w
-        self.diagonal = np.einsum("ij,ij->i", a, a) ** 2 + 1.0 / w
+        self.w, self.g = w, np.einsum("ij,ij->i", a, a)
+        unit = a / np.sqrt(np.where(self.g > 0, self.g, 1.0))[:, None]
+        self.parts = [(rows, unit[rows, :rank].astype(np.float32)) for _, rows, rank in self.layout.blocks()]
+        self.diagonal = self.g**2 + 1.0 / w
         self.sums = self._sum(1.0 / self.diagonal)
+        self.found = np.zeros_like(w), np.zeros_like(w)
         yield
         return bool(np.all(np.isfinite(self.diagonal)))
 
     def solve(self, r: np.ndarray) -> dense.Solution:
-        """Solve (1) for du and dlambda."""
-        du = np.zeros_like(r)
-        left = r.copy()
+        """Solve (1) for du and dlambda, from what was found for the last right-hand side."""
+        enough = ACCURACY**2 * float(r @ self._precondition(r)[0])
+        du, product = self.found[0].copy(), self.found[1]
+        left = r - product
         direction, dbound = self._precondition(left)
-        size = first = float(left @ direction)
+        size = float(left @ direction)
         step = direction
         for _ in range(MOST):
-            if not size > ACCURACY**2 * first:
+            if not size > enough:
                 break
             product = self._multiply(step)
             yield
@@ -61,15 +75,18 @@ class ByIteration:
             direction, dbound = self._precondition(left)
             size, before = float(left @ direction), size
             step = direction + (size / before) * step
+        self.found = du, r - left
         return du, dbound
 
     def _multiply(self, v: np.ndarray) -> np.ndarray:
         """(H + W^-1) v."""
-        out = v / self.w
-        for rows, a in self.parts:
-            change = (a.T * v[rows]) @ a
-            out[rows] += np.einsum("ij,ij->i", a @ change, a)
-        return out
+        scaled = self.g * v
+        largest = float(np.abs(scaled).max()) or 1.0
+        single, out = (scaled / largest).astype(np.float32), np.empty(len(v), np.float32)
+        for rows, e in self.parts:
+            change = (e.T * single[rows]) @ e
+            out[rows] = np.einsum("ij,ij->i", e @ change, e)
+        return largest * self.g * out + v / self.w
 
     def _precondition(self, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The solution of the preconditioner, and its dlambda."""
