@@ -55,7 +55,7 @@ def test_large_groups(groups: int, blocks: int) -> None:
 
 
 def test_a_factorial_starts_from_all_of_its_runs() -> None:
-    """Two levels, nine factors and their interactions: uniform weights are optimal; on a part they are not."""
+    """Two levels, nine factors and their interactions: uniform weights are optimal, but not on a part."""
     runs = np.array(list(itertools.product([-1.0, 1.0], repeat=9)))
     pairs = [runs[:, i] * runs[:, j] for i, j in itertools.combinations(range(9), 2)]
     problem = od.DesignProblem(np.column_stack([np.ones(len(runs)), runs, *pairs]))
