@@ -358,7 +358,7 @@ def check_columns(
     name: str, peaks: np.ndarray, names: tuple[str, ...] | None = None, blocks: Names | None = None
 ) -> None:
     """Refuse columns so small that their coordinates would leave the range of floating point."""
-    if peaks.min() >= SMALLEST:
+    if np.minimum.reduce(peaks, axis=None) >= SMALLEST:
         return
     tiny = (peaks > 0) & (peaks < SMALLEST)
     if tiny.any():
