@@ -16,7 +16,7 @@ class Stopped(Exception):
     """The work was to end before it was done."""
 
 
-class watching:  # noqa: N801, as other contexts are called
+class watching:
     """Within this block, and in this thread, work ends with :class:`Stopped` once it is over."""
 
     def __init__(self, over: Callable[[], bool]) -> None:
