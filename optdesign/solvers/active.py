@@ -23,7 +23,10 @@ from optdesign.solvers.costs import CAUTION, SWEEPS, pass_time, steps_time, swee
 from optdesign.solvers.start import whitened
 
 INNER = 0.005
-"""A round solves its part to this fraction of the last gap over all candidates."""
+"""A round solves its part to this fraction of the last gap over all candidates,"""
+NEAR = 1000.0
+"""or, where that is within so many times the target, to the target: Newton steps that go on take fewer than
+those of another round."""
 
 STAGE = "newton on the candidates that matter"
 
@@ -60,7 +63,8 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
                     part.extend(u, problem, weights)
                 yield Step(NOTHING, STAGE)
         else:
-            for _ in _round(problem, part, u, max(target, INNER * min(gap, problem.rank))):
+            inner = INNER * min(gap, problem.rank)
+            for _ in _round(problem, part, u, inner if inner > NEAR * target else target):
                 yield Step(NOTHING, STAGE)
         part.extend(u, problem, trial)
 
