@@ -174,26 +174,27 @@ def _exchange_pair(z, blocks, ranks, play, gain, lose, u, inverse, g, y):
     if curvature > ROUNDING * a * b:
         delta = min(delta, max(0.0, 0.5 * (a - b) / curvature))
     # The gainer is added first, so that no matrix on the way is singular.
-    _change(z, blocks, ranks, play, bk, y[0], -delta / (1.0 + delta * a), inverse, g)
+    more = -delta / (1.0 + delta * a)
     if bk == bm:
         shrink = delta * c / (1.0 + delta * a)
         b -= shrink * c
         for j in range(ranks[bm]):
             y[1, j] -= shrink * y[0, j]
-    _change(z, blocks, ranks, play, bm, y[1], delta / (1.0 - delta * b), inverse, g)
+    less = delta / (1.0 - delta * b)
+    _add_outer(inverse, bk, y[0], ranks[bk], more)
+    _add_outer(inverse, bm, y[1], ranks[bm], less)
+    for i in range(len(play)):
+        block = blocks[play[i]]
+        if block != bk and block != bm:
+            continue
+        s, t = 0.0, 0.0
+        for j in range(ranks[block]):
+            s += z[play[i], j] * y[0, j]
+            t += z[play[i], j] * y[1, j]
+        if block == bk:
+            g[i] += more * s * s
+        if block == bm:
+            g[i] += less * t * t
     u[gain] += delta
     u[lose] -= delta
     return delta
-
-
-@kernel
-def _change(z, blocks, ranks, play, block, vector, scale, inverse, g):
-    """Add scale v v' to the inverse of a block, and follow with g. Overwrites inverse and g."""
-    rank = ranks[block]
-    _add_outer(inverse, block, vector, rank, scale)
-    for i in range(len(play)):
-        if blocks[play[i]] == block:
-            t = 0.0
-            for j in range(rank):
-                t += z[play[i], j] * vector[j]
-            g[i] += scale * t * t

@@ -44,23 +44,6 @@ def test_apply_variance_and_add_outer(seed: int) -> None:
     np.testing.assert_allclose(v, expected, rtol=RTOL, atol=RTOL)
 
 
-@seeds
-def test_change(seed: int) -> None:
-    """The inverse of one block changes; variances of the candidates in play that lie in it follow."""
-    c = Case(seed)
-    v, b = c.inverses(), 1
-    r = int(c.ranks[b])
-    play = c.rng.permutation(len(c.z))[:10]
-    g = c.variances()[play]
-    vector = c.rng.normal(size=3)
-    expected = v.copy()
-    expected[b, :r, :r] += 0.2 * np.outer(vector[:r], vector[:r])
-    visits._change(c.z, c.blocks, c.ranks, play, b, vector, 0.2, v, g)
-    np.testing.assert_allclose(v, expected, rtol=RTOL, atol=RTOL)
-    z = c.z[play]
-    np.testing.assert_allclose(g, np.einsum("ni,nij,nj->n", z, v[c.blocks[play]], z), rtol=RTOL, atol=RTOL)
-
-
 def water_level(s: np.ndarray) -> np.ndarray:
     """Shares max(0, mu - s) that sum to one, by bisection on mu."""
     finite = s[np.isfinite(s)]
