@@ -50,6 +50,38 @@ def _variance(inverse, b, z, n, rank):
 
 
 @kernel
+def _write_variances(z, blocks, ranks, lo, hi, inverse, g):
+    """Overwrite g with z_n' V_b z_n of the candidates lo .. hi - 1.
+
+    Four that follow one another in a block are worked on side by side, which the processor does at once.
+    """
+    n = lo
+    while n < hi:
+        b = blocks[n]
+        if n + 4 > hi or blocks[n + 1] != b or blocks[n + 2] != b or blocks[n + 3] != b:
+            g[n - lo] = _variance(inverse, b, z, n, ranks[b])
+            n += 1
+            continue
+        g0, g1, g2, g3 = 0.0, 0.0, 0.0, 0.0
+        for i in range(ranks[b]):
+            t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
+            for j in range(i):
+                v = inverse[b, i, j]
+                t0 += v * z[n, j]
+                t1 += v * z[n + 1, j]
+                t2 += v * z[n + 2, j]
+                t3 += v * z[n + 3, j]
+            v = inverse[b, i, i]
+            g0 += (2.0 * t0 + v * z[n, i]) * z[n, i]
+            g1 += (2.0 * t1 + v * z[n + 1, i]) * z[n + 1, i]
+            g2 += (2.0 * t2 + v * z[n + 2, i]) * z[n + 2, i]
+            g3 += (2.0 * t3 + v * z[n + 3, i]) * z[n + 3, i]
+        k = n - lo
+        g[k], g[k + 1], g[k + 2], g[k + 3] = g0, g1, g2, g3
+        n += 4
+
+
+@kernel
 def _apply(inverse, b, z, n, rank, out):
     """Overwrite out with V_b z_n."""
     for i in range(rank):
@@ -126,9 +158,9 @@ def exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play):
     Returns the group's largest variance before the step and its largest change of a share. In play are the
     candidates that have a share, and those in the upper part of the excess over the mean variance.
     """
+    _write_variances(z, blocks, ranks, lo, hi, inverse, g)
     top, mean = 0.0, 0.0
     for n in range(lo, hi):
-        g[n - lo] = _variance(inverse, blocks[n], z, n, ranks[blocks[n]])
         top = max(top, g[n - lo])
         mean += u[n] * g[n - lo]
     count = 0

@@ -44,6 +44,17 @@ def test_apply_variance_and_add_outer(seed: int) -> None:
     np.testing.assert_allclose(v, expected, rtol=RTOL, atol=RTOL)
 
 
+@seeds
+def test_write_variances(seed: int) -> None:
+    """To the last digit those of one candidate after the other, whether or not four lie in one block."""
+    c = Case(seed)
+    v, g = c.inverses(), np.full(len(c.z), -7.0)
+    for blocks in (c.blocks, np.sort(c.blocks)):
+        visits._write_variances(c.z, blocks, c.ranks, 1, len(c.z), v, g)
+        one = [visits._variance(v, b, c.z, n, c.ranks[b]) for n, b in enumerate(blocks)]
+        np.testing.assert_array_equal(g, [*one[1:], -7.0])
+
+
 def water_level(s: np.ndarray) -> np.ndarray:
     """Shares max(0, mu - s) that sum to one, by bisection on mu."""
     finite = s[np.isfinite(s)]
