@@ -45,8 +45,9 @@ from optdesign.limits import look
 ALLOWANCE = 0.5
 """Seconds that a kernel may spend as plain Python before it is compiled, which takes about as long."""
 
-TOGETHER = 1.0
-"""Seconds that those together may which have not used up their own: a process of more is worth it."""
+TOGETHER, LEAST = 2.0, 0.1
+"""Seconds that those together may which have not used up their own: a process of more is worth it. Then the
+allowance of each is the second, so that kernels which hardly take any are not compiled all at once."""
 
 SMALL = 50_000
 """Numbers in the arrays given to a kernel up to which it runs as plain Python at all."""
@@ -124,7 +125,8 @@ class _Tiers:
 
     def _left(self) -> float:
         """Seconds that this kernel may still run as plain Python."""
-        return min(ALLOWANCE - self.spent, TOGETHER - _Tiers.together)
+        own = min(ALLOWANCE, LEAST) - self.spent
+        return max(own, min(ALLOWANCE - self.spent, TOGETHER - _Tiers.together))
 
     def _is_missing(self, arguments: tuple[Any, ...]) -> bool:
         """Whether the disk has no machine code for arguments of these types."""

@@ -91,13 +91,13 @@ def certify(problem: DesignProblem, weights: ArrayLike) -> Certificate:
     """
     check_problem(problem)
     w, missed = feasible(problem, weights)
-    support = np.flatnonzero(w != 0)
+    support = (w != 0).nonzero()[0]
     return _certificate(problem, support, w[support], missed)
 
 
 def settled(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, Certificate]:
     """A solver's weights scaled so that every group's sum is its budget, and their certificate."""
-    support = np.flatnonzero(weights != 0)
+    support = (weights != 0).nonzero()[0]
     some, w = weights[support], np.zeros(len(weights))
     missed = scale(problem.groups[support], problem.budgets, some)
     w[support] = some
@@ -137,7 +137,7 @@ def _prove(problem: DesignProblem, rows: Rows, support: np.ndarray, w: np.ndarra
     """Bound G for weights of some candidates that miss budgets by a fraction of at most ``missed``."""
     white, off, log_det = whitened(problem, rows, support, w)
     g, largest = variances_of(problem, rows, white)
-    total = float(log_det.sum())
+    total = float(np.add.reduce(log_det))
     if total == -np.inf:
         for b in np.flatnonzero(np.isneginf(log_det)):
             _singular_variances(problem, rows, int(b), support, w, g)
@@ -158,13 +158,13 @@ def whitened(
     """
     white, off, log_det = rows.maps, np.zeros(problem.n_blocks), np.zeros(problem.n_blocks)
     for attempt in range(WHITENINGS):
-        information = information_matrices(problem, weights, support, rows._replace(maps=white))
+        information = information_matrices(problem, weights, support, Rows(rows.source, white, rows.rounding))
         if attempt > 0 and (_is_white(information, problem.ranks, off) or attempt == WHITENINGS - 1):
             break
         factor, new = inverse_factors(information, problem.ranks)
         log_det += new
         white = composed(white, problem.ranks, factor)
-        if log_det.min() == -np.inf:
+        if np.minimum.reduce(log_det) == -np.inf:
             break
     return white, off, log_det
 

@@ -7,8 +7,7 @@ what ends it (:func:`watching`), and whoever does long work looks between two pi
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 _current = threading.local()
 
@@ -17,15 +16,18 @@ class Stopped(Exception):
     """The work was to end before it was done."""
 
 
-@contextmanager
-def watching(over: Callable[[], bool]) -> Iterator[None]:
+class watching:
     """Within this block, and in this thread, work ends with :class:`Stopped` once it is over."""
-    before = getattr(_current, "over", None)
-    _current.over = over
-    try:
-        yield
-    finally:
-        _current.over = before
+
+    def __init__(self, over: Callable[[], bool]) -> None:
+        self.over = over
+
+    def __enter__(self) -> None:
+        self.before = getattr(_current, "over", None)
+        _current.over = self.over
+
+    def __exit__(self, *_: object) -> None:
+        _current.over = self.before
 
 
 def look() -> None:

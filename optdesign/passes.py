@@ -117,7 +117,7 @@ def coordinates(problem: DesignProblem, some: np.ndarray, rows: Rows) -> np.ndar
 
 def inverse_factors(information: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """L^-1 of every block, where information = L L', and log det of every block; -inf if it loses rank."""
-    factor = np.zeros_like(information)
+    factor: np.ndarray = np.zeros(information.shape)
     if factor.shape[1] < WIDE:
         return factor, factorise(information, ranks, factor)
     log_det = np.zeros(len(ranks))

@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdesign.information import entries
 from optdesign.modular import LARGER, SAME, compare_ranks
 from optdesign.rows import Rows, log_volume, refined_rows, working_rows, write_refined
 from optdesign.settings import Settings
@@ -147,7 +146,7 @@ class DesignProblem:
                 "Drop the row or fill in its missing entries."
             )
         given = "candidates" if _grid is None else "features"
-        tallest = float(peaks.value.max())
+        tallest = float(np.maximum.reduce(peaks.value, axis=None))
         check_range(given, tallest)
         columns = column_names(parts.names, source.dim)
         check_columns(given, peaks.value, columns, of_blocks)
@@ -164,8 +163,7 @@ class DesignProblem:
             "group_names": of_groups, "block_names": of_blocks, "span": span, "peaks": peaks.value,
             "_grid": _grid,
         }  # fmt: skip
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        self.__dict__.update(values)
 
     @classmethod
     def disjoint(
@@ -276,7 +274,7 @@ class DesignProblem:
     @cached_property
     def rank(self) -> int:
         """D, the sum of the ranks of the blocks."""
-        return int(self.span.ranks.sum())
+        return int(np.add.reduce(self.span.ranks))
 
     @cached_property
     def enough(self) -> int:
@@ -284,7 +282,7 @@ class DesignProblem:
 
         The information is linear in the weights, so a vertex of the optimal weights has no more.
         """
-        return self.n_groups + int(entries(self.ranks).sum())
+        return self.n_groups + int(self.ranks @ (self.ranks + 1)) // 2
 
     @cached_property
     def log_volume(self) -> float:

@@ -6,6 +6,7 @@ and the variances become f_i g_n, so that G is a plain sum of maxima. Solvers ne
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -53,24 +54,25 @@ def reduce(problem: DesignProblem, rows: np.ndarray | None = None) -> Reduced:
     """Reduce a problem, or the part of it made of some candidates (sorted, one or more a group)."""
     order = np.arange(problem.n_candidates) if rows is None else rows
     groups = problem.groups if rows is None else problem.groups[rows]
-    in_order = _is_sorted(groups)
+    starts = np.zeros(problem.n_groups + 1, np.int64)
+    in_order = _write_starts(groups, starts)
     if not in_order:
         order = order[np.argsort(groups, kind="stable")]
-    starts = np.zeros(problem.n_groups + 1, np.int64)
-    np.cumsum(np.bincount(groups, minlength=problem.n_groups), out=starts[1:])
     z = coordinates(problem, order, problem.rows)
-    _scale_rows(z, starts, np.sqrt(problem.budgets))
+    _scale_rows(z, starts, problem.budgets)
     blocks = problem.blocks if rows is None and in_order else read_only(problem.blocks[order])
     return Reduced(z, blocks, starts, problem.ranks, order)
 
 
 @kernel
-def _scale_rows(z, starts, root):
+def _scale_rows(z, starts, budgets):
     """Multiply every row by the root of its group's budget. Overwrites z."""
-    for i in range(len(root)):
-        for n in range(starts[i], starts[i + 1]):
-            for k in range(z.shape[1]):
-                z[n, k] *= root[i]
+    for i in range(len(budgets)):
+        root = math.sqrt(budgets[i])
+        if root != 1.0:
+            for n in range(starts[i], starts[i + 1]):
+                for k in range(z.shape[1]):
+                    z[n, k] *= root
 
 
 @kernel
@@ -90,9 +92,17 @@ def _extend(order, starts, budgets, u, weights):
 
 
 @kernel
-def _is_sorted(values):
-    """Tell whether no value is below the one before."""
-    descents = 0
-    for n in range(1, len(values)):
-        descents += values[n] < values[n - 1]
+def _write_starts(groups, starts):
+    """Overwrite starts, given as zeros, with those of the groups' rows, once they are sorted by group.
+
+    Returns whether they are already.
+    """
+    descents, before = 0, 0
+    for n in range(len(groups)):
+        i = groups[n]
+        starts[i + 1] += 1
+        descents += i < before
+        before = i
+    for i in range(1, len(starts)):
+        starts[i] += starts[i - 1]
     return descents == 0

@@ -70,7 +70,7 @@ def refined_rows(problem: DesignProblem) -> Rows:
 
 def _reach(problem: DesignProblem) -> np.ndarray:
     """Bound, by block and column, on the entries of candidates times the root of their budget."""
-    return math.sqrt(problem.budgets.max()) * problem.peaks
+    return math.sqrt(np.maximum.reduce(problem.budgets)) * problem.peaks
 
 
 def log_volume(problem: DesignProblem) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -188,9 +188,7 @@ class _Run:
             if excess <= 0:
                 # What was found is good enough: where there is no time for it, it need not be tidy.
                 if stopped is None:
-                    with suppress(Stopped), watching(self._over):
-                        tidy = tidied(self.problem, self.weights, certificate, self.goal)
-                        self.weights, certificate = tidy
+                    self.weights, certificate = self._tidied(certificate)
                 return Status.CONVERGED, certificate
             if stopped is not None:
                 return stopped, certificate
@@ -202,6 +200,14 @@ class _Run:
         seen = certificate.gap - certificate.rounding
         cleared = seen <= max(self.goal, certificate.rounding)
         return Status.PRECISION if cleared else Status.STALLED, certificate
+
+    def _tidied(self, certificate: Certificate) -> tuple[np.ndarray, Certificate]:
+        """Tidy weights with their certificate, if there is time for it."""
+        try:
+            with watching(self._over):
+                return tidied(self.problem, self.weights, certificate, self.goal)
+        except Stopped:
+            return self.weights, certificate
 
     def _iterate(self, steps: Iterator[Step], display: Progress) -> Status | None:
         """Let the solver work. Returns why it was stopped, if it was."""
@@ -243,7 +249,7 @@ class _Run:
             history=History(
                 np.arange(1, self.iterations + 1),
                 np.array([a + (b - a) * k / n for a, b, n in self.spans for k in range(1, n + 1)]),
-                np.concatenate([np.empty(0), *self.gaps]),
+                np.concatenate(self.gaps) if self.gaps else np.empty(0),
             ),
         )
 

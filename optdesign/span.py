@@ -127,8 +127,8 @@ def find_span(
             np.maximum(rejected, one.margin[:, 0], out=rejected)
         span = chosen(np.sort(np.concatenate(winners)))
         np.maximum(rejected, span.margin[:, 0], out=span.margin[:, 0])
-    width = max(1, int(span.ranks.max()))
-    return span._replace(maps=np.ascontiguousarray(span.maps[:, :, :width]))
+    width = max(1, int(np.maximum.reduce(span.ranks)))
+    return span if width == d else span._replace(maps=np.ascontiguousarray(span.maps[:, :, :width]))
 
 
 class Peaks(NamedTuple):

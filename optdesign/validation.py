@@ -188,10 +188,10 @@ def label(
         present = np.unique(array)
         if not np.array_equal(present, np.arange(len(present))):
             return _by_name(array, None, n, name, None)
-    if array.min() < 0:
+    if np.minimum.reduce(array) < 0:
         at = int(np.argmin(array))
         raise ValueError(f"{name} must not be negative; {name}[{at}] = {array[at]}. Number them from 0.")
-    count = int(array.max()) + 1
+    count = int(np.maximum.reduce(array)) + 1
     if count > max(LABEL_SLACK, 10 * n):
         at = int(np.argmax(array))
         raise ValueError(
@@ -295,14 +295,15 @@ def check_budgets(budgets: Any, n_groups: int, names: Names | None = None) -> np
             f"budgets must have one entry per group, shape ({n_groups},); got {array.shape}. {last}."
         )
     array = np.asarray(array, dtype=np.float64)
-    bad = np.flatnonzero(~((array > 0) & np.isfinite(array)))
-    if len(bad):
+    low, high = float(np.minimum.reduce(array)), float(np.maximum.reduce(array))
+    if not (low > 0 and high < np.inf):
+        bad = np.flatnonzero(~((array > 0) & np.isfinite(array)))
         raise ValueError(
             f"budgets must be positive and finite; budgets[{called(names, bad[0])}] = {array[bad[0]]:g}. "
             "Drop the group or give it a budget."
         )
-    check_range("budgets", float(array.max()))
-    check_range("budgets", float(array.min()))
+    check_range("budgets", high)
+    check_range("budgets", low)
     return _frozen(array, budgets)
 
 
@@ -358,7 +359,7 @@ def check_columns(
     name: str, peaks: np.ndarray, names: tuple[str, ...] | None = None, blocks: Names | None = None
 ) -> None:
     """Refuse columns so small that their coordinates would leave the range of floating point."""
-    if peaks.min() >= SMALLEST:
+    if np.minimum.reduce(peaks, axis=None) >= SMALLEST:
         return
     tiny = (peaks > 0) & (peaks < SMALLEST)
     if tiny.any():
@@ -372,8 +373,9 @@ def check_columns(
 
 def check_groups(groups: np.ndarray, n_groups: int, names: Names | None = None) -> None:
     """Refuse groups without candidates."""
-    empty = np.flatnonzero(np.bincount(groups, minlength=n_groups) == 0)
-    if len(empty):
+    sizes = np.bincount(groups, minlength=n_groups)
+    if not sizes.all():
+        empty = np.flatnonzero(sizes == 0)
         raise ValueError(
             f"every group must have a candidate; group {called(names, empty[0])} of {n_groups} has none. "
             "Number the groups 0, 1, 2, ... without gaps, with one budget each."

@@ -4,8 +4,9 @@ At the optimum few candidates have weight. So the interior point method runs on 
 the data gives the variances of all candidates, which is the certificate of the whole problem and tells which
 candidates to add: those whose variance exceeds the largest in their group's active part.
 
-Every round starts from the weights of the last one, so log Det rises and the gap over all candidates goes
-to zero. Weights are restricted, never the problem: what is returned is certified over all candidates.
+Every round starts from the weights of the last one, but for what is negligible, so log Det rises and the gap
+over all candidates goes to zero. Weights are restricted, never the problem: what is returned is certified
+over all candidates.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from optdesign._kernel import kernel
+from optdesign.certificate import scale
 from optdesign.passes import exceeding, raise_to_largest, variances_at
 from optdesign.problem import DesignProblem
 from optdesign.reduced import Reduced, reduce
@@ -23,7 +25,15 @@ from optdesign.solvers.costs import AGAIN, SWEEPS, pass_time, steps_time, sweeps
 from optdesign.solvers.start import whitened
 
 INNER = 0.005
-"""A round solves its part to this fraction of the last gap over all candidates."""
+"""A round solves its part to this fraction of the last gap over all candidates,"""
+NEAR = 1000.0
+"""or, where that is within so many times the target, to the target: Newton steps that go on take fewer than
+those of another round."""
+
+MANY, LOST = 2, 5.0
+"""Where so many times the candidates that suffice are active, those are left out whose share of the largest
+weight in their group is less, so many times, than the fraction by which their variance is below the largest:
+near an optimum one of the two is nothing. Should one of them matter, its price says so."""
 
 STAGE = "newton on the candidates that matter"
 
@@ -37,10 +47,10 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
     rows, trial = np.flatnonzero(weights != 0), weights.copy()
     held, spread = rows, _spread(problem, rows)
     if not spread and steps_time(problem, len(rows), problem.n_groups) <= pass_time(problem):
-        yield from _solved(problem, rows, trial, max(target, INNER * problem.rank))
+        yield from _solved(problem, rows, trial, _goal(problem, np.inf, target))
     best, since_best = np.inf, 0
     for _ in range(max_iter):
-        gap, found = _priced(problem, rows, trial[rows])
+        gap, found, lost = _priced(problem, rows, trial[rows])
         since_best += 1
         if gap < best:
             best, since_best = gap, 0
@@ -53,8 +63,20 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
             rows = np.arange(problem.n_candidates)
             yield from _solved_on_all(problem, trial, target, weights, best)
         else:
+            if len(rows) > MANY * problem.enough:
+                some = rows[~lost]
+                kept = trial[some]
+                scale(problem.groups[some], problem.budgets, kept)
+                trial[rows] = 0.0
+                trial[some] = kept
             rows = _merged(rows[trial[rows] > 0], found)
-            yield from _solved(problem, rows, trial, max(target, INNER * min(gap, problem.rank)))
+            yield from _solved(problem, rows, trial, _goal(problem, gap, target))
+
+
+def _goal(problem: DesignProblem, gap: float, target: float) -> float:
+    """The gap to which a round solves its part, after that over all candidates."""
+    inner = INNER * min(gap, problem.rank)
+    return inner if inner > NEAR * target else target
 
 
 def _solved(problem: DesignProblem, rows: np.ndarray, trial: np.ndarray, target: float) -> Iterator[Step]:
@@ -105,18 +127,24 @@ def _round(problem: DesignProblem, part: Reduced, u: np.ndarray, target: float) 
     yield from newton.run(part, u, target, newton.MOST)
 
 
-def _priced(problem: DesignProblem, rows: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
-    """The gap over all candidates of the weights of some, and those whose variance is above all of theirs.
+def _priced(
+    problem: DesignProblem, rows: np.ndarray, weights: np.ndarray
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """The gap over all candidates of the weights of some, those whose variance is above all of theirs, and
+    which of the some seem not to matter; the heaviest of a group always does.
 
     Infinite, and none, if the weights lose rank.
     """
     white = whitened(problem, rows, weights)
     if white is None:
-        return np.inf, rows[:0]
-    bound = np.zeros(problem.n_groups)
-    raise_to_largest(problem.groups[rows], variances_at(problem, problem.rows, white, rows), bound)
+        return np.inf, rows[:0], np.zeros(len(rows), np.bool_)
+    groups, g = problem.groups[rows], variances_at(problem, problem.rows, white, rows)
+    bound, most = np.zeros((2, problem.n_groups))
+    raise_to_largest(groups, g, bound)
+    raise_to_largest(groups, weights, most)
+    lost = LOST * weights * bound[groups] < (bound[groups] - g) * most[groups]
     found, top = exceeding(problem, problem.rows, white, bound)
-    return float(problem.budgets @ top) - problem.rank, found
+    return float(problem.budgets @ top) - problem.rank, found, lost
 
 
 @kernel

@@ -57,7 +57,7 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
     width = z.shape[1]
     sweeps = WORK_PER_CALL / (3.0 * z.size * width)
     groups = max(1, int(min(sweeps, 1.0) * reduced.n_groups))
-    crowded = reduced.n_groups >= CROWD * reduced.rank and sweeps <= BRIEF
+    crowded = sweeps <= BRIEF and reduced.n_groups >= CROWD * reduced.rank
     separable = _separable(blocks, starts, len(ranks))
     inverse = np.zeros((len(ranks), width, width))
     state = _State(z, blocks, starts, separable, ranks, u, inverse, *_buffers(starts, separable))

@@ -18,6 +18,8 @@ ROW = 20.0
 """Fetching a row."""
 CALL = 50_000.0
 """The calls from Python of a Newton step, and again those for a block of it that has a matrix of its own."""
+SETUP = 420_000.0
+"""The calls around the Newton steps of a solve: rounds, systems, prices."""
 
 SWEEPS, STEPS = 10, 6
 """Sweeps between two looks at how fast the gap falls, and Newton steps that instances need, mostly."""

@@ -50,6 +50,38 @@ def _variance(inverse, b, z, n, rank):
 
 
 @kernel
+def _write_variances(z, blocks, ranks, lo, hi, inverse, g):
+    """Overwrite g with z_n' V_b z_n of the candidates lo .. hi - 1.
+
+    Four that follow one another in a block are worked on side by side, which the processor does at once.
+    """
+    n = lo
+    while n < hi:
+        b = blocks[n]
+        if n + 4 > hi or blocks[n + 1] != b or blocks[n + 2] != b or blocks[n + 3] != b:
+            g[n - lo] = _variance(inverse, b, z, n, ranks[b])
+            n += 1
+            continue
+        g0, g1, g2, g3 = 0.0, 0.0, 0.0, 0.0
+        for i in range(ranks[b]):
+            t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
+            for j in range(i):
+                v = inverse[b, i, j]
+                t0 += v * z[n, j]
+                t1 += v * z[n + 1, j]
+                t2 += v * z[n + 2, j]
+                t3 += v * z[n + 3, j]
+            v = inverse[b, i, i]
+            g0 += (2.0 * t0 + v * z[n, i]) * z[n, i]
+            g1 += (2.0 * t1 + v * z[n + 1, i]) * z[n + 1, i]
+            g2 += (2.0 * t2 + v * z[n + 2, i]) * z[n + 2, i]
+            g3 += (2.0 * t3 + v * z[n + 3, i]) * z[n + 3, i]
+        k = n - lo
+        g[k], g[k + 1], g[k + 2], g[k + 3] = g0, g1, g2, g3
+        n += 4
+
+
+@kernel
 def _apply(inverse, b, z, n, rank, out):
     """Overwrite out with V_b z_n."""
     for i in range(rank):
@@ -126,9 +158,9 @@ def exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play):
     Returns the group's largest variance before the step and its largest change of a share. In play are the
     candidates that have a share, and those in the upper part of the excess over the mean variance.
     """
+    _write_variances(z, blocks, ranks, lo, hi, inverse, g)
     top, mean = 0.0, 0.0
     for n in range(lo, hi):
-        g[n - lo] = _variance(inverse, blocks[n], z, n, ranks[blocks[n]])
         top = max(top, g[n - lo])
         mean += u[n] * g[n - lo]
     count = 0
@@ -174,26 +206,27 @@ def _exchange_pair(z, blocks, ranks, play, gain, lose, u, inverse, g, y):
     if curvature > ROUNDING * a * b:
         delta = min(delta, max(0.0, 0.5 * (a - b) / curvature))
     # The gainer is added first, so that no matrix on the way is singular.
-    _change(z, blocks, ranks, play, bk, y[0], -delta / (1.0 + delta * a), inverse, g)
+    more = -delta / (1.0 + delta * a)
     if bk == bm:
         shrink = delta * c / (1.0 + delta * a)
         b -= shrink * c
         for j in range(ranks[bm]):
             y[1, j] -= shrink * y[0, j]
-    _change(z, blocks, ranks, play, bm, y[1], delta / (1.0 - delta * b), inverse, g)
+    less = delta / (1.0 - delta * b)
+    _add_outer(inverse, bk, y[0], ranks[bk], more)
+    _add_outer(inverse, bm, y[1], ranks[bm], less)
+    for i in range(len(play)):
+        block = blocks[play[i]]
+        if block != bk and block != bm:
+            continue
+        s, t = 0.0, 0.0
+        for j in range(ranks[block]):
+            s += z[play[i], j] * y[0, j]
+            t += z[play[i], j] * y[1, j]
+        if block == bk:
+            g[i] += more * s * s
+        if block == bm:
+            g[i] += less * t * t
     u[gain] += delta
     u[lose] -= delta
     return delta
-
-
-@kernel
-def _change(z, blocks, ranks, play, block, vector, scale, inverse, g):
-    """Add scale v v' to the inverse of a block, and follow with g. Overwrites inverse and g."""
-    rank = ranks[block]
-    _add_outer(inverse, block, vector, rank, scale)
-    for i in range(len(play)):
-        if blocks[play[i]] == block:
-            t = 0.0
-            for j in range(rank):
-                t += z[play[i], j] * vector[j]
-            g[i] += scale * t * t

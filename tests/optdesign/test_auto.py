@@ -11,6 +11,7 @@ from structures import STRUCTURES, instances
 
 import optdesign as od
 from optdesign import source, validation
+from optdesign.certificate import scale
 from optdesign.reduced import Reduced, reduce
 from optdesign.solvers import PATIENCE, active, auto, newton, start
 from optdesign.solvers.costs import SWEEPS, sweeps_time
@@ -330,7 +331,7 @@ def test_rounds_end_where_there_is_no_progress() -> None:
 
 def test_a_start_without_rank_is_priced_as_infinite() -> None:
     problem = many(2, 1, n=200, dim=3)
-    gap, found = active._priced(problem, np.array([0, 1]), np.array([1.0, 1.0]))
+    gap, found, _ = active._priced(problem, np.array([0, 1]), np.array([1.0, 1.0]))
     assert gap == np.inf
     assert len(found) == 0
 
@@ -347,12 +348,33 @@ def test_priced_is_the_certificate(seed: int, monkeypatch: pytest.MonkeyPatch) -
     excess = p.variances - bound[problem.groups]
     for piece in (source.PIECE, 90):
         monkeypatch.setattr(source, "PIECE", piece)
-        gap, found = active._priced(problem, rows, w[rows])
+        gap, found, _ = active._priced(problem, rows, w[rows])
         assert gap == pytest.approx(p.gap, abs=2 * p.error)
         # What is equal up to rounding may be on either side.
         assert set(np.flatnonzero(excess > 2 * p.error)) <= set(found)
         assert set(found) <= set(np.flatnonzero(excess > -2 * p.error))
         assert np.all(np.diff(found) > 0)
+
+
+def test_what_seems_not_to_matter_has_little_weight_and_variance() -> None:
+    """The heaviest of a group matters, also where all vectors of the group are zero."""
+    problem = many(3, 1, n=300, dim=3)
+    x = problem.candidates.copy()
+    x[problem.groups == 2] = 0.0
+    problem = od.DesignProblem(x, problem.groups)
+    w = problem.uniform()
+    w[::2] *= 1e-4
+    rows = np.arange(300)
+    scale(problem.groups, problem.budgets, w)
+    _, _, lost = active._priced(problem, rows, w)
+    g = od.certify(problem, w).variances
+    for i in range(3):
+        own = problem.groups == i
+        share, short = w[own] / w[own].max(), g[own].max() - g[own]
+        np.testing.assert_array_equal(lost[own], active.LOST * share * g[own].max() < short)
+        assert not lost[own][np.argmax(w[own])]
+    assert lost.any()
+    assert not lost[problem.groups == 2].any()
 
 
 # ------------------------------------------------------------------------------------------ memory maps

@@ -45,20 +45,14 @@ def test_apply_variance_and_add_outer(seed: int) -> None:
 
 
 @seeds
-def test_change(seed: int) -> None:
-    """The inverse of one block changes; variances of the candidates in play that lie in it follow."""
+def test_write_variances(seed: int) -> None:
+    """To the last digit those of one candidate after the other, whether or not four lie in one block."""
     c = Case(seed)
-    v, b = c.inverses(), 1
-    r = int(c.ranks[b])
-    play = c.rng.permutation(len(c.z))[:10]
-    g = c.variances()[play]
-    vector = c.rng.normal(size=3)
-    expected = v.copy()
-    expected[b, :r, :r] += 0.2 * np.outer(vector[:r], vector[:r])
-    visits._change(c.z, c.blocks, c.ranks, play, b, vector, 0.2, v, g)
-    np.testing.assert_allclose(v, expected, rtol=RTOL, atol=RTOL)
-    z = c.z[play]
-    np.testing.assert_allclose(g, np.einsum("ni,nij,nj->n", z, v[c.blocks[play]], z), rtol=RTOL, atol=RTOL)
+    v, g = c.inverses(), np.full(len(c.z), -7.0)
+    for blocks in (c.blocks, np.sort(c.blocks)):
+        visits._write_variances(c.z, blocks, c.ranks, 1, len(c.z), v, g)
+        one = [visits._variance(v, b, c.z, n, c.ranks[b]) for n, b in enumerate(blocks)]
+        np.testing.assert_array_equal(g, [*one[1:], -7.0])
 
 
 def water_level(s: np.ndarray) -> np.ndarray:

@@ -239,11 +239,13 @@ def test_sort_by_block(seed: int) -> None:
     assert np.all(rows[17:] == -7)
 
 
-def test_is_sorted() -> None:
-    for values in ([], [3], [1, 1, 2], [0, 5, 9]):
-        assert reduced._is_sorted(np.array(values, dtype=np.int64))
-    for values in ([2, 1], [0, 0, 1, 0], [0, 5, 9, 8]):
-        assert not reduced._is_sorted(np.array(values))
+def test_write_starts() -> None:
+    sorted_ones, others = ([], [3], [1, 1, 2], [0, 5, 9]), ([2, 1], [0, 0, 1, 0], [0, 5, 9, 8])
+    for values in (*sorted_ones, *others):
+        starts = np.zeros(12, np.int64)
+        groups = np.array(values, dtype=np.int64)
+        assert reduced._write_starts(groups, starts) == (values in sorted_ones)
+        np.testing.assert_array_equal(starts, np.searchsorted(np.sort(groups), np.arange(12)))
 
 
 @seeds

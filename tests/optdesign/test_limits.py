@@ -64,7 +64,7 @@ def test_whenever_a_solve_is_stopped_its_answer_is_whole(
     n = 2000
     groups = rng.integers(0, 4, size=n) if structure != "one group" else None
     blocks = rng.integers(0, 3, size=n) if structure == "blocks" else None
-    problem = od.DesignProblem(rng.normal(size=(n, 4)), groups, blocks)
+    problem = od.DesignProblem(rng.normal(size=(n, 8)), groups, blocks)
     for allowed in itertools.count():
         looks = itertools.count()
         monkeypatch.setattr(solving._Run, "_over", lambda _, k=allowed, looks=looks: next(looks) >= k)

@@ -111,6 +111,9 @@ def test_all_together_have_one_too(fresh: Callable, monkeypatch: pytest.MonkeyPa
     f(np.ones(1000), 1.0)
     monkeypatch.setattr(_kernel, "TOGETHER", _kernel._Tiers.together)
     g(np.ones(3), 1.0)
+    assert not compiled(g)  # one that hardly takes any is left its least
+    monkeypatch.setattr(_kernel, "LEAST", 0.0)
+    g(np.ones(3), 1.0)
     assert compiled(g)
 
 
