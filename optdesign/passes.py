@@ -156,8 +156,14 @@ def variances_of(problem: DesignProblem, rows: Rows, white: np.ndarray) -> tuple
     def write(first: int, last: int) -> None:
         part = slice(first, last)
         _write_variances(rows.source.piece(first, last), problem.blocks[part], white, g[part])
+        if problem.n_groups > last - first:
+            with one_at_a_time:
+                raise_to_largest(problem.groups[part], g[part], largest)
+            return
+        own = np.zeros(problem.n_groups)
+        raise_to_largest(problem.groups[part], g[part], own)
         with one_at_a_time:
-            raise_to_largest(problem.groups[part], g[part], largest)
+            np.maximum(largest, own, out=largest)  # which keeps what is not a number
 
     threads.each(write, n, piece)
     return g, largest
@@ -176,10 +182,10 @@ def exceeding(
         part = slice(first, last)
         g, found = np.empty(last - first), np.empty(last - first, np.int64)
         _write_variances(rows.source.piece(first, last), problem.blocks[part], white, g)
-        count = _find_exceeding(problem.groups[part], g, bound, first, found)
+        found = found[: _find_exceeding(problem.groups[part], g, bound, first, found)]
         with one_at_a_time:
-            raise_to_largest(problem.groups[part], g, largest)
-        return found[:count].copy()
+            raise_to_largest(problem.groups[found], g[found - first], largest)
+        return found.copy()
 
     found = threads.each(find, problem.n_candidates, rows.source.rows_a_piece)
     return np.concatenate(found), largest
