@@ -95,9 +95,7 @@ def _variants() -> Iterator[Variant]:
     inf = math.inf
     for module, name, values, says, *importers in (
         (active, "INNER", (0.001, 0.1), "accuracy of a round"),
-        (active, "NEAR", (1.0, 1e5), "when a round goes on to the target"),
         (active, "MANY", (1, inf), "active candidates that are too many"),
-        (active, "LOST", (1.0, 50.0), "which of them are left out"),
         (active, "PATIENCE", (2, 20), "rounds without a smaller gap"),
         (costs, "FLOP", (0.01, 0.16), "unit"),
         (costs, "LOOP", (0.2, 2.8), "unit"),

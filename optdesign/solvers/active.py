@@ -25,15 +25,12 @@ from optdesign.solvers.costs import AGAIN, SWEEPS, pass_time, steps_time, sweeps
 from optdesign.solvers.start import whitened
 
 INNER = 0.005
-"""A round solves its part to this fraction of the last gap over all candidates,"""
-NEAR = 1000.0
-"""or, where that is within so many times the target, to the target: Newton steps that go on take fewer than
-those of another round."""
+"""A round solves its part to this fraction of the last gap over all candidates."""
 
-MANY, LOST = 2, 5.0
+MANY = 2
 """Where so many times the candidates that suffice are active, those are left out whose share of the largest
-weight in their group is less, so many times, than the fraction by which their variance is below the largest:
-near an optimum one of the two is nothing. Should one of them matter, its price says so."""
+weight in their group is less than the fraction by which their variance is below the largest: near an optimum
+one of the two is nothing. Should one of them matter, its price says so."""
 
 STAGE = "newton on the candidates that matter"
 
@@ -75,8 +72,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
 
 def _goal(problem: DesignProblem, gap: float, target: float) -> float:
     """The gap to which a round solves its part, after that over all candidates."""
-    inner = INNER * min(gap, problem.rank)
-    return inner if inner > NEAR * target else target
+    return max(target, INNER * min(gap, problem.rank))
 
 
 def _solved(problem: DesignProblem, rows: np.ndarray, trial: np.ndarray, target: float) -> Iterator[Step]:
@@ -142,7 +138,7 @@ def _priced(
     bound, most = np.zeros((2, problem.n_groups))
     raise_to_largest(groups, g, bound)
     raise_to_largest(groups, weights, most)
-    lost = LOST * weights * bound[groups] < (bound[groups] - g) * most[groups]
+    lost = weights * bound[groups] < (bound[groups] - g) * most[groups]
     found, top = exceeding(problem, problem.rows, white, bound)
     return float(problem.budgets @ top) - problem.rank, found, lost
 

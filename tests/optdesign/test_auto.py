@@ -371,7 +371,7 @@ def test_what_seems_not_to_matter_has_little_weight_and_variance() -> None:
     for i in range(3):
         own = problem.groups == i
         share, short = w[own] / w[own].max(), g[own].max() - g[own]
-        np.testing.assert_array_equal(lost[own], active.LOST * share * g[own].max() < short)
+        np.testing.assert_array_equal(lost[own], share * g[own].max() < short)
         assert not lost[own][np.argmax(w[own])]
     assert lost.any()
     assert not lost[problem.groups == 2].any()
