@@ -45,7 +45,7 @@ from optdesign.limits import look
 ALLOWANCE = 0.5
 """Seconds that a kernel may spend as plain Python before it is compiled, which takes about as long."""
 
-TOGETHER, LEAST = 2.0, 0.1
+TOGETHER, LEAST = 1.5, 0.02
 """Seconds that those together may which have not used up their own: a process of more is worth it. Then the
 allowance of each is the second, so that kernels which hardly take any are not compiled all at once."""
 
