@@ -77,7 +77,7 @@ class _Support(NamedTuple):
 
 
 def _merged(problem: DesignProblem, support: _Support) -> _Support:
-    """Of equal candidates in a group and block the first, with the weight of all.
+    """Of equal candidates in a group and block the first, with the weight and the share of all.
 
     Equal is what one random combination cannot tell apart: should that ever be wrong, so is the certificate.
     """
@@ -91,11 +91,13 @@ def _merged(problem: DesignProblem, support: _Support) -> _Support:
     _, first, same = np.unique(key, return_index=True, return_inverse=True)
     if len(first) == len(some):
         return support
-    weights, keep = support.weights.copy(), np.ones(len(support.rows), np.bool_)
+    keep = np.ones(len(support.rows), np.bool_)
     keep[some] = False
     keep[some[first]] = True
-    weights[some[first]] = np.bincount(same, weights=weights[some])
-    return support._replace(weights=weights).only(keep)
+    weights, share = support.weights.copy(), support.share.copy()
+    for part in (weights, share):
+        part[some[first]] = np.bincount(same, weights=part[some])
+    return _Support(support.rows, weights, share).only(keep)
 
 
 @kernel

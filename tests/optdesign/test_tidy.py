@@ -103,3 +103,19 @@ def test_what_was_tried_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(tidy, "settled", lambda *given: tries.append(given) or settled(*given))
     tidy.tidied(problem, w, certificate, 1e-6)
     assert len(tries) == 1
+
+
+def test_the_first_of_equal_candidates_may_have_next_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stands for the one that has it all, and is not left out for what it had itself."""
+    tries = []
+    monkeypatch.setattr(tidy, "settled", lambda *given: tries.append(given) or settled(*given))
+    x = np.random.default_rng(0).normal(size=(30, 3))
+    best = od.solve(od.DesignProblem(x), tol=1e-9)
+    problem = od.DesignProblem(np.vstack([x, x]))
+    dusty = np.concatenate([1e-9 * best.weights, (1 - 1e-9) * best.weights])
+    w, certificate = settled(problem, dusty)
+    assert np.count_nonzero(w) == 2 * len(best.support)
+    clean, proof = tidy.tidied(problem, w, certificate, 1e-6)
+    assert np.flatnonzero(clean).tolist() == best.support.tolist()
+    assert proof.gap <= 1e-6
+    assert len(tries) == 1
