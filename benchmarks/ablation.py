@@ -111,7 +111,6 @@ def _variants() -> Iterator[Variant]:
         (visits, "CLOSER", (0.0, 0.3), "when a visit ends", bca),
         (bca, "LANES", (1, 4), "groups visited at a time"),
         (bca, "CROWD", (0, 50), "groups a parameter for that"),
-        (bca, "BRIEF", (1, 16), "sweeps too brief for it"),
         (bca, "LAG", (1.0,), "when a gap is computed afresh"),
         (newton, "TO_BOUNDARY", (0.9, 0.9999), "damping"),
         (newton, "START_UNIFORM", ((1e-6, 0.5), (1e-2, 0.5), (1e-3, 0.1), (1e-3, 1.0)), "start"),
