@@ -41,10 +41,10 @@ def tidied(
     if max(len(rows) - problem.enough, dust) <= least:
         return weights, certificate
     support = _merged(problem, _Support(rows, weights[rows], share))
-    solved = step_time(problem, len(support.rows), problem.n_groups) <= STEP
     tried = -1
     for little in LITTLE:
         kept = support.only(support.share > little)
+        solved = step_time(problem, len(kept.rows), problem.n_groups) <= STEP
         if len(kept.rows) == tried or (not solved and len(rows) - len(kept.rows) <= least):
             continue
         tried = len(kept.rows)

@@ -30,7 +30,7 @@ INNER = 0.005
 MANY = 2
 """Where so many times the candidates that suffice are active, those are left out whose share of the largest
 weight in their group is less than the fraction by which their variance is below the largest: near an optimum
-one of the two is nothing. Should one of them matter, its price says so."""
+one of the two is nothing. Should one of them matter, its price says so, or the rank that is lost."""
 
 STAGE = "newton on the candidates that matter"
 
@@ -45,9 +45,14 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
     held, spread = rows, _spread(problem, rows)
     if not spread and steps_time(problem, len(rows), problem.n_groups) <= pass_time(problem):
         yield from _solved(problem, rows, trial, _goal(problem, np.inf, target))
-    best, since_best = np.inf, 0
+    best, since_best, most = np.inf, 0, MANY * problem.enough
     for _ in range(max_iter):
         gap, found, lost = _priced(problem, rows, trial[rows])
+        if gap == np.inf > best and not spread:
+            # What was left out carried a direction alone: back to the best weights, and all of them stay.
+            rows, most = held, problem.n_candidates
+            trial[:] = weights
+            gap, found, lost = _priced(problem, rows, trial[rows])
         since_best += 1
         if gap < best:
             best, since_best = gap, 0
@@ -60,7 +65,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
             rows = np.arange(problem.n_candidates)
             yield from _solved_on_all(problem, trial, target, weights, best)
         else:
-            if len(rows) > MANY * problem.enough:
+            if len(rows) > most and gap <= problem.rank:
                 some = rows[~lost]
                 kept = trial[some]
                 scale(problem.groups[some], problem.budgets, kept)

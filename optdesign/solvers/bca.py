@@ -40,7 +40,7 @@ LAG = 5.0
 """The gap summed up during a sweep may be so many times what it is at its end."""
 
 STALL = 8 * UNIT
-"""A sweep in which no share moves further than this makes no progress."""
+"""Sweeps after which no share is further than this from where it was make no progress."""
 
 LANES, CROWD = 2, 500
 """Groups are visited so many at a time where at least so many matter for every parameter: a sweep is then
@@ -62,19 +62,18 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
     inverse = np.zeros((len(ranks), width, width))
     state = _State(z, blocks, starts, separable, ranks, u, inverse, *_buffers(starts, separable))
     lanes = LANES if crowded and state.groups_that_matter() >= CROWD * reduced.rank else 1
-    done, fresh = 0, False
+    done, fresh, before = 0, False, np.empty_like(u)
     while done < max_iter:
+        before[:] = u
         if groups == reduced.n_groups and lanes == 1:
             gaps = np.empty(min(max(1, int(sweeps)), batch, max_iter - done))
-            count, step = _sweeps(*state, target, gaps)
-            gaps = gaps[:count]
+            gaps = gaps[: _sweeps(*state, target, gaps)]
         else:
             if done % SWEEPS == 0 and not fresh:
                 state.invert_afresh()
-            total, step = 0.0, 0.0
+            total = 0.0
             for first in range(0, reduced.n_groups, groups):
-                top, longest = state.visit(first, min(first + groups, reduced.n_groups), lanes)
-                total, step = total + top, max(step, longest)
+                total += state.visit(first, min(first + groups, reduced.n_groups), lanes)
                 yield Step(NOTHING, "bca")
             gaps = np.array([total - reduced.rank])
             fresh = bool(gaps[0] <= LAG * target)
@@ -82,7 +81,7 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
                 gaps[0] = state.gap()
         done += len(gaps)
         yield Step(gaps, "bca")
-        if gaps[-1] <= target or step <= STALL:
+        if gaps[-1] <= target or _distance(u, before) <= STALL:
             return
 
 
@@ -100,18 +99,15 @@ class _State(NamedTuple):
     fill: np.ndarray | None
     play: np.ndarray | None
 
-    def visit(self, first: int, last: int, lanes: int) -> tuple[float, float]:
-        """Visit the groups first .. last - 1. Returns the sum of their largest variances, and the largest
-        change of a share.
-        """
+    def visit(self, first: int, last: int, lanes: int) -> float:
+        """Visit the groups first .. last - 1. Returns the sum of their largest variances."""
         if lanes == 1:
             return _visit(*self, first, last, 1)
         own = [self._lane(lanes) for _ in range(lanes)]
-        seen = threads.each(lambda k, _: _visit(*own[k], first + k, last, lanes), lanes, 1)
+        tops = threads.each(lambda k, _: _visit(*own[k], first + k, last, lanes), lanes, 1)
         if not self._join([lane.inverse for lane in own]):
             self.invert_afresh()
-        tops, steps = zip(*seen, strict=True)
-        return sum(tops) / lanes, max(steps)
+        return sum(tops) / lanes
 
     def _join(self, inverses: list[np.ndarray]) -> bool:
         """Overwrite the inverse with that of the sum of the lanes' matrices. Returns whether it has rank."""
@@ -171,6 +167,15 @@ def _buffers(
 
 
 @kernel
+def _distance(u, before):
+    """The largest change of a share."""
+    most = 0.0
+    for n in range(len(u)):
+        most = max(most, abs(u[n] - before[n]))
+    return most
+
+
+@kernel
 def _sizes(starts, separable):
     """Candidates of the largest group, and the number of separable groups."""
     largest, count = 0, 0
@@ -198,51 +203,43 @@ def _separable(blocks, starts, n_blocks):
 
 @kernel
 def _sweeps(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, target, gaps):
-    """Sweep len(gaps) times, or until the gap is at most target or nothing moves.
+    """Sweep len(gaps) times, or until the gap is at most target. Overwrites u, inverse, gaps, buffers.
 
-    Overwrites u, inverse, gaps, buffers. Returns the number of sweeps, and the largest change of a share in
-    the last. The gap of a sweep is summed up from each group's largest variance as it is visited, so it lags
-    behind; where it comes near the target it is computed again from the shares alone.
+    Returns the number of sweeps. The gap of a sweep is summed up from each group's largest variance as it is
+    visited, so it lags behind; where it comes near the target it is computed again from the shares alone.
     """
     rank = 0
     for b in range(len(ranks)):
         rank += ranks[b]
-    fresh, step = False, 0.0
+    fresh = False
     for sweep in range(len(gaps)):
         if sweep % SWEEPS == 0 and not fresh:
             _invert_afresh(z, blocks, starts, ranks, u, inverse, 0.0)
-        total, step = _visit(
-            z, blocks, starts, separable, ranks, u, inverse, g, fill, play, 0, len(starts) - 1, 1
-        )
+        total = _visit(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, 0, len(starts) - 1, 1)
         gaps[sweep] = total - rank
         fresh = gaps[sweep] <= LAG * target
         if fresh:
             gaps[sweep] = _invert_afresh(z, blocks, starts, ranks, u, inverse, 1.0)
             if gaps[sweep] <= target:
-                return sweep + 1, step
-        if step <= STALL:
-            return sweep + 1, step
-    return len(gaps), step
+                return sweep + 1
+    return len(gaps)
 
 
 @kernel
-def _visit(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, first, last, lanes):
-    """Solve the subproblems of the groups first, first + lanes, .. < last. Overwrites u, inverse, buffers.
+def _visit(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, first, last, step):
+    """Solve the subproblems of the groups first, first + step, .. < last. Overwrites u, inverse, buffers.
 
-    Returns the sum of their largest variances, and the largest change of a share.
+    Returns the sum of their largest variances.
     """
     y = np.empty((2, z.shape[1]))
-    total, step = 0.0, 0.0
-    top, change = 0.0, 0.0
-    for i in range(first, last, lanes):
+    total = 0.0
+    for i in range(first, last, step):
         lo, hi = starts[i], starts[i + 1]
         if fill is not None and separable[i]:
-            top, change = water_fill(z, blocks, ranks, lo, hi, u, inverse, g, fill, y)
+            total += water_fill(z, blocks, ranks, lo, hi, u, inverse, g, fill, y)[0]
         elif play is not None:
-            top, change = exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play)
-        total += top
-        step = max(step, change)
-    return total, step
+            total += exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play)[0]
+    return total
 
 
 @kernel

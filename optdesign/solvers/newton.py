@@ -30,7 +30,7 @@ from optdesign.information import WIDE, add_information, factorise, whiten
 from optdesign.limits import look
 from optdesign.reduced import Reduced
 from optdesign.solvers import NOTHING, PATIENCE, Step
-from optdesign.solvers.systems import System, cheapest_system
+from optdesign.solvers.systems import System, cheapest_system, without_strain
 from optdesign.solvers.systems.by_iteration import ByIteration
 from optdesign.solvers.systems.layout import Layout
 
@@ -73,8 +73,6 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int) -> Iterat
         return
     system = cheapest_system(free.layout)
     x = _start(free, u[free.rows], best)
-    overshoot = 1.0 if isinstance(system, ByIteration) else OVERSHOOT
-    enough = max(overshoot * target, GAP_FLOOR * reduced.rank)
     # The start may be better than the first steps from an interior point near it: they have to get better
     # than those before them, not than it.
     lowest, since_lowest, restarts = np.inf, 0, RESTARTS
@@ -87,8 +85,11 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int) -> Iterat
             best = gap
             u[free.rows] = x.u if gap > target else _without_dust(free, x.u, target)
         yield Step(np.array([gap]), "newton")
+        overshoot = 1.0 if isinstance(system, ByIteration) else OVERSHOOT
+        enough = max(overshoot * target, GAP_FLOOR * reduced.rank)
         if gap <= enough or (best <= target and since_lowest > 0):
             return
+        system = without_strain(system)
         if not np.isfinite(gap) or since_lowest > PATIENCE:
             if not restarts:
                 return

@@ -63,6 +63,8 @@ def test_a_factorial_starts_from_all_of_its_runs() -> None:
     assert start.many_candidates(problem)
     np.testing.assert_array_equal(start.default_start(problem), problem.uniform())
     assert np.count_nonzero(start.default_start(od.DesignProblem(problem.candidates[:400]))) < 100
+    noise = 1e-4 * np.random.default_rng(0).normal(size=problem.candidates.shape)
+    assert np.count_nonzero(start.default_start(od.DesignProblem(problem.candidates + noise))) < 100
 
 
 @pytest.mark.parametrize("family", ["gauss", "same", "clust"])
@@ -259,6 +261,26 @@ def test_a_round_takes_all_where_most_have_weight(monkeypatch: pytest.MonkeyPatc
         count = rows_of_first_round(problem, w, monkeypatch)
         assert 10 * count >= arms * problem.n_candidates
         assert (count == problem.n_candidates) == every
+
+
+def test_rank_that_is_lost_with_those_left_out_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The only candidate of a direction counts as lost here: it is taken back, and Newton steps go on."""
+    x = np.random.default_rng(0).normal(size=(5_000, 4))
+    x[:, 3] = np.arange(5_000) == 0
+    problem = od.DesignProblem(x)
+    priced = active._priced
+
+    def without_the_first(p: od.DesignProblem, rows: np.ndarray, w: np.ndarray) -> tuple:
+        gap, found, lost = priced(p, rows, w)
+        return gap, found, lost | (rows == 0)
+
+    monkeypatch.setattr(active, "MANY", 0)
+    monkeypatch.setattr(active, "_priced", without_the_first)
+    w = start.default_start(problem)
+    gaps = np.concatenate([step.gaps for step in active.run(problem, w, TOL * problem.rank, 60)])
+    assert np.all(np.isfinite(gaps))
+    assert gaps[-1] <= TOL * problem.rank
+    assert od.certify(problem, w).relative_gap <= 1.01 * TOL
 
 
 def test_what_takes_less_than_pricing_is_solved_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ import optdesign as od
 from optdesign.reduced import reduce
 from optdesign.solvers import bca, visits
 from optdesign.testing import assert_feasible, problems
+from optdesign.testing.families import ugly_problem
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -161,3 +162,15 @@ def test_sweeps_in_pieces_are_the_same_sweeps(structure: str, monkeypatch: pytes
     np.testing.assert_array_equal(pieces, whole)
     assert sum(len(step) == 0 for step in steps) == len(gaps) * reduced.n_groups
     assert len(gaps) == 6
+
+
+def test_a_sweep_that_moves_nothing_is_not_the_end_while_inverses_are_stale() -> None:
+    r = od.solve(ugly_problem("plane_with_small_rows", 868508122), tol=1e-6, method="bca")
+    assert_certified(r, 1e-6)
+
+
+def test_shares_that_move_and_come_back_are_the_end() -> None:
+    problem = ugly_problem("plane_with_small_rows", 223114623)
+    copies = od.DesignProblem(np.repeat(problem.candidates, 1000, axis=0))
+    r = od.solve(copies, tol=1e-6, method="bca", max_iter=20_000)
+    assert r.status is not od.Status.MAX_ITER

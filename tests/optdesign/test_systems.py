@@ -16,9 +16,11 @@ from optdesign.solvers.systems import (
     ByInformation,
     ByIteration,
     by_information,
+    by_iteration,
     cheapest_system,
     dense,
     ways,
+    without_strain,
 )
 from optdesign.solvers.systems.layout import Layout
 
@@ -186,3 +188,36 @@ def test_iteration_is_taken_only_where_it_is_far_ahead() -> None:
             assert isinstance(cheapest_system(layout), ByIteration) == far
             expected = times[ByIteration] if far else min(times.values())
             assert costs.step_time(wide, n, m) == pytest.approx(costs.CALL + expected)
+
+
+def replicates(seed: int) -> od.DesignProblem:
+    """Rows that nearly repeat each other."""
+    rng = np.random.default_rng(seed)
+    x = np.repeat(rng.choice([-1.0, 1.0], (40, 16)), 10, axis=0)
+    return od.DesignProblem(x + 1e-6 * rng.normal(size=x.shape))
+
+
+def test_iteration_that_takes_all_it_may_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To a dense system where that takes less, and to none where nothing fits."""
+    used = []
+    factorise = ByIteration.factorise
+    monkeypatch.setattr(costs, "CAUTION", 0.0)
+    monkeypatch.setattr(ByIteration, "factorise", lambda s, a, w: used.append(s) or factorise(s, a, w))
+    monkeypatch.setattr(by_iteration, "MOST", 5)
+    r = od.solve(replicates(0), tol=1e-9, method="newton")
+    assert_certified(r, 1e-9)
+    first = used[0]
+    assert first.strained
+    assert used.count(first) == 1  # the next steps are dense
+    assert r.iterations > 3
+    assert not isinstance(without_strain(first), ByIteration)
+    fresh = ByIteration(first.layout)
+    assert without_strain(fresh) is fresh
+    monkeypatch.setattr(costs, "MEMORY", 0)
+    assert without_strain(first) is first
+
+
+def test_products_of_low_rank_are_left_to_one_thread() -> None:
+    """However many rows there are: it is no matrix of theirs that is worked on."""
+    layout = Layout(np.zeros(5000, np.int64), np.array([0, 5000]), np.array([7]))
+    assert ByIteration(layout).order == 7

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from problems import METHODS, assert_certified, random_problem
+from scipy.linalg import hadamard
 
 import optdesign as od
 from optdesign import tidy
@@ -119,3 +120,12 @@ def test_the_first_of_equal_candidates_may_have_next_to_nothing(monkeypatch: pyt
     assert np.flatnonzero(clean).tolist() == best.support.tolist()
     assert proof.gap <= 1e-6
     assert len(tries) == 1
+
+
+def test_steps_are_worth_it_for_those_that_are_kept() -> None:
+    """Replicates that differ by noise: most have next to nothing, and steps on the others take no time."""
+    rng = np.random.default_rng(0)
+    x = np.repeat(hadamard(32).astype(float), 60, axis=0)
+    r = od.solve(od.DesignProblem(x + 1e-3 * rng.normal(size=x.shape)), tol=1e-8)
+    assert_certified(r, 1e-8)
+    assert len(r.support) == 32

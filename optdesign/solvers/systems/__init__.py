@@ -16,7 +16,7 @@ from optdesign.solvers import costs
 from optdesign.solvers.systems.by_difference import ByDifference
 from optdesign.solvers.systems.by_group import ByGroup
 from optdesign.solvers.systems.by_information import ByInformation
-from optdesign.solvers.systems.by_iteration import ByIteration
+from optdesign.solvers.systems.by_iteration import MOST, ByIteration
 from optdesign.solvers.systems.layout import Layout
 
 System = ByGroup | ByDifference | ByInformation | ByIteration
@@ -27,6 +27,19 @@ def cheapest_system(layout: Layout) -> System:
     times = ways(layout)
     times[ByIteration] *= costs.CAUTION
     return min(times, key=lambda way: times[way])(layout)
+
+
+def without_strain(system: System) -> System:
+    """The same system, or a dense one where iteration takes all that it may and that is more than a dense one
+    would take.
+    """
+    if not (isinstance(system, ByIteration) and system.strained):
+        return system
+    times = ways(system.layout)
+    rank, rows = int(system.layout.ranks.max()), system.layout.n_rows
+    times[ByIteration] = costs.products_time(rank, rows, 2 * MOST)
+    way = min(times, key=lambda way: times[way])
+    return system if way is ByIteration else way(system.layout)
 
 
 def ways(layout: Layout) -> dict[type[System], float]:

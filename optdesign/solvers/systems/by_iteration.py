@@ -36,7 +36,7 @@ class ByIteration:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self.order = layout.n_rows
+        self.order = int(layout.ranks.max())
         self.parts: list[tuple[np.ndarray | slice, np.ndarray]]
         self.w: np.ndarray
         self.g: np.ndarray
@@ -44,6 +44,8 @@ class ByIteration:
         self.sums: np.ndarray
         # What was found for these rows so far, and its product with the matrix up to A' dlambda.
         self.found: tuple[np.ndarray, np.ndarray]
+        self.strained = False
+        """Whether a solution has ever taken all the iterations that there are."""
 
     def factorise(self, a: np.ndarray, w: np.ndarray) -> dense.Attempt:
         """Prepare for whitened rows a and the diagonal w of W. Returns whether that succeeded."""
@@ -75,6 +77,8 @@ class ByIteration:
             direction, dbound = self._precondition(left)
             size, before = float(left @ direction), size
             step = direction + (size / before) * step
+        else:
+            self.strained = True
         self.found = du, r - left
         return du, dbound
 
