@@ -201,15 +201,20 @@ def test_iteration_that_takes_all_it_may_gives_way(monkeypatch: pytest.MonkeyPat
     """To a dense system where that takes less, and to none where nothing fits."""
     used = []
     factorise = ByIteration.factorise
+
+    def counted(system: ByIteration, *rows: np.ndarray) -> dense.Attempt:
+        assert not system.strained  # what takes all it may is not taken again
+        used.append(system)
+        return factorise(system, *rows)
+
+    monkeypatch.setattr(ByIteration, "factorise", counted)
     monkeypatch.setattr(costs, "CAUTION", 0.0)
-    monkeypatch.setattr(ByIteration, "factorise", lambda s, a, w: used.append(s) or factorise(s, a, w))
     monkeypatch.setattr(by_iteration, "MOST", 5)
     r = od.solve(replicates(0), tol=1e-9, method="newton")
     assert_certified(r, 1e-9)
     first = used[0]
     assert first.strained
-    assert used.count(first) == 1  # the next steps are dense
-    assert r.iterations > 3
+    assert used.count(first) < r.iterations
     assert not isinstance(without_strain(first), ByIteration)
     fresh = ByIteration(first.layout)
     assert without_strain(fresh) is fresh
