@@ -42,10 +42,10 @@ LAG = 5.0
 STALL = 8 * UNIT
 """Sweeps after which no share is further than this from where it was make no progress."""
 
-LANES, CROWD = 2, 500
+LANES, CROWD, BRIEF = 2, 500, 4
 """Groups are visited so many at a time where at least so many matter for every parameter: a sweep is then
-worth as much as one group after the other. Nor are sweeps so brief that one fits between two returns to
-Python. The same for any number of threads: results do not depend on it."""
+worth as much as one group after the other. Nor are sweeps brief: fewer than so many between two returns to
+Python. The same for any number of threads: results do not depend on it. What it earns shows on two."""
 
 
 def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: int = 1000) -> Iterator[Step]:
@@ -57,7 +57,7 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
     width = z.shape[1]
     sweeps = WORK_PER_CALL / (3.0 * z.size * width)
     groups = max(1, int(min(sweeps, 1.0) * reduced.n_groups))
-    crowded = sweeps < 1.0 and reduced.n_groups >= CROWD * reduced.rank
+    crowded = sweeps <= BRIEF and reduced.n_groups >= CROWD * reduced.rank
     separable = _separable(blocks, starts, len(ranks))
     inverse = np.zeros((len(ranks), width, width))
     state = _State(z, blocks, starts, separable, ranks, u, inverse, *_buffers(starts, separable))

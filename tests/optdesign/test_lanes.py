@@ -120,7 +120,7 @@ def test_lanes_on_degenerate_data(problem: od.DesignProblem) -> None:
     """Even where no sweep would have any: nothing is lost, and what comes out is feasible."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bca, "CROWD", 0)
-        patch.setattr(bca, "WORK_PER_CALL", 0.0)
+        patch.setattr(bca, "BRIEF", np.inf)
         result = od.solve(problem, tol=1e-9, method="bca", max_iter=50)
     assert_feasible(problem, result.weights)
     before = od.certify(problem, problem.uniform())
