@@ -62,9 +62,9 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
     inverse = np.zeros((len(ranks), width, width))
     state = _State(z, blocks, starts, separable, ranks, u, inverse, *_buffers(starts, separable))
     lanes = LANES if crowded and state.groups_that_matter() >= CROWD * reduced.rank else 1
-    done, fresh, before = 0, False, np.empty_like(u)
+    done, fresh, last = 0, False, np.inf
+    before: np.ndarray | None = u.copy()
     while done < max_iter:
-        before[:] = u
         if groups == reduced.n_groups and lanes == 1:
             gaps = np.empty(min(max(1, int(sweeps)), batch, max_iter - done))
             gaps = gaps[: _sweeps(*state, target, gaps)]
@@ -81,8 +81,10 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
                 gaps[0] = state.gap()
         done += len(gaps)
         yield Step(gaps, "bca")
-        if gaps[-1] <= target or _distance(u, before) <= STALL:
+        if gaps[-1] <= target or (before is not None and _distance(u, before) <= STALL):
             return
+        # Nothing stands still while the gap falls.
+        before, last = None if gaps[-1] < last else u.copy(), gaps[-1]
 
 
 class _State(NamedTuple):
