@@ -58,7 +58,7 @@ def add_information(
     if threads.undivided(len(t), piece):
         accumulate(t, blocks, ranks, weights, information)
         return
-    for own in threads.in_order(summed, len(t), piece):
+    for own in threads.in_order(summed, len(t), piece, information.size):
         information += own
 
 

@@ -18,7 +18,7 @@ from optdesign.compensated import two_sum
 from optdesign.information import SINGULAR_RTOL, WIDE, factorise
 from optdesign.problem import DesignProblem
 from optdesign.rows import Rows, write_coordinates
-from optdesign.source import read_only
+from optdesign.source import PIECE, read_only
 
 TILE, WIDE_TILE = 64, 256
 """Candidates whose information is summed up without regard to rounding, in loops and in BLAS."""
@@ -41,13 +41,14 @@ def information_matrices(
     """
     rows = problem.rows if rows is None else rows
     # So many rows that their sums do not take more memory than they do.
-    piece = max(rows.source.rows_a_piece, problem.n_blocks * rows.maps.shape[2] ** 2 // rows.source.dim)
+    size = problem.n_blocks * rows.maps.shape[2] ** 2
+    piece = max(rows.source.rows_a_piece, size // rows.source.dim)
     if threads.undivided(len(support), piece):
         total, rest = _summed(problem, rows, support, weights)
     else:
         parts = threads.in_order(
             lambda first, last: _summed(problem, rows, support[first:last], weights[first:last]),
-            len(support), piece,
+            len(support), piece, 2 * size,
         )  # fmt: skip
         total, rest = next(parts)
         for more, more_rest in parts:
@@ -189,6 +190,17 @@ def exceeding(
 
     found = threads.each(find, problem.n_candidates, rows.source.rows_a_piece)
     return np.concatenate(found), largest
+
+
+def above(problem: DesignProblem, values: np.ndarray, bound: np.ndarray) -> np.ndarray:
+    """The candidates whose value is above the bound of their group, in order."""
+
+    def find(first: int, last: int) -> np.ndarray:
+        found = np.empty(last - first, np.int64)
+        count = _find_exceeding(problem.groups[first:last], values[first:last], bound, first, found)
+        return found[:count].copy()
+
+    return np.concatenate(threads.each(find, problem.n_candidates, PIECE))
 
 
 def variances_at(problem: DesignProblem, rows: Rows, white: np.ndarray, some: np.ndarray) -> np.ndarray:

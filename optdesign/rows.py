@@ -60,7 +60,7 @@ def refined_rows(problem: DesignProblem) -> Rows:
         _raise_reach(t[part], problem.blocks[part], problem.groups[part], root, own)
         return own
 
-    for own in threads.in_order(write, problem.n_candidates, problem.source.rows_a_piece):
+    for own in threads.in_order(write, problem.n_candidates, problem.source.rows_a_piece, reach.size):
         np.maximum(reach, own, out=reach)
     terms = np.einsum("bj,bjk->bk", _reach(problem), np.abs(maps))
     lost = 2 * UNIT * reach + gamma(problem.dim + 1) ** 2 * terms

@@ -20,7 +20,7 @@ from functools import cache
 from time import perf_counter
 from typing import Any, TypeVar
 
-from optdesign import clock
+from optdesign import clock, source
 from optdesign.limits import look
 
 Result = TypeVar("Result")
@@ -101,7 +101,7 @@ def each(work: Callable[[int, int], Result], n: int, piece: int) -> list[Result]
     They are equal, and no larger than ``piece``. Between two somebody may want the whole to end
     (:func:`optdesign.limits.look`); then, as after an error, nothing is left behind that still writes.
     """
-    return [work(0, n)] if undivided(n, piece) else list(in_order(work, n, piece, ahead=n))
+    return [work(0, n)] if undivided(n, piece) else list(in_order(work, n, piece))
 
 
 def undivided(n: int, piece: int) -> bool:
@@ -109,12 +109,15 @@ def undivided(n: int, piece: int) -> bool:
     return 2 * n <= piece
 
 
-def in_order(work: Callable[[int, int], Result], n: int, piece: int, ahead: int = 1) -> Iterator[Result]:
-    """The same one after the other; a thread is no more than so many pieces ahead of who asks for them."""
+def in_order(work: Callable[[int, int], Result], n: int, piece: int, size: int = 1) -> Iterator[Result]:
+    """The same one after the other. What a thread has done before it is asked for takes no more memory than
+    a piece of the data; ``size`` is how many numbers work returns.
+    """
     bounds = _bounds(n, piece)
     count = min(getattr(_current, "count", 1), len(bounds))
-    for first in range(0, len(bounds), ahead * count):
-        some = bounds[first : first + ahead * count]
+    ahead = count * max(1, source.PIECE // size)
+    for first in range(0, len(bounds), ahead):
+        some = bounds[first : first + ahead]
         yield from _at_once(work, some, count) if count > 1 else _one_by_one(work, some)
 
 

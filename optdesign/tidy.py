@@ -15,6 +15,7 @@ import numpy as np
 from optdesign._kernel import kernel
 from optdesign.certificate import Certificate, scale, settled
 from optdesign.limits import look
+from optdesign.passes import coordinates
 from optdesign.problem import DesignProblem
 from optdesign.reduced import reduce
 from optdesign.solvers import newton
@@ -87,10 +88,11 @@ def _merged(problem: DesignProblem, support: _Support) -> _Support:
     rng = np.random.default_rng(0)
     group, block = rng.random(problem.n_groups), rng.random(problem.n_blocks)
     place = 1.0 + group[groups[some]] + block[problem.blocks[rows]]
-    key = place * (1.0 + problem.coordinates(rows) @ rng.random(problem.rows.maps.shape[2]))
-    _, first, same = np.unique(key, return_index=True, return_inverse=True)
-    if len(first) == len(some):
+    key = place * (1.0 + coordinates(problem, rows, problem.rows) @ rng.random(problem.rows.maps.shape[2]))
+    in_order = np.sort(key)
+    if not np.any(in_order[1:] == in_order[:-1]):
         return support
+    _, first, same = np.unique(key, return_index=True, return_inverse=True)
     keep = np.ones(len(support.rows), np.bool_)
     keep[some] = False
     keep[some[first]] = True

@@ -269,18 +269,19 @@ def _target(u, s, du):
     """Mehrotra's choice after the predictor du: (sigma mu - du ds) / u, where ds = -s (1 + du / u)."""
     n = len(u)
     least, most = 0.0, 0.0
+    centre = np.empty(n)  # du / u on the way
     for i in range(n):
-        least, most = min(least, du[i] / u[i]), max(most, du[i] / u[i])
+        centre[i] = du[i] / u[i]
+        least, most = min(least, centre[i]), max(most, centre[i])
     primal, dual = 1.0 / max(1.0, -least), 1.0 / (1.0 + most)
     mu, affine = 0.0, 0.0
     for i in range(n):
         mu += u[i] * s[i]
-        affine += (u[i] + primal * du[i]) * s[i] * (1.0 - dual * (1.0 + du[i] / u[i]))
+        affine += (u[i] + primal * du[i]) * s[i] * (1.0 - dual * (1.0 + centre[i]))
     ratio = affine / mu
     aim = mu / n * (ratio * ratio * ratio)
-    centre = np.empty(n)
     for i in range(n):
-        centre[i] = (aim + du[i] * s[i] * (1.0 + du[i] / u[i])) / u[i]
+        centre[i] = (aim + du[i] * s[i] * (1.0 + centre[i])) / u[i]
     return centre
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from optdesign import source, threads
 from optdesign._kernel import kernel
+from optdesign.compensated import UNIT
 from optdesign.information import WIDE
-from optdesign.passes import composed, information_matrices, inverse_factors, variances_of
+from optdesign.passes import above, composed, information_matrices, inverse_factors, variances_of
 from optdesign.problem import DesignProblem
 from optdesign.solvers.costs import pass_time, steps_time
 
@@ -90,8 +90,7 @@ def thinned(problem: DesignProblem) -> np.ndarray:
     chosen = np.zeros(n, np.bool_)
     chosen[problem.basis] = True
     if large:
-        threads.each(lambda i, j: _divide(problem.groups[i:j], g[i:j], top), n, source.PIECE)
-        chosen[_largest(g, g[::every], most(problem))] = True
+        chosen[_highest(problem, g, top, every)] = True
     if not large or np.bincount(problem.groups[chosen], minlength=problem.n_groups).min() == 0:
         chosen[first_largest(problem.groups, g, problem.n_groups)] = True
     return _shared_equally(problem, np.flatnonzero(chosen))
@@ -114,11 +113,23 @@ def _is_even(problem: DesignProblem, leverages: tuple[np.ndarray, np.ndarray] | 
     return leverages is not None and float(problem.budgets @ leverages[1]) <= (1.0 + within) * problem.rank
 
 
-def _largest(values: np.ndarray, sample: np.ndarray, count: int) -> np.ndarray:
-    """The largest values, so many at most, and roughly so many: a sample tells from where on."""
-    rank = 1 + count * len(sample) // len(values)
-    rows = np.flatnonzero(values >= np.partition(sample, -rank)[-rank])
-    return rows if len(rows) <= count else rows[np.argpartition(-values[rows], count)[:count]]
+def _highest(problem: DesignProblem, g: np.ndarray, top: np.ndarray, every: int) -> np.ndarray:
+    """The candidates whose variance is the largest fraction of the largest in their group, as many as there
+    may be, roughly: every so many tell from where on.
+    """
+    groups, count = problem.groups, most(problem)
+    sample = _fractions(groups[::every], g[::every], top)
+    rank = 1 + count * len(sample) // len(g)
+    least = np.partition(sample, -rank)[-rank]
+    rows = above(problem, g, (1.0 - 4 * UNIT) * least * top)  # those that are equal to it as well
+    if len(rows) <= count:
+        return rows
+    return rows[np.argpartition(-_fractions(groups[rows], g[rows], top), count)[:count]]
+
+
+def _fractions(groups: np.ndarray, g: np.ndarray, top: np.ndarray) -> np.ndarray:
+    """Variances as fractions of the largest of their group, which is zero only if all are."""
+    return np.divide(g, top[groups], out=np.zeros(len(g)), where=g > 0)
 
 
 def _shared_equally(problem: DesignProblem, rows: np.ndarray) -> np.ndarray:
@@ -135,14 +146,6 @@ def whitened(problem: DesignProblem, rows: np.ndarray, weights: np.ndarray) -> n
     information = information_matrices(problem, weights, rows)
     factor, log_det = inverse_factors(information, problem.ranks)
     return composed(problem.rows.maps, problem.ranks, factor) if np.all(log_det > -np.inf) else None
-
-
-@kernel
-def _divide(groups, values, top):
-    """Divide values by the largest of their group, which is zero only if all are. Overwrites values."""
-    for n in range(len(values)):
-        if values[n] > 0.0:
-            values[n] /= top[groups[n]]
 
 
 @kernel

@@ -41,7 +41,8 @@ class ByDifference:
 
     def factorise(self, a: np.ndarray, w: np.ndarray) -> dense.Attempt:
         """Prepare for whitened rows a and the diagonal w of W. Returns whether that succeeded."""
-        self.a, self.w, self.pivot = a, w, pivots(w, self.layout.starts)
+        self.a, self.w = a, w
+        self.pivot = pivots(w, self.layout.starts, np.empty(self.layout.n_groups))
         others = np.ones(self.layout.n_rows, np.bool_)
         others[self.pivot] = False
         for ridge in dense.ridges():

@@ -54,7 +54,8 @@ class ByInformation:
     def factorise(self, a: np.ndarray, w: np.ndarray) -> dense.Attempt:
         """Prepare for whitened rows a and the diagonal w of W. Returns whether that succeeded."""
         layout = self.layout
-        total, pivot = np.add.reduceat(w, layout.starts[:-1]), pivots(w, layout.starts)
+        total = np.empty(layout.n_groups)
+        pivot = pivots(w, layout.starts, total)
         self.rows = (a, w, total, pivot, layout.starts, layout.block, layout.ranks, self.offsets)
         add = self._add_by_blocks if layout.entries.max() >= WIDE_ENTRIES else self._add_by_rows
         for ridge in dense.ridges():
@@ -92,10 +93,8 @@ class ByInformation:
             self._add_part(0, n, self.matrix)
             yield
             return
-        # As many at a time as take no more memory than what is summed up.
-        ahead = max(1, source.PIECE // self.matrix.size)
         for matrix in threads.in_order(
-            lambda i, j: self._add_part(i, j, np.zeros_like(self.matrix)), n, self.squares, ahead
+            lambda i, j: self._add_part(i, j, np.zeros_like(self.matrix)), n, self.squares, self.matrix.size
         ):
             self.matrix += matrix
             yield
