@@ -7,11 +7,14 @@ and the variances become f_i g_n, so that G is a plain sum of maxima. Solvers ne
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
+from optdesign import source, threads
 from optdesign._kernel import kernel
+from optdesign.limits import undisturbed
 from optdesign.passes import coordinates
 from optdesign.problem import DesignProblem, read_only
 
@@ -41,13 +44,17 @@ class Reduced(NamedTuple):
     def restrict(self, weights: np.ndarray, problem: DesignProblem) -> np.ndarray:
         """Shares u of the rows from the weights of the candidates."""
         out = np.empty(len(self.order))
-        _restrict(self.order, self.starts, problem.budgets, weights, out)
+        self._each(lambda i, j: _restrict(self.order, self.starts, problem.budgets, weights, out, i, j))
         return out
 
     def extend(self, u: np.ndarray, problem: DesignProblem, weights: np.ndarray) -> None:
         """Overwrite the weights of the rows with those of the shares u; others are left as they are."""
-        # One kernel, so that an interrupt finds either the old weights or the new.
-        _extend(self.order, self.starts, problem.budgets, u, weights)
+        with undisturbed():  # an interrupt finds either the old weights or the new
+            self._each(lambda i, j: _extend(self.order, self.starts, problem.budgets, u, weights, i, j))
+
+    def _each(self, work: Callable[[int, int], None]) -> None:
+        """Work on the groups first .. last - 1, in pieces."""
+        threads.each(work, self.n_groups, max(1, source.PIECE * self.n_groups // len(self.order)))
 
 
 def reduce(problem: DesignProblem, rows: np.ndarray | None = None) -> Reduced:
@@ -76,17 +83,17 @@ def _scale_rows(z, starts, budgets):
 
 
 @kernel
-def _restrict(order, starts, budgets, weights, out):
-    """Overwrite out with the shares of the rows."""
-    for i in range(len(budgets)):
+def _restrict(order, starts, budgets, weights, out, first, last):
+    """Overwrite out with the shares of the rows of the groups first .. last - 1."""
+    for i in range(first, last):
         for n in range(starts[i], starts[i + 1]):
             out[n] = weights[order[n]] / budgets[i]
 
 
 @kernel
-def _extend(order, starts, budgets, u, weights):
-    """Overwrite the weights of the rows."""
-    for i in range(len(budgets)):
+def _extend(order, starts, budgets, u, weights, first, last):
+    """Overwrite the weights of the rows of the groups first .. last - 1."""
+    for i in range(first, last):
         for n in range(starts[i], starts[i + 1]):
             weights[order[n]] = u[n] * budgets[i]
 

@@ -76,18 +76,21 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int) -> Iterat
     # The start may be better than the first steps from an interior point near it: they have to get better
     # than those before them, not than it.
     lowest, since_lowest, restarts = np.inf, 0, RESTARTS
-    for _ in range(max_iter):
+    for step in range(1, max_iter + 1):
         gap = yield from _newton_step(free, system, x)
         since_lowest += 1
         if gap < lowest:
             lowest, since_lowest = gap, 0
         if gap < best:
             best = gap
-            u[free.rows] = x.u if gap > target else _without_dust(free, x.u, target)
-        yield Step(np.array([gap]), "newton")
+            u[free.rows] = x.u
         overshoot = 1.0 if isinstance(system, ByIteration) else OVERSHOOT
         enough = max(overshoot * target, GAP_FLOOR * reduced.rank)
-        if gap <= enough or (best <= target and since_lowest > 0):
+        done = gap <= enough or (best <= target and since_lowest > 0)
+        if best <= target and (done or step == max_iter):
+            u[free.rows] = _without_dust(free, u[free.rows], target)
+        yield Step(np.array([gap]), "newton")
+        if done:
             return
         system = without_strain(system)
         if not np.isfinite(gap) or since_lowest > PATIENCE:
