@@ -7,6 +7,10 @@ candidates to add: those whose variance exceeds the largest in their group's act
 Every round starts from the weights of the last one, but for what is negligible, so log Det rises and the gap
 over all candidates goes to zero. Weights are restricted, never the problem: what is returned is certified
 over all candidates.
+
+A candidate has lost if its share of the largest weight in its group is less than the fraction by which its
+variance is below the largest: near an optimum one of the two is nothing. Where most have, they are left out.
+Should one of them matter, its price says so, or the rank that is lost.
 """
 
 from __future__ import annotations
@@ -27,11 +31,6 @@ from optdesign.solvers.start import whitened
 INNER = 0.005
 """A round solves its part to this fraction of the last gap over all candidates."""
 
-MANY = 2
-"""Where so many times the candidates that suffice are active, those are left out whose share of the largest
-weight in their group is less than the fraction by which their variance is below the largest: near an optimum
-one of the two is nothing. Should one of them matter, its price says so, or the rank that is lost."""
-
 STAGE = "newton on the candidates that matter"
 
 
@@ -45,12 +44,12 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
     held, spread = rows, _spread(problem, rows)
     if not spread and steps_time(problem, len(rows), problem.n_groups) <= pass_time(problem):
         yield from _solved(problem, rows, trial, _goal(problem, np.inf, target))
-    best, since_best, most = np.inf, 0, MANY * problem.enough
+    best, since_best, leaving = np.inf, 0, True
     for _ in range(max_iter):
         gap, found, lost = _priced(problem, rows, trial[rows])
         if gap == np.inf > best and not spread:
             # What was left out carried a direction alone: back to the best weights, and all of them stay.
-            rows, most = held, problem.n_candidates
+            rows, leaving = held, False
             trial[:] = weights
             gap, found, lost = _priced(problem, rows, trial[rows])
         since_best += 1
@@ -65,7 +64,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
             rows = np.arange(problem.n_candidates)
             yield from _solved_on_all(problem, trial, target, weights, best)
         else:
-            if len(rows) > most and gap <= problem.rank:
+            if leaving and gap <= problem.rank and 2 * np.count_nonzero(lost) > len(rows):
                 some = rows[~lost]
                 kept = trial[some]
                 scale(problem.groups[some], problem.budgets, kept)

@@ -16,7 +16,7 @@ import numpy as np
 
 from optdesign.problem import DesignProblem
 from optdesign.solvers import Step, active, bca, lifted
-from optdesign.solvers.costs import SETUP, SWEEPS, steps_time, sweeps_time
+from optdesign.solvers.costs import CALL, STEPS, SWEEPS, steps_time, sweeps_time
 from optdesign.solvers.start import large_groups
 
 sweeps = lifted(partial(bca.run, batch=SWEEPS))
@@ -60,10 +60,11 @@ def _sweeps_that_pay(
 def _newton_time(problem: DesignProblem, positive: int) -> float:
     """Nanoseconds until Newton steps on the candidates that matter are done, roughly.
 
-    Groups that have a choice left have it between two candidates, mostly.
+    Groups that have a choice left have it between two candidates, mostly. The calls around the steps take as
+    long as their own.
     """
     rows = min(positive, 2 * max(0, positive - problem.n_groups))
-    return SETUP + steps_time(problem, rows, min(problem.n_groups, rows // 2))
+    return STEPS * CALL + steps_time(problem, rows, min(problem.n_groups, rows // 2))
 
 
 def _sweeps_ahead(gaps: np.ndarray, target: float) -> float:

@@ -42,10 +42,10 @@ LAG = 5.0
 STALL = 8 * UNIT
 """Sweeps after which no share is further than this from where it was make no progress."""
 
-LANES, CROWD, BRIEF = 2, 500, 4
+LANES, CROWD = 2, 500
 """Groups are visited so many at a time where at least so many matter for every parameter: a sweep is then
-worth as much as one group after the other. Nor are sweeps brief: fewer than so many between two returns to
-Python. The same for any number of threads: results do not depend on it. What it earns shows on two."""
+worth as much as one group after the other. The same for any number of threads: results do not depend on it.
+What it earns shows on two."""
 
 
 STRETCH = 64
@@ -62,7 +62,7 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
     width = z.shape[1]
     sweeps = WORK_PER_CALL / (3.0 * z.size * width)
     groups = max(1, int(min(sweeps, 1.0) * reduced.n_groups))
-    crowded = sweeps <= BRIEF and reduced.n_groups >= CROWD * reduced.rank
+    crowded = not threads.undivided(z.size, source.PIECE) and reduced.n_groups >= CROWD * reduced.rank
     separable = _separable(blocks, starts, len(ranks))
     inverse = np.zeros((len(ranks), width, width))
     state = _State(z, blocks, starts, separable, ranks, u, inverse, *_buffers(starts, separable))

@@ -18,20 +18,13 @@ ROW = 20.0
 """Fetching a row."""
 CALL = 50_000.0
 """The calls from Python of a Newton step, and again those for a block of it that has a matrix of its own."""
-SETUP = 420_000.0
-"""The calls around the Newton steps of a solve: rounds, systems, prices."""
 
 SWEEPS, STEPS = 10, 6
 """Sweeps between two looks at how fast the gap falls, and Newton steps that instances need, mostly."""
 
-FEW = 8
-"""With one group in so many candidates of a block, or fewer, columns cost less than an inverse."""
-
-ITERATIONS = (170, 15)
-"""Products of a step by iteration: so many, and so many for every time that there are Q candidates, because
-then H is singular and only W^-1 bounds it from below."""
-CAUTION = 2
-"""How far ahead of all dense ways it must be, since it may need more and its steps are inexact."""
+PRODUCTS = 25
+"""Products of a step by iteration, mostly. It may be hundreds, where candidates nearly repeat each other or
+groups can exchange theirs; then it gives way."""
 AGAIN = 3
 """How far ahead pricing all again must be of Newton steps, which get further."""
 
@@ -69,8 +62,7 @@ def step_time(problem: DesignProblem, rows: int, groups: int) -> float:
     dense = min(by_information(blocks, rank, rows, groups), by_group(blocks, rank, rows, groups))
     if blocks == 1:
         dense = min(dense, by_difference(blocks, rank, rows, groups))
-    iterated = by_iteration(blocks, rank, rows)
-    return CALL + (iterated if CAUTION * iterated < dense else dense)
+    return CALL + min(by_iteration(rank, rows), dense)
 
 
 def by_group(blocks: int, rank: int, rows: int, groups: int) -> float:
@@ -78,8 +70,8 @@ def by_group(blocks: int, rank: int, rows: int, groups: int) -> float:
     size = rows / blocks
     if not _fits(blocks * size**2 + groups**2):
         return math.inf
-    complement = 2 * groups * size**2 if FEW * groups <= size else 2 * size**3 / 3
-    work = FLOP * (blocks * (size**2 * rank + size**3 / 3 + complement) + groups**3 / 3)
+    columns, inverse = 2 * groups * size**2, 2 * size**3 / 3
+    work = FLOP * (blocks * (size**2 * rank + size**3 / 3 + min(columns, inverse)) + groups**3 / 3)
     return CALL * blocks + work
 
 
@@ -101,15 +93,14 @@ def by_information(blocks: int, rank: int, rows: int, groups: int) -> float:
     return own + FLOP * (groups * q**2 + q**3 / 3)
 
 
-def by_iteration(blocks: int, rank: int, rows: int) -> float:
+def by_iteration(rank: int, rows: int) -> float:
     """The system by iteration."""
-    products = ITERATIONS[0] + ITERATIONS[1] * rows / (blocks * rank * (rank + 1) / 2)
-    return products_time(rank, rows, products)
+    return PRODUCTS * product_time(rank, rows)
 
 
-def products_time(rank: int, rows: int, products: float) -> float:
-    """So many products with the matrix of a system, in single precision, which takes half the time."""
-    return products * rows * (ROW + 2 * FLOP * rank**2)
+def product_time(rank: int, rows: int) -> float:
+    """A product with the matrix of a system, in single precision, which takes half the time."""
+    return CALL + rows * (ROW + 2 * FLOP * rank**2)
 
 
 def _fits(numbers: float) -> bool:

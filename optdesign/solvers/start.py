@@ -19,11 +19,11 @@ CROWDED = 8
 """Many candidates are so many times the dimensions and groups, and so many in a group and block, on average.
 Of a start and of the sample that ranks leverages, so many times what is needed is enough."""
 
+ROUNDING = 2**13 * UNIT
+"""Of this relative gap a uniform design is optimal but for rounding."""
+
 EVEN = 0.1
 """A uniform design with this relative gap, or less, is not thinned: leverages do not tell who matters."""
-
-EXACTLY = 1e-12
-"""and with this one, which is rounding, it is optimal: whatever else is known to be a good start."""
 
 PASSES = 4
 """Passes over all candidates that Newton steps on the start may cost."""
@@ -69,7 +69,7 @@ def default_start(problem: DesignProblem) -> np.ndarray:
         return problem.uniform()
     if problem.n_candidates <= SMALL and problem.n_groups == 1:
         # Of low rank it takes longer to look than it may save.
-        if problem.largest_rank >= WIDE and _is_even(problem, _leverages(problem, 1), EXACTLY):
+        if problem.largest_rank >= WIDE and _gap(problem, _leverages(problem, 1)) <= ROUNDING:
             return problem.uniform()
         return _shared_equally(problem, problem.basis)
     return thinned(problem)
@@ -84,7 +84,7 @@ def thinned(problem: DesignProblem) -> np.ndarray:
     n, large = problem.n_candidates, large_groups(problem)
     every = max(1, n // (CROWDED * problem.enough))
     leverages = _leverages(problem, every)
-    if leverages is None or (large and every == 1 and _is_even(problem, leverages, EVEN)):
+    if leverages is None or (large and every == 1 and _gap(problem, leverages) <= EVEN):
         return problem.uniform()
     g, top = leverages
     chosen = np.zeros(n, np.bool_)
@@ -108,9 +108,9 @@ def _leverages(problem: DesignProblem, every: int) -> tuple[np.ndarray, np.ndarr
     return None if white is None else variances_of(problem, problem.rows, white)
 
 
-def _is_even(problem: DesignProblem, leverages: tuple[np.ndarray, np.ndarray] | None, within: float) -> bool:
-    """Whether the uniform design, which these are the variances of, has no larger relative gap."""
-    return leverages is not None and float(problem.budgets @ leverages[1]) <= (1.0 + within) * problem.rank
+def _gap(problem: DesignProblem, leverages: tuple[np.ndarray, np.ndarray] | None) -> float:
+    """Relative gap of the uniform design, if these are its variances; infinite without any."""
+    return np.inf if leverages is None else float(problem.budgets @ leverages[1]) / problem.rank - 1.0
 
 
 def _highest(problem: DesignProblem, g: np.ndarray, top: np.ndarray, every: int) -> np.ndarray:

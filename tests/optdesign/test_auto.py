@@ -272,9 +272,8 @@ def test_rank_that_is_lost_with_those_left_out_comes_back(monkeypatch: pytest.Mo
 
     def without_the_first(p: od.DesignProblem, rows: np.ndarray, w: np.ndarray) -> tuple:
         gap, found, lost = priced(p, rows, w)
-        return gap, found, lost | (rows == 0)
+        return gap, found, lost | (rows == 0) | (np.arange(len(rows)) % 3 > 0)
 
-    monkeypatch.setattr(active, "MANY", 0)
     monkeypatch.setattr(active, "_priced", without_the_first)
     w = start.default_start(problem)
     gaps = np.concatenate([step.gaps for step in active.run(problem, w, TOL * problem.rank, 60)])

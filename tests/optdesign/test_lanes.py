@@ -7,6 +7,8 @@ from problems import assert_certified
 from structures import instances
 
 import optdesign as od
+from optdesign import source
+from optdesign import threads as cores
 from optdesign.reduced import Reduced, reduce
 from optdesign.solvers import bca
 from optdesign.testing import assert_feasible, problems
@@ -64,7 +66,7 @@ def test_lanes_leave_an_optimum_where_it_is() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_many_groups_are_visited_by_lanes(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever number of threads: the same digits, and the gap that was asked for."""
+    """Where a sweep is more than a piece of work, whichever number of threads: the same digits, and the gap that was asked for."""
     visits = []
     visit = bca._State.visit
     monkeypatch.setattr(
@@ -73,6 +75,7 @@ def test_many_groups_are_visited_by_lanes(threads: int, monkeypatch: pytest.Monk
         lambda s, first, last, lanes: visits.append(lanes) or visit(s, first, last, lanes),
     )
     monkeypatch.setattr(bca, "WORK_PER_CALL", 1e4)
+    monkeypatch.setattr(source, "PIECE", 1 << 12)
     monkeypatch.setattr(bca, "CROWD", 150)
     for structure in ("disjoint", "shared"):
         problem = getattr(od.DesignProblem, structure)(np.random.default_rng(0).normal(size=(1300, 2, 2)))
@@ -120,7 +123,7 @@ def test_lanes_on_degenerate_data(problem: od.DesignProblem) -> None:
     """Even where no sweep would have any: nothing is lost, and what comes out is feasible."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bca, "CROWD", 0)
-        patch.setattr(bca, "BRIEF", np.inf)
+        patch.setattr(cores, "undivided", lambda n, _: n <= 1)
         result = od.solve(problem, tol=1e-9, method="bca", max_iter=50)
     assert_feasible(problem, result.weights)
     before = od.certify(problem, problem.uniform())

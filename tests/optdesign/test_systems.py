@@ -19,7 +19,7 @@ from optdesign.solvers.systems import (
     by_iteration,
     cheapest_system,
     dense,
-    ways,
+    dense_ways,
     without_strain,
 )
 from optdesign.solvers.systems.layout import Layout
@@ -39,9 +39,9 @@ def test_the_cheapest_system_is_taken() -> None:
     many = layout_of(od.DesignProblem(rng.normal(size=(60, 20))))
     pairs = layout_of(od.DesignProblem.shared(rng.normal(size=(300, 2, 30))))
     for layout, kind in ((few, ByInformation), (many, ByGroup), (pairs, ByDifference)):
-        times = ways(layout)
+        times = dense_ways(layout)
         assert isinstance(cheapest_system(layout), kind)
-        assert times[kind] == min(time for way, time in times.items() if way is not ByIteration)
+        assert times[kind] == min(times.values())
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_pieces_of_information_systems_are_bounded_by_rows(groups: int, rows: in
 def test_differences_need_groups_within_one_block(seed: int, kind: str) -> None:
     layout = layout_of(random_problem(seed, kind))
     spread = any(len(set(layout.block[layout.group == i])) > 1 for i in range(layout.n_groups))
-    assert (ByDifference in ways(layout)) == (not spread)
+    assert (ByDifference in dense_ways(layout)) == (not spread)
 
 
 def test_estimates_are_those_of_the_systems() -> None:
@@ -73,9 +73,7 @@ def test_estimates_are_those_of_the_systems() -> None:
         od.DesignProblem.disjoint(rng.normal(size=(40, 4, 5))),
     ):
         n, m = problem.n_candidates, problem.n_groups
-        times = ways(layout_of(problem))
-        del times[ByIteration]
-        expected = costs.CALL + min(times.values())
+        expected = costs.CALL + min(dense_ways(layout_of(problem)).values())
         assert costs.step_time(problem, n, m) == pytest.approx(expected)
 
 
@@ -172,22 +170,21 @@ def test_where_newton_alone_was_too_large() -> None:
         assert_certified(od.solve(problem, tol=1e-6, method=method), 1e-6)
 
 
-def test_iteration_is_taken_only_where_it_is_far_ahead() -> None:
+def test_iteration_is_taken_only_where_it_is_ahead() -> None:
     """Estimates of single steps and the choice of the system follow the same rule."""
     rng = np.random.default_rng(0)
     wide = od.DesignProblem.disjoint(rng.normal(size=(2000, 10, 40)))
     layout, n, m = layout_of(wide), wide.n_candidates, wide.n_groups
-    for iterations in (1, 10**9):
+    for few in (1, 10**9):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(costs, "ITERATIONS", (iterations, 0))
-            times = ways(layout)
-            far = costs.CAUTION * times[ByIteration] < min(
-                t for w, t in times.items() if w is not ByIteration
-            )
-            assert far == (iterations == 1)
-            assert isinstance(cheapest_system(layout), ByIteration) == far
-            expected = times[ByIteration] if far else min(times.values())
-            assert costs.step_time(wide, n, m) == pytest.approx(costs.CALL + expected)
+            patch.setattr(costs, "PRODUCTS", few)
+            dense = min(dense_ways(layout).values())
+            iterated = few * costs.product_time(40, n)
+            system = cheapest_system(layout)
+            assert isinstance(system, ByIteration) == (iterated < dense) == (few == 1)
+            assert costs.step_time(wide, n, m) == pytest.approx(costs.CALL + min(iterated, dense))
+            if isinstance(system, ByIteration):  # and takes no longer than what it is ahead of
+                assert 2 * system.most * costs.product_time(40, n) <= dense
 
 
 def replicates(seed: int) -> od.DesignProblem:
@@ -208,7 +205,7 @@ def test_iteration_that_takes_all_it_may_gives_way(monkeypatch: pytest.MonkeyPat
         return factorise(system, *rows)
 
     monkeypatch.setattr(ByIteration, "factorise", counted)
-    monkeypatch.setattr(costs, "CAUTION", 0.0)
+    monkeypatch.setattr(costs, "PRODUCTS", 0)
     monkeypatch.setattr(by_iteration, "MOST", 5)
     r = od.solve(replicates(0), tol=1e-9, method="newton")
     assert_certified(r, 1e-9)

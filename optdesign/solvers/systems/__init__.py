@@ -12,44 +12,49 @@ work.
 
 from __future__ import annotations
 
+import math
+
 from optdesign.solvers import costs
 from optdesign.solvers.systems.by_difference import ByDifference
 from optdesign.solvers.systems.by_group import ByGroup
 from optdesign.solvers.systems.by_information import ByInformation
-from optdesign.solvers.systems.by_iteration import MOST, ByIteration
+from optdesign.solvers.systems.by_iteration import ByIteration
 from optdesign.solvers.systems.layout import Layout
 
-System = ByGroup | ByDifference | ByInformation | ByIteration
+Dense = ByGroup | ByDifference | ByInformation
+System = Dense | ByIteration
 
 
 def cheapest_system(layout: Layout) -> System:
-    """The way to solve (1) that takes the least time; iteration only where it is far ahead."""
-    times = ways(layout)
-    times[ByIteration] *= costs.CAUTION
-    return min(times, key=lambda way: times[way])(layout)
+    """The way to solve (1) that promises to take the least time.
+
+    How long iteration takes nobody knows beforehand. So it may take as long as the best of the others, after
+    which it gives way to that (:func:`without_strain`): what is lost is no more than one step.
+    """
+    size = int(layout.ranks.max()), layout.n_rows
+    times = dense_ways(layout)
+    dense = min(times, key=lambda way: times[way])
+    if costs.by_iteration(*size) < times[dense]:
+        return ByIteration(layout, times[dense] / costs.product_time(*size))
+    return dense(layout)
 
 
 def without_strain(system: System) -> System:
-    """The same system, or a dense one where iteration takes all that it may and that is more than a dense one
-    would take.
-    """
+    """The same system, or the best dense one where iteration has taken all that it may."""
     if not (isinstance(system, ByIteration) and system.strained):
         return system
-    times = ways(system.layout)
-    rank, rows = int(system.layout.ranks.max()), system.layout.n_rows
-    times[ByIteration] = costs.products_time(rank, rows, 2 * MOST)
-    way = min(times, key=lambda way: times[way])
-    return system if way is ByIteration else way(system.layout)
+    times = dense_ways(system.layout)
+    dense = min(times, key=lambda way: times[way])
+    return system if times[dense] == math.inf else dense(system.layout)
 
 
-def ways(layout: Layout) -> dict[type[System], float]:
-    """Nanoseconds of every way that there is to solve (1)."""
-    size = len(layout.ranks), int(layout.ranks.max()), layout.n_rows
-    times: dict[type[System], float] = {
-        ByInformation: costs.by_information(*size, layout.n_groups),
-        ByGroup: costs.by_group(*size, layout.n_groups),
-        ByIteration: costs.by_iteration(*size),
+def dense_ways(layout: Layout) -> dict[type[Dense], float]:
+    """Nanoseconds of every way to solve (1) by matrices, infinite for those that do not fit."""
+    size = len(layout.ranks), int(layout.ranks.max()), layout.n_rows, layout.n_groups
+    times: dict[type[Dense], float] = {
+        ByInformation: costs.by_information(*size),
+        ByGroup: costs.by_group(*size),
     }
     if layout.one_block_a_group:
-        times[ByDifference] = costs.by_difference(*size, layout.n_groups)
+        times[ByDifference] = costs.by_difference(*size)
     return times

@@ -12,7 +12,6 @@ import numpy as np
 from scipy.linalg.blas import dsyrk
 
 from optdesign._kernel import kernel
-from optdesign.solvers.costs import FEW
 from optdesign.solvers.systems import dense
 from optdesign.solvers.systems.layout import Layout
 
@@ -54,7 +53,7 @@ class ByGroup:
     def _complement(self, factor: np.ndarray, group: np.ndarray) -> Iterator[None]:
         """Add what a block contributes to the Schur complement."""
         present = np.unique(group)
-        if FEW * len(present) <= len(group):
+        if 3 * len(present) <= len(group):  # as many columns take no longer than an inverse
             sums = (present[:, None] == group).astype(float)
             part = sums @ dense.solve(factor, sums.T)
             self.schur[np.ix_(present, present)] += part

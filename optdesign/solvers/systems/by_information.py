@@ -20,17 +20,13 @@ import numpy as np
 from optdesign import source, threads
 from optdesign._kernel import kernel
 from optdesign.information import entries
-from optdesign.solvers.costs import WIDE_ENTRIES
+from optdesign.solvers.costs import FLOP, LOOP, WIDE_ENTRIES
 from optdesign.solvers.systems import dense
 from optdesign.solvers.systems.layout import Layout
 from optdesign.solvers.systems.pivots import pivots
 
 BATCH_ENTRIES = 1 << 22
 """Numbers held at a time while the matrix is summed up, over groups or over the rows of one."""
-
-THIN = 4
-"""What is subtracted for a group that touches one in so many entries, or fewer, is subtracted there and then;
-for others BLAS does it, many at a time."""
 
 
 class ByInformation:
@@ -227,7 +223,7 @@ def _add_groups(a, w, total, pivot, starts, blocks, ranks, offsets, first, last,
                 entries += offsets[b + 1] - offsets[b]
         lo, hi = starts[i], starts[i + 1]
         _add_candidates(a, w, pivot[i], blocks, ranks, offsets, lo, hi, matrix, row, phi, head)
-        if THIN * entries > len(matrix):
+        if LOOP * entries * entries > FLOP * len(matrix) * len(matrix):  # then BLAS does it, many at a time
             row /= np.sqrt(total[i])
             count += 1
             continue

@@ -28,14 +28,15 @@ ACCURACY = 1e-2
 """Fraction of the right-hand side, in the norm of the preconditioner, that may be left."""
 
 MOST = 500
-"""Most iterations of a solution; what is found by then is taken."""
+"""Most products of a solution, whatever it may take; what is found by then is taken."""
 
 
 class ByIteration:
-    """No matrix at all."""
+    """No matrix at all; a step, which is two solutions, may take so many products."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, products: float = 2 * MOST) -> None:
         self.layout = layout
+        self.most = int(min(products / 2, MOST))
         self.order = int(layout.ranks.max())
         self.parts: list[tuple[np.ndarray | slice, np.ndarray]]
         self.w: np.ndarray
@@ -45,7 +46,7 @@ class ByIteration:
         # What was found for these rows so far, and its product with the matrix up to A' dlambda.
         self.found: tuple[np.ndarray, np.ndarray]
         self.strained = False
-        """Whether a solution has ever taken all the iterations that there are."""
+        """Whether a solution has ever taken all the products that there are."""
 
     def factorise(self, a: np.ndarray, w: np.ndarray) -> dense.Attempt:
         """Prepare for whitened rows a and the diagonal w of W. Returns whether that succeeded."""
@@ -66,7 +67,7 @@ class ByIteration:
         direction, dbound = self._precondition(left)
         size = float(left @ direction)
         step = direction
-        for _ in range(MOST):
+        for _ in range(self.most):
             if not size > enough:
                 break
             product = self._multiply(step)
