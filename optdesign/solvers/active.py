@@ -15,7 +15,7 @@ Should one of them matter, its price says so, or the rank that is lost.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import numpy as np
 
@@ -23,9 +23,9 @@ from optdesign._kernel import kernel
 from optdesign.certificate import scale
 from optdesign.passes import exceeding, raise_to_largest, variances_at
 from optdesign.problem import DesignProblem
-from optdesign.reduced import Reduced, reduce
+from optdesign.reduced import reduce
 from optdesign.solvers import NOTHING, PATIENCE, Step, bca, newton
-from optdesign.solvers.costs import AGAIN, SWEEPS, pass_time, steps_time, sweeps_time
+from optdesign.solvers.costs import SWEEPS, pass_time, steps_time, sweeps_time
 from optdesign.solvers.start import whitened
 
 INNER = 0.005
@@ -44,7 +44,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
     held, spread = rows, _spread(problem, rows)
     if not spread and steps_time(problem, len(rows), problem.n_groups) <= pass_time(problem):
         yield from _solved(problem, rows, trial, _goal(problem, np.inf, target))
-    best, since_best, leaving = np.inf, 0, True
+    best, since_best, leaving, brief = np.inf, 0, True, False
     for _ in range(max_iter):
         gap, found, lost = _priced(problem, rows, trial[rows])
         if gap == np.inf > best and not spread:
@@ -71,7 +71,9 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
                 trial[rows] = 0.0
                 trial[some] = kept
             rows = _merged(rows[trial[rows] > 0], found)
-            yield from _solved(problem, rows, trial, _goal(problem, gap, target))
+            brief = yield from _solved(
+                problem, rows, trial, _goal(problem, gap, target), may_be_brief=not brief
+            )
 
 
 def _goal(problem: DesignProblem, gap: float, target: float) -> float:
@@ -79,13 +81,28 @@ def _goal(problem: DesignProblem, gap: float, target: float) -> float:
     return max(target, INNER * min(gap, problem.rank))
 
 
-def _solved(problem: DesignProblem, rows: np.ndarray, trial: np.ndarray, target: float) -> Iterator[Step]:
-    """Solve on some candidates. Overwrites their weights in trial."""
+def _solved(
+    problem: DesignProblem, rows: np.ndarray, trial: np.ndarray, target: float, *, may_be_brief: bool = True
+) -> Generator[Step, None, bool]:
+    """Solve on some candidates. Overwrites their weights in trial; returns whether the round was brief.
+
+    A few sweeps come first, where they cost no more than Newton steps. A brief round ends there, where they
+    leave so few with weight that it takes less to price all again and go on with these.
+    """
     part = reduce(problem, rows)
     u = part.restrict(trial, problem)
-    for _ in _round(problem, part, u, target):
-        yield Step(NOTHING, STAGE)
+    steps, gap, brief = steps_time(problem, len(u), problem.n_groups), np.inf, False
+    if sweeps_time(problem, len(u), int(np.count_nonzero(u))) <= steps:
+        for step in bca.run(part, u, target, SWEEPS):
+            gap = step.gaps[-1] if len(step.gaps) else gap
+            yield Step(NOTHING, STAGE)
+        again = pass_time(problem) + steps_time(problem, int(np.count_nonzero(u)), problem.n_groups)
+        brief = may_be_brief and gap > target and again < steps
+    if gap > target and not brief:
+        for _ in newton.run(part, u, target, newton.MOST):
+            yield Step(NOTHING, STAGE)
     part.extend(u, problem, trial)
+    return brief
 
 
 def _solved_on_all(
@@ -107,24 +124,6 @@ def _solved_on_all(
 def _spread(problem: DesignProblem, rows: np.ndarray) -> bool:
     """Whether all candidates are active: weight on most of them does not tell which of them matter."""
     return 2 * len(rows) > problem.n_candidates
-
-
-def _round(problem: DesignProblem, part: Reduced, u: np.ndarray, target: float) -> Iterator[Step]:
-    """A few sweeps over a part of the problem, where they cost no more than Newton steps; then those.
-
-    Unless sweeps leave so few with weight that it takes far less to price all again and go on with these.
-    """
-    groups = problem.n_groups
-    steps = steps_time(problem, len(u), groups)
-    if sweeps_time(problem, len(u), int(np.count_nonzero(u))) <= steps:
-        gap = np.inf
-        for step in bca.run(part, u, target, SWEEPS):
-            gap = step.gaps[-1] if len(step.gaps) else gap
-            yield step
-        again = pass_time(problem) + steps_time(problem, int(np.count_nonzero(u)), groups)
-        if gap <= target or AGAIN * again < steps:
-            return
-    yield from newton.run(part, u, target, newton.MOST)
 
 
 def _priced(

@@ -22,11 +22,9 @@ CALL = 50_000.0
 SWEEPS, STEPS = 10, 6
 """Sweeps between two looks at how fast the gap falls, and Newton steps that instances need, mostly."""
 
-PRODUCTS = 25
+PRODUCTS = 20
 """Products of a step by iteration, mostly. It may be hundreds, where candidates nearly repeat each other or
 groups can exchange theirs; then it gives way."""
-AGAIN = 3
-"""How far ahead pricing all again must be of Newton steps, which get further."""
 
 MEMORY = 4 << 30
 """Bytes of the matrices of a system; beyond, only iteration is left."""

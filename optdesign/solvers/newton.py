@@ -49,9 +49,6 @@ those by iteration, whose gaps fall by a factor of two or three a step."""
 RESTARTS = 2
 """Where steps bring no smaller gap the iteration starts again, so many times. Degenerate optima need it."""
 
-SHORT = 2e5
-"""Rows of a system times its order below which a step takes no time worth interrupting."""
-
 MOST = 100
 """Steps that others allow it: it rarely needs twenty, and nothing may go on for ever."""
 
@@ -210,8 +207,10 @@ def _newton_step(free: _Free, system: System, x: _State) -> Generator[Step, None
 
 
 def _in_pieces(system: System, work: Generator[None, None, Any]) -> Generator[Step, None, Any]:
-    """What a system's work returns; as many threads for it as its order deserves."""
-    short = system.order * system.layout.n_rows < SHORT
+    """What the work of a system returns; as many threads as its order deserves. What is less than a piece of
+    work takes no time worth interrupting.
+    """
+    short = threads.undivided(system.order * system.layout.n_rows, source.PIECE)
     while True:
         try:
             if short:

@@ -25,9 +25,6 @@ ROUNDING = 2**13 * UNIT
 EVEN = 0.1
 """A uniform design with this relative gap, or less, is not thinned: leverages do not tell who matters."""
 
-PASSES = 4
-"""Passes over all candidates that Newton steps on the start may cost."""
-
 SMALL = 2000
 """Up to this many candidates in a single group, a basis is start enough."""
 
@@ -46,10 +43,10 @@ def large_groups(problem: DesignProblem) -> bool:
 def most(problem: DesignProblem) -> int:
     """How many candidates a start may have, beside the first of every group and a basis.
 
-    As many as Newton steps can handle in the time of some passes over all, and as an optimum may need,
-    several times.
+    As many as Newton steps can handle in the time of a pass over all, and as an optimum may need, several
+    times.
     """
-    allowed, groups = PASSES * pass_time(problem), problem.n_groups
+    allowed, groups = pass_time(problem), problem.n_groups
     least = groups + CROWDED * problem.rank
     most = min(problem.n_candidates, groups + CROWDED * (problem.enough - groups))
     if steps_time(problem, least, groups) > allowed:

@@ -66,7 +66,9 @@ def test_lanes_leave_an_optimum_where_it_is() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_many_groups_are_visited_by_lanes(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a sweep is more than a piece of work, whichever number of threads: the same digits, and the gap that was asked for."""
+    """Where a sweep is more than a piece of work, whichever number of threads: the same digits, and the gap
+    that was asked for.
+    """
     visits = []
     visit = bca._State.visit
     monkeypatch.setattr(

@@ -10,6 +10,7 @@ from structures import STRUCTURES
 from work import done
 
 import optdesign as od
+from optdesign import source
 from optdesign.reduced import reduce
 from optdesign.solvers import lifted, newton
 from optdesign.solvers.systems import ByDifference, ByGroup, ByInformation, ByIteration, System, dense_ways
@@ -223,8 +224,9 @@ def test_long_steps_come_in_parts_whatever_the_order_of_the_system(monkeypatch: 
     free = free_of(STRUCTURES["mixed"])
     for system in systems_of(free):
         parts = []
-        for short in (system.order * system.layout.n_rows + 1, system.order * system.layout.n_rows):
-            monkeypatch.setattr(newton, "SHORT", short)
+        work = system.order * system.layout.n_rows
+        for piece in (2 * work, 2 * work - 1):
+            monkeypatch.setattr(source, "PIECE", piece)
             parts.append(sum(1 for _ in newton._newton_step(free, system, uniform_start(free))))
         assert parts[0] == 0
         assert parts[1] >= 3
