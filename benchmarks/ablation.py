@@ -34,7 +34,7 @@ import optdesign as od
 from optdesign import tidy
 from optdesign._kernel import uncached
 from optdesign.solvers import active, auto, bca, costs, newton, start, visits
-from optdesign.solvers.systems import by_group, by_information
+from optdesign.solvers.systems import by_information, by_iteration
 
 FIRST_SEED = 400
 TOLERANCES = (1e-6, 1e-9)
@@ -86,6 +86,11 @@ def no_steps(*_: Any) -> Iterator[Any]:
     return iter(())
 
 
+def itself(thing: Any) -> Any:
+    """In place of a change."""
+    return thing
+
+
 def always(*_: Any) -> bool:
     """In place of a condition."""
     return True
@@ -95,18 +100,16 @@ def _variants() -> Iterator[Variant]:
     inf = math.inf
     for module, name, values, says, *importers in (
         (active, "INNER", (0.001, 0.1), "accuracy of a round"),
-        (active, "MANY", (1, inf), "active candidates that are too many"),
         (active, "PATIENCE", (2, 20), "rounds without a smaller gap"),
         (costs, "FLOP", (0.01, 0.16), "unit"),
         (costs, "LOOP", (0.2, 2.8), "unit"),
         (costs, "ROW", (0.0, 80.0), "unit"),
         (costs, "CALL", (0.0, 200e3), "unit"),
-        (costs, "SETUP", (0.0, 2e6), "calls around Newton steps", auto),
         (costs, "STEPS", (2, 18), "Newton steps that are needed"),
         (costs, "SWEEPS", (5, 20), "sweeps between looks", auto, active),
-        (costs, "FEW", (0, inf), "columns or inverse", by_group),
+        (costs, "PRODUCTS", (5, 200, inf), "products of a step by iteration"),
+        (by_iteration, "ACCURACY", (0.1, 1e-3), "accuracy of such a step"),
         (costs, "WIDE_ENTRIES", (0, inf), "information by BLAS", by_information),
-        (visits, "PLAY", (0.0, 1.0), "who takes part in exchanges", bca),
         (visits, "EXCHANGES", (1, 100), "exchanges in a visit", bca),
         (visits, "CLOSER", (0.0, 0.3), "when a visit ends", bca),
         (bca, "LANES", (1, 4), "groups visited at a time"),
@@ -117,11 +120,10 @@ def _variants() -> Iterator[Variant]:
         (newton, "DUST", (0.0, 1e-9), "removal of dust"),
         (newton, "OVERSHOOT", (1.0, 0.01), "room for that"),
         (newton, "RESTARTS", (0,), "restarts"),
-        (newton, "SHORT", (0,), "steps worth interrupting"),
         (start, "CROWDED", (3, 24, inf), "many candidates"),
         (start, "SMALL", (0, inf), "a basis is enough"),
-        (start, "PASSES", (1, 16), "candidates of a start"),
         (start, "EVEN", (0.0,), "uniform starts where leverages are even"),
+        (start, "pass_time", (endless,), "as many candidates of a start as Newton steps can take"),
         (tidy, "STEP", (0.0, inf), "steps for tidy designs"),
         (tidy, "LITTLE", ((0.0,), (1e-2, 0.0)), "what is left out"),
     ):
@@ -134,6 +136,7 @@ def _variants() -> Iterator[Variant]:
     yield Variant(active, "pass_time", endless, "pricing again where sweeps leave few with weight")
     yield Variant(active, "_spread", always, "rounds on some candidates")
     yield Variant(active, "_spread", never, "rounds on all where most have weight")
+    yield Variant(newton, "without_strain", itself, "iteration that gives way")
 
 
 def instances(seeds: int) -> Iterator[Instance]:
@@ -173,6 +176,11 @@ def instances(seeds: int) -> Iterator[Instance]:
             yield Instance(f"many groups, {structure}", f"{family} M={len(x)} d={d}", problem)
     rng = np.random.default_rng(FIRST_SEED)
     yield Instance("wide", "10000 x 50", od.DesignProblem(rng.normal(size=(10_000, 50))))
+    close = rng.normal(size=(500, 40))[rng.integers(0, 500, size=8_000)]
+    close += 1e-3 * rng.normal(size=close.shape)
+    yield Instance("near copies", "8000 x 40", od.DesignProblem(close))
+    yield Instance("near copies", "8000 x 40 in 80", od.DesignProblem(close, np.arange(8_000) % 80))
+    yield Instance("near copies", "8000 x 12 in 80", od.DesignProblem(close[:, :12], np.arange(8_000) % 80))
     yield Instance(
         "wide", "cond M=100 d=30", od.DesignProblem.shared(features("cond", 100, 10, 30, FIRST_SEED))
     )

@@ -2,7 +2,8 @@
 
 import itertools
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import optdesign as od
 from optdesign import source, validation
 from optdesign.certificate import scale
 from optdesign.reduced import Reduced, reduce
-from optdesign.solvers import PATIENCE, active, auto, newton, start
+from optdesign.solvers import PATIENCE, Step, active, auto, newton, start
 from optdesign.solvers.costs import SWEEPS, sweeps_time
 from optdesign.solvers.systems import ByDifference, ByGroup, ByInformation
 from optdesign.testing import assert_feasible
@@ -280,6 +281,26 @@ def test_rank_that_is_lost_with_those_left_out_comes_back(monkeypatch: pytest.Mo
     assert np.all(np.isfinite(gaps))
     assert gaps[-1] <= TOL * problem.rank
     assert od.certify(problem, w).relative_gap <= 1.01 * TOL
+
+
+def test_no_brief_round_follows_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where sweeps come to nothing and pricing seems to take no time, Newton steps come all the same."""
+    problem = slow_for_sweeps()
+    client, arm = np.divmod(np.arange(problem.n_candidates), 10)
+    w = np.where((client + arm) % 10 < 5, 0.2, 0.0)
+    solved, brief = active._solved, []
+
+    def recorded(*arguments: Any, **options: Any) -> Generator[Step, None, bool]:
+        brief.append((yield from solved(*arguments, **options)))
+        return brief[-1]
+
+    monkeypatch.setattr(active, "_solved", recorded)
+    monkeypatch.setattr(active, "pass_time", lambda _: 0.0)
+    monkeypatch.setattr(active, "sweeps_time", lambda *_: 0.0)
+    gaps = np.concatenate([step.gaps for step in active.run(problem, w, TOL * problem.rank, 60)])
+    assert gaps[-1] <= TOL * problem.rank
+    assert any(brief)
+    assert not any(one and other for one, other in itertools.pairwise(brief))
 
 
 def test_what_takes_less_than_pricing_is_solved_first(monkeypatch: pytest.MonkeyPatch) -> None:
