@@ -35,33 +35,47 @@ def tidied(
     problem: DesignProblem, weights: np.ndarray, certificate: Certificate, allowed: float
 ) -> tuple[np.ndarray, Certificate]:
     """Weights on fewer candidates whose gap is at most ``allowed``, or those given, and the certificate."""
-    rows = np.flatnonzero(weights != 0)
-    share = np.empty(len(rows))
-    dust = _shares(problem.groups, rows, weights, np.zeros(problem.n_groups), share)
-    least = WORTH * len(rows)
-    if max(len(rows) - problem.enough, dust) <= least:
+    support, dust = _support(problem, weights)
+    least = WORTH * len(support.rows)
+    if max(len(support.rows) - problem.enough, dust) <= least:
         return weights, certificate
-    support = _merged(problem, _Support(rows, weights[rows], share))
+    support, count = _merged(problem, support), len(support.rows)
     tried = -1
     for little in LITTLE:
         kept = support.only(support.share > little)
-        solved = step_time(problem, len(kept.rows), problem.n_groups) <= STEP
-        if len(kept.rows) == tried or (not solved and len(rows) - len(kept.rows) <= least):
-            continue
-        tried = len(kept.rows)
-        new = np.zeros_like(weights)
-        scale(problem.groups[kept.rows], problem.budgets, kept.weights)
-        new[kept.rows] = kept.weights
-        if solved:
-            reduced = reduce(problem, kept.rows)
-            u = reduced.restrict(new, problem)
-            for _ in newton.run(reduced, u, allowed, newton.MOST):
-                look()
-            reduced.extend(u, problem, new)
-        new, proof = settled(problem, new)
-        if proof.gap <= allowed and np.count_nonzero(new) < len(rows):
-            return new, proof
+        # What is solved anew has other shares, of which some may be little now.
+        while len(kept.rows) != tried:
+            solved = step_time(problem, len(kept.rows), problem.n_groups) <= STEP
+            if not solved and count - len(kept.rows) <= least:
+                break
+            tried = len(kept.rows)
+            new, proof = _certified(problem, kept, allowed, solved=solved)
+            left = int(np.count_nonzero(new))
+            if proof.gap > allowed or left >= count:
+                break
+            weights, certificate, count = new, proof, left
+            support, _ = _support(problem, weights)
+            kept = support.only(support.share > little)
+            tried = left
+        if count == tried:
+            break
     return weights, certificate
+
+
+def _certified(
+    problem: DesignProblem, kept: _Support, allowed: float, *, solved: bool
+) -> tuple[np.ndarray, Certificate]:
+    """Weights of some candidates, scaled up and solved for, and their certificate over all."""
+    new = np.zeros(problem.n_candidates)
+    scale(problem.groups[kept.rows], problem.budgets, kept.weights)
+    new[kept.rows] = kept.weights
+    if solved:
+        reduced = reduce(problem, kept.rows)
+        u = reduced.restrict(new, problem)
+        for _ in newton.run(reduced, u, allowed, newton.MOST):
+            look()
+        reduced.extend(u, problem, new)
+    return settled(problem, new)
 
 
 class _Support(NamedTuple):
@@ -75,6 +89,14 @@ class _Support(NamedTuple):
     def only(self, which: np.ndarray) -> _Support:
         """Some of them."""
         return _Support(*(part[which] for part in self))
+
+
+def _support(problem: DesignProblem, weights: np.ndarray) -> tuple[_Support, int]:
+    """The candidates with weight, and how many of them are dust."""
+    rows = np.flatnonzero(weights != 0)
+    share = np.empty(len(rows))
+    dust = _shares(problem.groups, rows, weights, np.zeros(problem.n_groups), share)
+    return _Support(rows, weights[rows], share), dust
 
 
 def _merged(problem: DesignProblem, support: _Support) -> _Support:
