@@ -194,9 +194,11 @@ class _Run:
                 return stopped, certificate
             if self.iterations >= max_iter:
                 return Status.MAX_ITER, certificate
-            if self.gaps[-1][-1] > target or excess >= target:
+            # The certificate's gap is the solver's and some rounding: so much further, from where it is.
+            reached = float(self.gaps[-1][-1])
+            if reached > target or excess >= reached:
                 break
-            target -= excess
+            target = reached - excess
         seen = certificate.gap - certificate.rounding
         cleared = seen <= max(self.goal, certificate.rounding)
         return Status.PRECISION if cleared else Status.STALLED, certificate

@@ -22,9 +22,10 @@ CALL = 50_000.0
 SWEEPS, STEPS = 10, 6
 """Sweeps between two looks at how fast the gap falls, and Newton steps that instances need, mostly."""
 
-PRODUCTS = 20
-"""Products of a step by iteration, mostly. It may be hundreds, where candidates nearly repeat each other or
-groups can exchange theirs; then it gives way."""
+PRODUCTS = (20, 60)
+"""Products of a step by iteration, of which nobody knows how many they are: from four to hundreds, where
+candidates nearly repeat each other or groups can exchange theirs. It is tried where the first promise to be
+faster, since it gives way to others; plans, which nothing makes good, count on the second."""
 
 MEMORY = 4 << 30
 """Bytes of the matrices of a system; beyond, only iteration is left."""
@@ -60,7 +61,7 @@ def step_time(problem: DesignProblem, rows: int, groups: int) -> float:
     dense = min(by_information(blocks, rank, rows, groups), by_group(blocks, rank, rows, groups))
     if blocks == 1:
         dense = min(dense, by_difference(blocks, rank, rows, groups))
-    return CALL + min(by_iteration(rank, rows), dense)
+    return CALL + min(PRODUCTS[1] * product_time(rank, rows), dense)
 
 
 def by_group(blocks: int, rank: int, rows: int, groups: int) -> float:
@@ -92,8 +93,8 @@ def by_information(blocks: int, rank: int, rows: int, groups: int) -> float:
 
 
 def by_iteration(rank: int, rows: int) -> float:
-    """The system by iteration."""
-    return PRODUCTS * product_time(rank, rows)
+    """The system by iteration, mostly."""
+    return PRODUCTS[0] * product_time(rank, rows)
 
 
 def product_time(rank: int, rows: int) -> float:

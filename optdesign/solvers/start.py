@@ -115,6 +115,7 @@ def _highest(problem: DesignProblem, g: np.ndarray, top: np.ndarray, every: int)
     may be, roughly: every so many tell from where on.
     """
     groups, count = problem.groups, most(problem)
+    every = min(every, max(1, count // CROWDED))  # several of the sample are among them
     sample = _fractions(groups[::every], g[::every], top)
     rank = 1 + count * len(sample) // len(g)
     least = np.partition(sample, -rank)[-rank]

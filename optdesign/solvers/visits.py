@@ -26,6 +26,8 @@ from optdesign.compensated import UNIT
 VISIT = 2e8
 """Multiplications after which a visit ends at the latest."""
 
+PLAY = 0.2
+"""Candidates without a share take part in exchanges above this fraction of the group's largest excess."""
 EXCHANGES, CLOSER = 4, 0.03
 """A visit of a group ends after so many exchanges per candidate, or when the largest and the smallest
 variance are this much closer than at its start."""
@@ -154,7 +156,7 @@ def exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play):
     """Pairwise exchanges in a group whose candidates share blocks. Overwrites u, inverse, buffers.
 
     Returns the group's largest variance before the step and its largest change of a share. In play are the
-    candidates that have a share, and those whose variance is above the mean.
+    candidates that have a share, and those in the upper part of the excess over the mean variance.
     """
     _write_variances(z, blocks, ranks, lo, hi, inverse, g)
     top, mean = 0.0, 0.0
@@ -163,7 +165,7 @@ def exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play):
         mean += u[n] * g[n - lo]
     count = 0
     for n in range(lo, hi):
-        if u[n] > 0.0 or g[n - lo] > mean:
+        if u[n] > 0.0 or g[n - lo] > mean + PLAY * (top - mean):
             play[count] = n
             g[count] = g[n - lo]
             count += 1

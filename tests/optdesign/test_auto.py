@@ -361,6 +361,14 @@ def test_estimates_grow_with_what_there_is_to_do() -> None:
         assert time(large, 350) < time(large, 400)
 
 
+@pytest.mark.parametrize(("groups", "copies", "dim"), [(100, 30, 20), (60, 20, 60)])
+def test_plans_do_not_count_on_fast_iteration(groups: int, copies: int, dim: int) -> None:
+    """Candidates of a group that are nearly one: sweeps get there, while products would be hundreds."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(groups, 1, dim)) + 1e-3 * rng.normal(size=(groups, copies, dim))
+    assert od.solve(od.DesignProblem.shared(x)).method == "auto: bca"
+
+
 def test_rounds_end_where_there_is_no_progress() -> None:
     problem = many(2, 1, n=200, dim=3)
     w = problem.uniform()
@@ -559,3 +567,9 @@ def test_a_poor_start_does_not_end_in_steps_on_nearly_all(monkeypatch: pytest.Mo
     assert_certified(result, 1e-6)
     assert max(rounds) > 0.8 * problem.n_candidates
     assert max(steps) < 0.5 * problem.n_candidates
+
+
+def test_what_rounding_adds_to_the_certificate_is_made_up_for() -> None:
+    """Steps by iteration end just below their target: going on to a little less would change nothing."""
+    problem = od.DesignProblem.shared(instances.features("cone", 300, 30, 100, 1))
+    assert_certified(od.solve(problem, tol=3e-10, threads=1), 3e-10)

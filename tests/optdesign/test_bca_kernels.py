@@ -227,9 +227,9 @@ def test_exchange(seed: int) -> None:
     assert np.all(c.u >= 0)
     assert c.objective(c.u) > before
     np.testing.assert_allclose(inverse, c.inverses(), rtol=1e-8, atol=1e-8 * np.abs(inverse).max())
-    # In play: shares, and variances above the mean.
+    # In play: shares, and the upper part of the excess over the mean.
     mean = old[lo:hi] @ g
-    playing = lo + np.flatnonzero((old[lo:hi] > 0) | (g > mean))
+    playing = lo + np.flatnonzero((old[lo:hi] > 0) | (g > mean + visits.PLAY * (g.max() - mean)))
     np.testing.assert_array_equal(play[: len(playing)], playing)
     resting = np.setdiff1d(np.arange(lo, hi), playing)
     assert not c.u[resting].any()

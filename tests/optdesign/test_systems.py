@@ -177,7 +177,7 @@ def test_iteration_is_taken_only_where_it_is_ahead() -> None:
     layout, n, m = layout_of(wide), wide.n_candidates, wide.n_groups
     for few in (1, 10**9):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(costs, "PRODUCTS", few)
+            patch.setattr(costs, "PRODUCTS", (few, few))
             dense = min(dense_ways(layout).values())
             iterated = few * costs.product_time(40, n)
             system = cheapest_system(layout)
@@ -205,7 +205,7 @@ def test_iteration_that_takes_all_it_may_gives_way(monkeypatch: pytest.MonkeyPat
         return factorise(system, *rows)
 
     monkeypatch.setattr(ByIteration, "factorise", counted)
-    monkeypatch.setattr(costs, "PRODUCTS", 0)
+    monkeypatch.setattr(costs, "PRODUCTS", (0, 0))
     monkeypatch.setattr(by_iteration, "MOST", 5)
     r = od.solve(replicates(0), tol=1e-9, method="newton")
     assert_certified(r, 1e-9)
