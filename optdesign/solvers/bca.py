@@ -47,7 +47,6 @@ LANES, CROWD = 2, 500
 worth as much as one group after the other. The same for any number of threads: results do not depend on it.
 What it earns shows on two."""
 
-
 STRETCH = 64
 """Groups that a lane visits before it passes over those of others: what two lanes write does not lie side by
 side in memory, where one would wait for the other."""

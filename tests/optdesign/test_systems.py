@@ -9,7 +9,7 @@ import optdesign as od
 from optdesign import source
 from optdesign.information import entries
 from optdesign.reduced import reduce
-from optdesign.solvers import costs
+from optdesign.solvers import costs, newton
 from optdesign.solvers.systems import (
     ByDifference,
     ByGroup,
@@ -25,6 +25,11 @@ from optdesign.solvers.systems import (
 from optdesign.solvers.systems.layout import Layout
 
 TOL = 1e-9
+
+
+def free_of(problem: od.DesignProblem) -> newton._Free:
+    reduced = reduce(problem)
+    return newton._free(reduced, reduced.restrict(problem.uniform(), problem))
 
 
 def layout_of(problem: od.DesignProblem) -> Layout:
@@ -195,7 +200,7 @@ def replicates(seed: int) -> od.DesignProblem:
 
 
 def test_iteration_that_takes_all_it_may_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To a dense system where that takes less, and to none where nothing fits."""
+    """To a dense system, after the time that this would take; where none fits, it has all products there are."""
     used = []
     factorise = ByIteration.factorise
 
@@ -206,17 +211,34 @@ def test_iteration_that_takes_all_it_may_gives_way(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(ByIteration, "factorise", counted)
     monkeypatch.setattr(costs, "PRODUCTS", (0, 0))
-    monkeypatch.setattr(by_iteration, "MOST", 5)
     r = od.solve(replicates(0), tol=1e-9, method="newton")
     assert_certified(r, 1e-9)
     first = used[0]
+    assert 0 < first.most < by_iteration.MOST
     assert first.strained
     assert used.count(first) < r.iterations
     assert not isinstance(without_strain(first), ByIteration)
     fresh = ByIteration(first.layout)
     assert without_strain(fresh) is fresh
     monkeypatch.setattr(costs, "MEMORY", 0)
-    assert without_strain(first) is first
+    alone = cheapest_system(first.layout)
+    assert isinstance(alone, ByIteration)
+    assert alone.most == by_iteration.MOST
+
+
+def test_iteration_does_not_give_way_to_what_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Than all the products there are: it goes on with what it found."""
+    monkeypatch.setattr(by_iteration, "MOST", 3)
+    monkeypatch.setattr(costs, "PRODUCTS", (0, 0))
+    monkeypatch.setattr(costs, "FLOP", 1e3)
+    free = free_of(replicates(1))
+    system = cheapest_system(free.layout)
+    assert isinstance(system, ByIteration)
+    rng = np.random.default_rng(0)
+    assert done(system.factorise(rng.normal(size=free.z.shape), rng.random(len(free.z))))
+    done(system.solve(rng.normal(size=len(free.z))))
+    assert not system.strained
+    assert without_strain(system) is system
 
 
 def test_products_of_low_rank_are_left_to_one_thread() -> None:

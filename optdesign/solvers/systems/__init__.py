@@ -12,8 +12,6 @@ work.
 
 from __future__ import annotations
 
-import math
-
 from optdesign.solvers import costs
 from optdesign.solvers.systems.by_difference import ByDifference
 from optdesign.solvers.systems.by_group import ByGroup
@@ -40,12 +38,11 @@ def cheapest_system(layout: Layout) -> System:
 
 
 def without_strain(system: System) -> System:
-    """The same system, or the best dense one where iteration has taken all that it may."""
+    """The same system, or the best dense one where iteration has taken as long as that would."""
     if not (isinstance(system, ByIteration) and system.strained):
         return system
     times = dense_ways(system.layout)
-    dense = min(times, key=lambda way: times[way])
-    return system if times[dense] == math.inf else dense(system.layout)
+    return min(times, key=lambda way: times[way])(system.layout)
 
 
 def dense_ways(layout: Layout) -> dict[type[Dense], float]:

@@ -46,7 +46,7 @@ class ByIteration:
         # What was found for these rows so far, and its product with the matrix up to A' dlambda.
         self.found: tuple[np.ndarray, np.ndarray]
         self.strained = False
-        """Whether a solution has ever taken all the products that there are."""
+        """Whether a solution has ever taken all its products, where they are fewer than the most of all."""
 
     def factorise(self, a: np.ndarray, w: np.ndarray) -> dense.Attempt:
         """Prepare for whitened rows a and the diagonal w of W. Returns whether that succeeded."""
@@ -79,7 +79,7 @@ class ByIteration:
             size, before = float(left @ direction), size
             step = direction + (size / before) * step
         else:
-            self.strained = True
+            self.strained = self.most < MOST
         self.found = du, r - left
         return du, dbound
 
