@@ -200,7 +200,7 @@ def replicates(seed: int) -> od.DesignProblem:
 
 
 def test_iteration_that_takes_all_it_may_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To a dense system, after the time that this would take; where none fits, it has all products there are."""
+    """To a dense system, after the time that this would take; where none fits, it has all there are."""
     used = []
     factorise = ByIteration.factorise
 
