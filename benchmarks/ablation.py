@@ -117,7 +117,12 @@ def _variants() -> Iterator[Variant]:
         (bca, "CROWD", (0, 50), "groups a parameter for that"),
         (bca, "LAG", (1.0,), "when a gap is computed afresh"),
         (newton, "TO_BOUNDARY", (0.9, 0.9999), "damping"),
-        (newton, "START_UNIFORM", ((1e-6, 0.5), (1e-2, 0.5), (1e-3, 0.1), (1e-3, 1.0)), "start"),
+        (
+            newton,
+            "START_UNIFORM",
+            ((1e-4, 0.5), (1e-6, 0.5), (1e-9, 0.5), (1e-2, 0.5), (1e-3, 0.1), (1e-3, 1.0)),
+            "start",
+        ),
         (newton, "DUST", (0.0, 1e-9), "removal of dust"),
         (newton, "OVERSHOOT", (1.0, 0.01), "room for that"),
         (newton, "RESTARTS", (0,), "restarts"),

@@ -3,7 +3,8 @@
 At a gap of tol * rank, candidates near those that matter may keep a share, by the hundred on a fine grid,
 which the optimum has not: it needs no more than ``problem.enough``. So equal candidates are merged, those of
 little weight left out, and the others solved for once more. What comes out is taken if its certificate, over
-all candidates, holds as well. Dust, however few have weight, is reason enough to try.
+all candidates, holds as well. Dust, however few have weight, is reason enough to try. Where neither is the
+case, equal candidates are merged all the same.
 """
 
 from __future__ import annotations
@@ -37,15 +38,21 @@ def tidied(
     """Weights on fewer candidates whose gap is at most ``allowed``, or those given, and the certificate."""
     support, dust = _support(problem, weights)
     least = WORTH * len(support.rows)
-    if max(len(support.rows) - problem.enough, dust) <= least:
+    few = max(len(support.rows) - problem.enough, dust) <= least
+    if few and not _repeated(certificate.variances[support.rows]):
         return weights, certificate
     support, count = _merged(problem, support), len(support.rows)
+    if few:
+        if len(support.rows) == count:
+            return weights, certificate
+        new, proof = _certified(problem, support, allowed, solved=False)
+        return (new, proof) if proof.gap <= allowed else (weights, certificate)
     tried = -1
     for little in LITTLE:
         kept = support.only(support.share > little)
         # What is solved anew has other shares, of which some may be little now.
         while len(kept.rows) != tried:
-            solved = step_time(problem, len(kept.rows), problem.n_groups) <= STEP
+            solved = step_time(problem, len(kept.rows)) <= STEP
             if not solved and count - len(kept.rows) <= least:
                 break
             tried = len(kept.rows)
@@ -72,7 +79,7 @@ def _certified(
     if solved:
         reduced = reduce(problem, kept.rows)
         u = reduced.restrict(new, problem)
-        for _ in newton.run(reduced, u, allowed, newton.MOST):
+        for _ in newton.run(reduced, u, allowed):
             look()
         reduced.extend(u, problem, new)
     return settled(problem, new)
@@ -99,6 +106,12 @@ def _support(problem: DesignProblem, weights: np.ndarray) -> tuple[_Support, int
     return _Support(rows, weights[rows], share), dust
 
 
+def _repeated(values: np.ndarray) -> bool:
+    """Whether some of them are the same, as variances of equal candidates are."""
+    in_order = np.sort(values)
+    return bool(np.any(in_order[1:] == in_order[:-1]))
+
+
 def _merged(problem: DesignProblem, support: _Support) -> _Support:
     """Of equal candidates in a group and block the first, with the weight and the share of all.
 
@@ -111,8 +124,7 @@ def _merged(problem: DesignProblem, support: _Support) -> _Support:
     group, block = rng.random(problem.n_groups), rng.random(problem.n_blocks)
     place = 1.0 + group[groups[some]] + block[problem.blocks[rows]]
     key = place * (1.0 + coordinates(problem, rows, problem.rows) @ rng.random(problem.rows.maps.shape[2]))
-    in_order = np.sort(key)
-    if not np.any(in_order[1:] == in_order[:-1]):
+    if not _repeated(key):
         return support
     _, first, same = np.unique(key, return_index=True, return_inverse=True)
     keep = np.ones(len(support.rows), np.bool_)

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optdesign.compensated import UNIT
 from optdesign.problem import DesignProblem
 from optdesign.reduced import Reduced, reduce
 
@@ -38,6 +39,9 @@ NOTHING = np.empty(0)
 
 PATIENCE = 6
 """Iterations without a smaller gap after which a method has come to its end."""
+
+ROUNDING = 64 * UNIT
+"""What differs by this fraction differs by rounding."""
 
 Method = Callable[[DesignProblem, np.ndarray, float, int], Iterator[Step]]
 """A method for the weights of a problem,"""

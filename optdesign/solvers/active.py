@@ -41,13 +41,13 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
     priced is solved before it is priced for the first time.
     """
     rows, trial = np.flatnonzero(weights != 0), weights.copy()
-    held, spread = rows, _spread(problem, rows)
-    if not spread and steps_time(problem, len(rows), problem.n_groups) <= pass_time(problem):
+    held, everyone = rows, spread(problem, len(rows))
+    if not everyone and steps_time(problem, len(rows)) <= pass_time(problem):
         yield from _solved(problem, rows, trial, _goal(problem, np.inf, target))
     best, since_best, leaving, brief = np.inf, 0, True, False
     for _ in range(max_iter):
         gap, found, lost = _priced(problem, rows, trial[rows])
-        if gap == np.inf > best and not spread:
+        if gap == np.inf > best and not everyone:
             # What was left out carried a direction alone: back to the best weights, and all of them stay.
             rows, leaving = held, False
             trial[:] = weights
@@ -60,7 +60,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
         yield Step(np.array([gap]), STAGE)
         if gap <= target or since_best > PATIENCE or not np.isfinite(gap):
             return
-        if spread:
+        if everyone:
             rows = np.arange(problem.n_candidates)
             yield from _solved_on_all(problem, trial, target, weights, best)
         else:
@@ -91,15 +91,15 @@ def _solved(
     """
     part = reduce(problem, rows)
     u = part.restrict(trial, problem)
-    steps, gap, brief = steps_time(problem, len(u), problem.n_groups), np.inf, False
+    steps, gap, brief = steps_time(problem, len(u)), np.inf, False
     if sweeps_time(problem, len(u), int(np.count_nonzero(u))) <= steps:
         for step in bca.run(part, u, target, SWEEPS):
             gap = step.gaps[-1] if len(step.gaps) else gap
             yield Step(NOTHING, STAGE)
-        again = pass_time(problem) + steps_time(problem, int(np.count_nonzero(u)), problem.n_groups)
+        again = pass_time(problem) + steps_time(problem, int(np.count_nonzero(u)))
         brief = may_be_brief and gap > target and again < steps
     if gap > target and not brief:
-        for _ in newton.run(part, u, target, newton.MOST):
+        for _ in newton.run(part, u, target):
             yield Step(NOTHING, STAGE)
     part.extend(u, problem, trial)
     return brief
@@ -114,16 +114,16 @@ def _solved_on_all(
     """
     whole = reduce(problem)
     u = whole.restrict(trial, problem)
-    for step in newton.run(whole, u, target, newton.MOST):
+    for step in newton.run(whole, u, target):
         if len(step.gaps) and step.gaps[-1] < best:
             whole.extend(u, problem, weights)
         yield Step(NOTHING, STAGE)
     whole.extend(u, problem, trial)
 
 
-def _spread(problem: DesignProblem, rows: np.ndarray) -> bool:
+def spread(problem: DesignProblem, positive: int) -> bool:
     """Whether all candidates are active: weight on most of them does not tell which of them matter."""
-    return 2 * len(rows) > problem.n_candidates
+    return 2 * positive > problem.n_candidates
 
 
 def _priced(

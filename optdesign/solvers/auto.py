@@ -16,7 +16,7 @@ import numpy as np
 
 from optdesign.problem import DesignProblem
 from optdesign.solvers import Step, active, bca, lifted
-from optdesign.solvers.costs import CALL, STEPS, SWEEPS, steps_time, sweeps_time
+from optdesign.solvers.costs import SWEEPS, newton_time, steps_time, sweeps_time
 from optdesign.solvers.start import large_groups
 
 sweeps = lifted(partial(bca.run, batch=SWEEPS))
@@ -41,10 +41,9 @@ def _sweeps_that_pay(
 ) -> Iterator[Step]:
     """Sweeps for as long as Newton steps do not promise to be faster."""
     n, gaps = problem.n_candidates, np.empty(0)
-    if large_groups(problem):
-        positive = int(np.count_nonzero(weights))
-        if sweeps_time(problem, n, positive) > _newton_time(problem, positive):
-            return
+    positive = int(np.count_nonzero(weights))
+    if large_groups(problem) and sweeps_time(problem, n, positive) > steps_time(problem, positive):
+        return
     for step in sweeps(problem, weights, target, max_iter):
         yield step
         if not len(step.gaps) or step.gaps[-1] <= target:
@@ -53,18 +52,8 @@ def _sweeps_that_pay(
         if len(gaps) == SWEEPS:
             positive = int(np.count_nonzero(weights))
             ahead = _sweeps_ahead(gaps, target) / SWEEPS * sweeps_time(problem, n, positive)
-            if ahead > _newton_time(problem, positive):
+            if ahead > newton_time(problem, positive):
                 return
-
-
-def _newton_time(problem: DesignProblem, positive: int) -> float:
-    """Nanoseconds until Newton steps on the candidates that matter are done, roughly.
-
-    Groups that have a choice left have it between two candidates, mostly. The calls around the steps take as
-    long as their own.
-    """
-    rows = min(positive, 2 * max(0, positive - problem.n_groups))
-    return STEPS * CALL + steps_time(problem, rows, min(problem.n_groups, rows // 2))
 
 
 def _sweeps_ahead(gaps: np.ndarray, target: float) -> float:

@@ -26,30 +26,19 @@ import numpy as np
 
 from optdesign import source, threads
 from optdesign._kernel import kernel
-from optdesign.compensated import UNIT
 from optdesign.information import accumulate, add_information, factorise, invert, variance
 from optdesign.reduced import Reduced
-from optdesign.solvers import NOTHING, Step
-from optdesign.solvers.costs import SWEEPS
+from optdesign.solvers import NOTHING, ROUNDING, Step
+from optdesign.solvers.costs import SWEEPS, WORK
 from optdesign.solvers.visits import exchange, water_fill
-
-WORK_PER_CALL = 2e7
-"""Multiplications between two returns to Python, where limits and interrupts are looked at."""
 
 LAG = 5.0
 """The gap summed up during a sweep may be so many times what it is at its end."""
-
-STALL = 8 * UNIT
-"""Sweeps after which no share is further than this from where it was make no progress."""
 
 LANES, CROWD = 2, 500
 """Groups are visited so many at a time where at least so many matter for every parameter: a sweep is then
 worth as much as one group after the other. The same for any number of threads: results do not depend on it.
 What it earns shows on two."""
-
-STRETCH = 64
-"""Groups that a lane visits before it passes over those of others: what two lanes write does not lie side by
-side in memory, where one would wait for the other."""
 
 
 def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: int = 1000) -> Iterator[Step]:
@@ -59,7 +48,7 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
     """
     z, blocks, starts, ranks, _ = reduced
     width = z.shape[1]
-    sweeps = WORK_PER_CALL / (3.0 * z.size * width)
+    sweeps = WORK / (3.0 * z.size * width)
     groups = max(1, int(min(sweeps, 1.0) * reduced.n_groups))
     crowded = not threads.undivided(z.size, source.PIECE) and reduced.n_groups >= CROWD * reduced.rank
     separable = _separable(blocks, starts, len(ranks))
@@ -85,7 +74,7 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
                 gaps[0] = state.gap()
         done += len(gaps)
         yield Step(gaps, "bca")
-        if gaps[-1] <= target or (before is not None and _distance(u, before) <= STALL):
+        if gaps[-1] <= target or (before is not None and _distance(u, before) <= ROUNDING):
             return
         # Nothing stands still while the gap falls.
         before, last = None if gaps[-1] < last else u.copy(), gaps[-1]
@@ -108,9 +97,10 @@ class _State(NamedTuple):
     def visit(self, first: int, last: int, lanes: int) -> float:
         """Visit the groups first .. last - 1. Returns the sum of their largest variances."""
         if lanes == 1:
-            return _visit(*self, first, last, 0, 1)
+            return _visit(*self, first, last)
         own = [self._lane(lanes) for _ in range(lanes)]
-        tops = threads.each(lambda k, _: _visit(*own[k], first, last, k, lanes), lanes, 1)
+        ends = [first + (last - first) * k // lanes for k in range(lanes + 1)]
+        tops = threads.each(lambda k, _: _visit(*own[k], ends[k], ends[k + 1]), lanes, 1)
         if not self._join([lane.inverse for lane in own]):
             self.invert_afresh()
         return sum(tops) / lanes
@@ -221,9 +211,7 @@ def _sweeps(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, targ
     for sweep in range(len(gaps)):
         if sweep % SWEEPS == 0 and not fresh:
             _invert_afresh(z, blocks, starts, ranks, u, inverse, 0.0)
-        total = _visit(
-            z, blocks, starts, separable, ranks, u, inverse, g, fill, play, 0, len(starts) - 1, 0, 1
-        )
+        total = _visit(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, 0, len(starts) - 1)
         gaps[sweep] = total - rank
         fresh = gaps[sweep] <= LAG * target
         if fresh:
@@ -234,20 +222,19 @@ def _sweeps(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, targ
 
 
 @kernel
-def _visit(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, first, last, lane, lanes):
-    """Solve the subproblems of one lane's groups among first .. last - 1. Overwrites u, inverse, buffers.
+def _visit(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, first, last):
+    """Solve the subproblems of the groups first .. last - 1. Overwrites u, inverse, buffers.
 
-    Lanes take stretches of groups in turn. Returns the sum of the groups' largest variances.
+    Returns the sum of the groups' largest variances.
     """
     y = np.empty((2, z.shape[1]))
     total = 0.0
-    for start in range(first + lane * STRETCH, last, lanes * STRETCH):
-        for i in range(start, min(start + STRETCH, last)):
-            lo, hi = starts[i], starts[i + 1]
-            if fill is not None and separable[i]:
-                total += water_fill(z, blocks, ranks, lo, hi, u, inverse, g, fill, y)[0]
-            elif play is not None:
-                total += exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play)[0]
+    for i in range(first, last):
+        lo, hi = starts[i], starts[i + 1]
+        if fill is not None and separable[i]:
+            total += water_fill(z, blocks, ranks, lo, hi, u, inverse, g, fill, y)[0]
+        elif play is not None:
+            total += exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play)[0]
     return total
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from optdesign.information import entries
 from optdesign.problem import DesignProblem
 
 FLOP = 0.04
@@ -16,11 +17,14 @@ LOOP = 0.7
 """A multiplication and an addition in a compiled loop over a matrix."""
 ROW = 20.0
 """Fetching a row."""
-CALL = 50_000.0
-"""The calls from Python of a Newton step, and again those for a block of it that has a matrix of its own."""
+CALL = 5_000.0
+"""A call from Python, of NumPy or of a kernel."""
+
+WORK = 2e7
+"""Multiplications between two looks at limits and interrupts, in compiled loops."""
 
 SWEEPS, STEPS = 10, 6
-"""Sweeps between two looks at how fast the gap falls, and Newton steps that instances need, mostly."""
+"""Sweeps between two looks at how fast the gap falls, and Newton steps that a round needs, mostly."""
 
 PRODUCTS = (20, 60)
 """Products of a step by iteration, of which nobody knows how many they are: from four to hundreds, where
@@ -29,9 +33,6 @@ faster, since it gives way to others; plans, which nothing makes good, count on 
 
 MEMORY = 4 << 30
 """Bytes of the matrices of a system; beyond, only iteration is left."""
-
-WIDE_ENTRIES = 100
-"""Entries of a block from which on the sums of an information system go through BLAS."""
 
 
 def pass_time(problem: DesignProblem) -> float:
@@ -50,18 +51,28 @@ def sweeps_time(problem: DesignProblem, rows: int, positive: int) -> float:
     return SWEEPS * (sweep + LOOP * r * positive**2 / (problem.n_groups * problem.n_blocks))
 
 
-def steps_time(problem: DesignProblem, rows: int, groups: int) -> float:
-    """Newton steps on so many candidates and groups, until they are done."""
-    return STEPS * step_time(problem, rows, groups)
+def newton_time(problem: DesignProblem, positive: int) -> float:
+    """Newton steps on the candidates that matter, if so many have weight, until they are done: two rounds."""
+    return 2 * steps_time(problem, positive)
 
 
-def step_time(problem: DesignProblem, rows: int, groups: int) -> float:
-    """A Newton step on so many candidates and groups, if blocks have equally many."""
+def steps_time(problem: DesignProblem, rows: int) -> float:
+    """Newton steps on so many candidates, for a round."""
+    return STEPS * step_time(problem, rows)
+
+
+def step_time(problem: DesignProblem, rows: int) -> float:
+    """A Newton step on so many candidates, if blocks have equally many.
+
+    Groups that have a choice between them have it between two, mostly; the others are left out.
+    """
     blocks, rank = problem.n_blocks, problem.largest_rank
+    rows = min(rows, 2 * max(0, rows - problem.n_groups))
+    groups = min(problem.n_groups, rows // 2)
     dense = min(by_information(blocks, rank, rows, groups), by_group(blocks, rank, rows, groups))
     if blocks == 1:
         dense = min(dense, by_difference(blocks, rank, rows, groups))
-    return CALL + min(PRODUCTS[1] * product_time(rank, rows), dense)
+    return 15 * CALL + min(PRODUCTS[1] * product_time(blocks, rank, rows), dense)
 
 
 def by_group(blocks: int, rank: int, rows: int, groups: int) -> float:
@@ -69,9 +80,19 @@ def by_group(blocks: int, rank: int, rows: int, groups: int) -> float:
     size = rows / blocks
     if not _fits(blocks * size**2 + groups**2):
         return math.inf
+    own = min(blocks_by_calls(blocks, rank, size, groups), blocks_by_loops(blocks, rank, size))
+    return own + FLOP * groups**3 / 3
+
+
+def blocks_by_calls(blocks: int, rank: int, size: float, groups: int) -> float:
+    """Factors of matrices of so many candidates each, and their part of the Schur complement, by LAPACK."""
     columns, inverse = 2 * groups * size**2, 2 * size**3 / 3
-    work = FLOP * (blocks * (size**2 * rank + size**3 / 3 + min(columns, inverse)) + groups**3 / 3)
-    return CALL * blocks + work
+    return blocks * (3 * CALL + FLOP * (size**2 * rank + size**3 / 3 + min(columns, inverse)))
+
+
+def blocks_by_loops(blocks: int, rank: int, size: float) -> float:
+    """The same by loops."""
+    return blocks * LOOP * (size**2 * rank / 2 + size**3 / 2)
 
 
 def by_difference(blocks: int, rank: int, rows: int, groups: int) -> float:
@@ -79,27 +100,36 @@ def by_difference(blocks: int, rank: int, rows: int, groups: int) -> float:
     size = max(rows - groups, 0) / blocks
     if not _fits(blocks * size**2):
         return math.inf
-    return blocks * (CALL + FLOP * (4 * size**2 * rank + size**3 / 3))
+    return blocks * (3 * CALL + FLOP * (4 * size**2 * rank + size**3 / 3))
 
 
 def by_information(blocks: int, rank: int, rows: int, groups: int) -> float:
     """The system by information."""
-    entries = rank * (rank + 1) / 2
-    q = blocks * entries
+    q = blocks * entries(rank)
     if not _fits(q**2):
         return math.inf
-    own = (FLOP if entries >= WIDE_ENTRIES else LOOP / 2) * rows * entries**2
+    own = min(squares_by_calls(blocks, rank, rows), squares_by_loops(rank, rows))
     return own + FLOP * (groups * q**2 + q**3 / 3)
 
 
-def by_iteration(rank: int, rows: int) -> float:
+def squares_by_calls(blocks: int, rank: int, rows: int) -> float:
+    """Sums of so many squares of blocks, by BLAS: one for every block and block of pivots."""
+    return 5 * CALL * blocks**2 + rows * (8 * LOOP * entries(rank) + FLOP * entries(rank) ** 2)
+
+
+def squares_by_loops(rank: int, rows: int) -> float:
+    """The same by loops."""
+    return LOOP / 4 * rows * entries(rank) ** 2
+
+
+def by_iteration(blocks: int, rank: int, rows: int) -> float:
     """The system by iteration, mostly."""
-    return PRODUCTS[0] * product_time(rank, rows)
+    return PRODUCTS[0] * product_time(blocks, rank, rows)
 
 
-def product_time(rank: int, rows: int) -> float:
+def product_time(blocks: int, rank: int, rows: int) -> float:
     """A product with the matrix of a system, in single precision, which takes half the time."""
-    return CALL + rows * (ROW + 2 * FLOP * rank**2)
+    return (1 + blocks) * CALL + rows * (ROW + 2 * FLOP * rank**2)
 
 
 def _fits(numbers: float) -> bool:

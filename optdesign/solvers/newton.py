@@ -13,11 +13,12 @@ candidate, or with zero vectors only, have nothing to choose and are left out.
 
 Rounding errors of the system grow with the ratios in u / s, fastest at degenerate optima, and slacks may
 drift from lambda_i - g_n. Where the gap falls no more, the iteration starts again from the best shares, with
-slacks that fit.
+slacks that fit, unless it has started from them before.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator, Iterator
 from typing import Any, NamedTuple
 
@@ -25,11 +26,10 @@ import numpy as np
 
 from optdesign import source, threads
 from optdesign._kernel import kernel
-from optdesign.compensated import UNIT
-from optdesign.information import WIDE, add_information, factorise, whiten
+from optdesign.information import WIDE, accumulate, add_information, factorise, whiten
 from optdesign.limits import look
 from optdesign.reduced import Reduced
-from optdesign.solvers import NOTHING, PATIENCE, Step
+from optdesign.solvers import NOTHING, PATIENCE, ROUNDING, Step
 from optdesign.solvers.systems import System, cheapest_system, without_strain
 from optdesign.solvers.systems.by_iteration import ByIteration
 from optdesign.solvers.systems.layout import Layout
@@ -37,8 +37,8 @@ from optdesign.solvers.systems.layout import Layout
 TO_BOUNDARY = 0.99
 """Fraction of the way to the boundary."""
 
-START_UNIFORM = (1e-3, 0.5)
-"""Share of the uniform design in the starting point: the relative gap of the shares given, within these."""
+START = 1e-3
+"""Share of the uniform design in the starting point, at least; it is one less the efficiency."""
 
 DUST = 1e-5
 """A share below this fraction of the largest in its group is dust, which is swept away at the end."""
@@ -46,21 +46,13 @@ OVERSHOOT = 0.1
 """Steps go on to this fraction of the target, so that there is room for that: mostly it takes one more. Not
 those by iteration, whose gaps fall by a factor of two or three a step."""
 
-RESTARTS = 2
-"""Where steps bring no smaller gap the iteration starts again, so many times. Degenerate optima need it."""
 
-MOST = 100
-"""Steps that others allow it: it rarely needs twenty, and nothing may go on for ever."""
-
-GAP_FLOOR = 2 * UNIT
-"""Gaps below this fraction of the rank are rounding in any certificate. Going on would only let slacks
-underflow."""
-
-
-def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
+def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int = sys.maxsize) -> Iterator[Step]:
     """Newton steps until the gap is at most ``target``. Overwrites u, with better shares only.
 
-    An iteration is a Newton step; long ones come in parts.
+    An iteration is a Newton step; long ones come in parts. Gaps have to be halved every few steps, and so has
+    the best one by every new start: it does not go on for ever. Gaps that are rounding in any certificate are
+    no aim: going on would only let slacks underflow.
     """
     look()
     free = _free(reduced, u)
@@ -72,17 +64,17 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int) -> Iterat
     x = _start(free, u[free.rows], best)
     # The start may be better than the first steps from an interior point near it: they have to get better
     # than those before them, not than it.
-    lowest, since_lowest, restarts = np.inf, 0, RESTARTS
+    at_start, lowest, since_lowest = best, np.inf, 0
     for step in range(1, max_iter + 1):
         gap = yield from _newton_step(free, system, x)
         since_lowest += 1
-        if gap < lowest:
+        if gap < lowest / 2:
             lowest, since_lowest = gap, 0
         if gap < best:
             best = gap
             u[free.rows] = x.u
         overshoot = 1.0 if isinstance(system, ByIteration) else OVERSHOOT
-        enough = max(overshoot * target, GAP_FLOOR * reduced.rank)
+        enough = max(overshoot * target, ROUNDING * reduced.rank)
         done = gap <= enough or (best <= target and since_lowest > 0)
         if best <= target and (done or step == max_iter):
             u[free.rows] = _without_dust(free, u[free.rows], target)
@@ -91,10 +83,10 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int) -> Iterat
             return
         system = without_strain(system)
         if not np.isfinite(gap) or since_lowest > PATIENCE:
-            if not restarts:
+            if not best < at_start / 2:
                 return
+            at_start, lowest, since_lowest = best, np.inf, 0
             x = _start(free, u[free.rows], best)
-            lowest, since_lowest, restarts = np.inf, 0, restarts - 1
 
 
 class _Free(NamedTuple):
@@ -109,17 +101,19 @@ class _Free(NamedTuple):
     def evaluate(self, u: np.ndarray, a: np.ndarray, g: np.ndarray) -> float:
         """Overwrite a with the rows whitened at u, g with their variances; the gap, inf without rank."""
         look()
-        layout = self.layout
-        if self.z.shape[1] < WIDE:
-            return self._evaluate(u, a, g)
+        layout, width = self.layout, self.z.shape[1]
+        if width < WIDE and threads.undivided(len(u), source.PIECE // width):
+            return _evaluate(self.z, layout.block, layout.starts, layout.ranks, self.fixed, u, a, g)
+        if width < WIDE:
+            return self._evaluate_in_pieces(u, a, g)
         for b, rows, rank in layout.blocks():
             if rank and not whiten(self.z[rows, :rank], u[rows], self.fixed[b, :rank, :rank], a, rows):
                 return np.inf
         np.einsum("ij,ij->i", a, a, out=g)
         return _gap(layout.starts, u, g)
 
-    def _evaluate(self, u: np.ndarray, a: np.ndarray, g: np.ndarray) -> float:
-        """The same by loops, in pieces."""
+    def _evaluate_in_pieces(self, u: np.ndarray, a: np.ndarray, g: np.ndarray) -> float:
+        """The same by loops, on several threads."""
         layout = self.layout
         information, factor = self.fixed.copy(), np.zeros_like(self.fixed)
         add_information(self.z, layout.block, layout.ranks, u, information)
@@ -174,8 +168,7 @@ def _start(free: _Free, u: np.ndarray, gap: float) -> _State:
     the order of theta: supported candidates have small slacks, the others small shares.
     """
     starts = free.layout.starts
-    least, most = START_UNIFORM
-    theta = min(max(gap / float(free.layout.ranks.sum()), least), most)
+    theta = max(START, gap / (gap + float(free.layout.ranks.sum()))) if gap < np.inf else 1.0
     sizes = np.diff(starts)
     mixed = (1 - theta) * u + theta * np.repeat(1.0 / sizes, sizes)
     a, g = np.zeros_like(free.z), np.empty(len(u))
@@ -203,7 +196,8 @@ def _newton_step(free: _Free, system: System, x: _State) -> Generator[Step, None
     centre = _target(x.u, x.s, du)
     r += centre
     du, dbound = yield from _in_pieces(system, system.solve(r))
-    return _move(free, x, du, _slack_step(x.u, x.s, du, centre), dbound)
+    _move(free.layout.starts, x.u, x.s, x.bound, du, dbound, centre, TO_BOUNDARY)
+    return free.evaluate(x.u, x.a, x.g)
 
 
 def _in_pieces(system: System, work: Generator[None, None, Any]) -> Generator[Step, None, Any]:
@@ -221,12 +215,6 @@ def _in_pieces(system: System, work: Generator[None, None, Any]) -> Generator[St
         except StopIteration as end:
             return end.value
         yield Step(NOTHING, "newton")
-
-
-def _move(free: _Free, x: _State, du: np.ndarray, ds: np.ndarray, dbound: np.ndarray) -> float:
-    """Go nearly as far as positivity allows. Overwrites the state; returns the new gap."""
-    _take(free.layout.starts, x.u, x.s, x.bound, du, ds, dbound, TO_BOUNDARY)
-    return free.evaluate(x.u, x.a, x.g)
 
 
 @kernel
@@ -255,6 +243,19 @@ def _whiten_rows(z, blocks, ranks, factor, a, g):
                 t += factor[b, k, j] * z[n, j]
             a[n, k] = t
             g[n] += t * t
+
+
+@kernel
+def _evaluate(z, blocks, starts, ranks, fixed, u, a, g):
+    """Overwrite a with the rows whitened at u, g with their variances; the gap, inf without rank."""
+    information, factor = fixed.copy(), np.zeros(fixed.shape)
+    accumulate(z, blocks, ranks, u, information)
+    log_det = factorise(information, ranks, factor)
+    for b in range(len(ranks)):
+        if log_det[b] == -np.inf:
+            return np.inf
+    _whiten_rows(z, blocks, ranks, factor, a, g)
+    return _gap(starts, u, g)
 
 
 @kernel
@@ -288,20 +289,14 @@ def _target(u, s, du):
 
 
 @kernel
-def _slack_step(u, s, du, centre):
-    """The change of the slacks with which u s comes to centre u, to first order."""
+def _move(starts, u, s, bound, du, dbound, centre, fraction):
+    """Move shares, and slacks with bounds, by a fraction of the way to zero; shares sum to one again.
+
+    Slacks change by ds, with which u s comes to centre u, to first order. Overwrites u, s and bound.
+    """
     ds = np.empty(len(u))
     for n in range(len(u)):
         ds[n] = centre[n] - s[n] - s[n] / u[n] * du[n]
-    return ds
-
-
-@kernel
-def _take(starts, u, s, bound, du, ds, dbound, fraction):
-    """Move shares, and slacks with bounds, by a fraction of the way to zero; shares sum to one again.
-
-    Overwrites u, s and bound.
-    """
     primal, dual = fraction * _reach(u, du), fraction * _reach(s, ds)
     for i in range(len(bound)):
         bound[i] += dual * dbound[i]

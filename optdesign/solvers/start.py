@@ -13,14 +13,12 @@ from optdesign.compensated import UNIT
 from optdesign.information import WIDE
 from optdesign.passes import above, composed, information_matrices, inverse_factors, variances_of
 from optdesign.problem import DesignProblem
-from optdesign.solvers.costs import pass_time, steps_time
+from optdesign.solvers import ROUNDING
+from optdesign.solvers.costs import pass_time, steps_time, sweeps_time
 
 CROWDED = 8
 """Many candidates are so many times the dimensions and groups, and so many in a group and block, on average.
 Of a start and of the sample that ranks leverages, so many times what is needed is enough."""
-
-ROUNDING = 2**13 * UNIT
-"""Of this relative gap a uniform design is optimal but for rounding."""
 
 EVEN = 0.1
 """A uniform design with this relative gap, or less, is not thinned: leverages do not tell who matters."""
@@ -36,8 +34,13 @@ def many_candidates(problem: DesignProblem) -> bool:
 
 
 def large_groups(problem: DesignProblem) -> bool:
-    """Whether besides an optimum has more candidates than there are groups, mostly."""
-    return problem.enough > 2 * problem.n_groups and many_candidates(problem)
+    """Whether besides an optimum has more candidates than there are groups, mostly, and Newton steps on as
+    many as it needs take less time than sweeps over all.
+    """
+    enough, groups = problem.enough, problem.n_groups
+    if enough <= 2 * groups or not many_candidates(problem):
+        return False
+    return steps_time(problem, enough) < sweeps_time(problem, problem.n_candidates, enough)
 
 
 def most(problem: DesignProblem) -> int:
@@ -49,11 +52,11 @@ def most(problem: DesignProblem) -> int:
     allowed, groups = pass_time(problem), problem.n_groups
     least = groups + CROWDED * problem.rank
     most = min(problem.n_candidates, groups + CROWDED * (problem.enough - groups))
-    if steps_time(problem, least, groups) > allowed:
+    if steps_time(problem, least) > allowed:
         return least
     while most - least > 1:
         middle = (least + most) // 2
-        if steps_time(problem, middle, groups) <= allowed:
+        if steps_time(problem, middle) <= allowed:
             least = middle
         else:
             most = middle
@@ -66,7 +69,10 @@ def default_start(problem: DesignProblem) -> np.ndarray:
         return problem.uniform()
     if problem.n_candidates <= SMALL and problem.n_groups == 1:
         # Of low rank it takes longer to look than it may save.
-        if problem.largest_rank >= WIDE and _gap(problem, _leverages(problem, 1)) <= ROUNDING:
+        if (
+            problem.largest_rank >= WIDE
+            and _gap(problem, _leverages(problem, 1)) <= ROUNDING * problem.n_candidates
+        ):
             return problem.uniform()
         return _shared_equally(problem, problem.basis)
     return thinned(problem)

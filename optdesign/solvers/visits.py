@@ -9,7 +9,8 @@ has s_n = 0 and keeps a positive share, so the rank is preserved (Lemma "linIndp
 *Some candidates share a block* (the shared-parameter case, which the paper leaves open). Two candidates
 k, m exchange the share that is best for the pair. With a = g_k, b = g_m and c = z_k' V z_m (zero if their
 blocks differ), moving delta from m to k multiplies the determinant by
-1 + delta (a - b) - delta^2 (a b - c^2), so delta = (a - b) / (2 (a b - c^2)), cut to [0, u_m].
+1 + delta (a - b) - delta^2 (a b - c^2), so delta = (a - b) / (2 (a b - c^2)), cut to [0, u_m]. Candidates
+that are parallel but for rounding are exchanged in full.
 The pair is the candidate of largest variance and, among those with a share, the one of smallest; the
 variances follow each exchange, and a visit ends when they are thirty times closer than at its start.
 
@@ -21,20 +22,14 @@ from __future__ import annotations
 import numpy as np
 
 from optdesign._kernel import kernel
-from optdesign.compensated import UNIT
-
-VISIT = 2e8
-"""Multiplications after which a visit ends at the latest."""
+from optdesign.solvers import ROUNDING
+from optdesign.solvers.costs import WORK
 
 PLAY = 0.2
 """Candidates without a share take part in exchanges above this fraction of the group's largest excess."""
 EXCHANGES, CLOSER = 4, 0.03
 """A visit of a group ends after so many exchanges per candidate, or when the largest and the smallest
 variance are this much closer than at its start."""
-
-ROUNDING = 64 * UNIT
-"""Variances that differ by this fraction differ by rounding, and candidates whose squared sine is below are
-parallel: they are exchanged in full."""
 
 
 @kernel
@@ -172,7 +167,7 @@ def exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play):
     first = 0.0
     step = 0.0
     rank = z.shape[1]
-    most = 1 + int(VISIT / (rank * (count + 6.0 * rank)))
+    most = 1 + int(WORK / (rank * (count + 6.0 * rank)))
     for _ in range(min(EXCHANGES * count, most)):
         k, m = 0, -1
         for i in range(count):

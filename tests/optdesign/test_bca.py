@@ -139,7 +139,7 @@ def test_max_iter_counts_sweeps_across_calls(monkeypatch: pytest.MonkeyPatch) ->
     """
     problem = same_family(10, 3, 2)
     once = od.solve(problem, tol=1e-15, method="bca", max_iter=7)
-    monkeypatch.setattr(bca, "WORK_PER_CALL", 1.0)
+    monkeypatch.setattr(bca, "WORK", 1.0)
     many = od.solve(problem, tol=1e-15, method="bca", max_iter=7)
     assert once.iterations == many.iterations == 7
     np.testing.assert_allclose(once.weights, many.weights, rtol=0, atol=1e-8)
@@ -156,7 +156,7 @@ def test_sweeps_in_pieces_are_the_same_sweeps(structure: str, monkeypatch: pytes
     pieces = whole.copy()
     ((gaps, _),) = bca.run(reduced, whole, 1e-12, 6)
     work = 3.0 * reduced.z.size * reduced.z.shape[1]
-    monkeypatch.setattr(bca, "WORK_PER_CALL", work / (2 * reduced.n_groups))
+    monkeypatch.setattr(bca, "WORK", work / (2 * reduced.n_groups))
     steps = [step.gaps for step in bca.run(reduced, pieces, 1e-12, 6)]
     np.testing.assert_array_equal(np.concatenate(steps), gaps)
     np.testing.assert_array_equal(pieces, whole)

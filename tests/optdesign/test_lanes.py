@@ -76,7 +76,7 @@ def test_many_groups_are_visited_by_lanes(threads: int, monkeypatch: pytest.Monk
         "visit",
         lambda s, first, last, lanes: visits.append(lanes) or visit(s, first, last, lanes),
     )
-    monkeypatch.setattr(bca, "WORK_PER_CALL", 1e4)
+    monkeypatch.setattr(bca, "WORK", 1e4)
     monkeypatch.setattr(source, "PIECE", 1 << 12)
     monkeypatch.setattr(bca, "CROWD", 150)
     for structure in ("disjoint", "shared"):

@@ -9,7 +9,7 @@ import pytest
 import optdesign as od
 from optdesign import source, threads
 from optdesign.limits import Stopped, look, watching
-from optdesign.solvers.systems import by_information
+from optdesign.solvers.systems import dense
 from optdesign.testing import assert_certified
 
 solving = importlib.import_module("optdesign.solve")
@@ -59,7 +59,7 @@ def test_whenever_a_solve_is_stopped_its_answer_is_whole(
 ) -> None:
     """At every look that is taken on the way, in the passes for the start among them."""
     monkeypatch.setattr(source, "PIECE", 1000)
-    monkeypatch.setattr(by_information, "BATCH_ENTRIES", 10_000)
+    monkeypatch.setattr(dense, "PIECE", 300)
     rng = np.random.default_rng(0)
     n = 2000
     groups = rng.integers(0, 4, size=n) if structure != "one group" else None

@@ -15,7 +15,6 @@ from optdesign.solvers.systems import (
     ByGroup,
     ByInformation,
     ByIteration,
-    by_information,
     by_iteration,
     cheapest_system,
     dense,
@@ -77,16 +76,15 @@ def test_estimates_are_those_of_the_systems() -> None:
         od.DesignProblem.shared(rng.normal(size=(40, 4, 5))),
         od.DesignProblem.disjoint(rng.normal(size=(40, 4, 5))),
     ):
-        n, m = problem.n_candidates, problem.n_groups
-        expected = costs.CALL + min(dense_ways(layout_of(problem)).values())
-        assert costs.step_time(problem, n, m) == pytest.approx(expected)
+        expected = 15 * costs.CALL + min(dense_ways(layout_of(problem)).values())
+        assert costs.step_time(problem, problem.n_candidates) == pytest.approx(expected)
 
 
 def test_information_system_in_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """More groups than fit into one batch: the matrix is that of all groups at once."""
     rng = np.random.default_rng(0)
     d, q = 10, 55
-    monkeypatch.setattr(by_information, "BATCH_ENTRIES", 100 * q)
+    monkeypatch.setattr(dense, "PIECE", 100)
     groups = 210
     a, w = rng.normal(size=(2 * groups, d)), rng.exponential(size=2 * groups)
     layout = Layout(np.zeros(2 * groups, np.int64), 2 * np.arange(groups + 1), np.array([d]))
@@ -109,7 +107,8 @@ def test_information_system_of_one_large_group_comes_in_pieces(
 ) -> None:
     """By rows and by blocks: there is a look at limits after so many rows at most."""
     n, rows = 1000, 50
-    monkeypatch.setattr(by_information, "BATCH_ENTRIES", rows * entries(d))
+    monkeypatch.setattr(source, "PIECE", rows * entries(d))
+    monkeypatch.setattr(dense, "PIECE", rows)
     rng = np.random.default_rng(0)
     layout = Layout(np.zeros(n, np.int64), np.array([0, n]), np.array([d]))
     system = ByInformation(layout)
@@ -179,17 +178,17 @@ def test_iteration_is_taken_only_where_it_is_ahead() -> None:
     """Estimates of single steps and the choice of the system follow the same rule."""
     rng = np.random.default_rng(0)
     wide = od.DesignProblem.disjoint(rng.normal(size=(2000, 10, 40)))
-    layout, n, m = layout_of(wide), wide.n_candidates, wide.n_groups
+    layout, n = layout_of(wide), wide.n_candidates
     for few in (1, 10**9):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(costs, "PRODUCTS", (few, few))
             dense = min(dense_ways(layout).values())
-            iterated = few * costs.product_time(40, n)
+            iterated = few * costs.product_time(10, 40, n)
             system = cheapest_system(layout)
             assert isinstance(system, ByIteration) == (iterated < dense) == (few == 1)
-            assert costs.step_time(wide, n, m) == pytest.approx(costs.CALL + min(iterated, dense))
+            assert costs.step_time(wide, n) == pytest.approx(15 * costs.CALL + min(iterated, dense))
             if isinstance(system, ByIteration):  # and takes no longer than what it is ahead of
-                assert 2 * system.most * costs.product_time(40, n) <= dense
+                assert 2 * system.most * costs.product_time(10, 40, n) <= dense
 
 
 def replicates(seed: int) -> od.DesignProblem:
@@ -231,6 +230,7 @@ def test_iteration_does_not_give_way_to_what_takes_longer(monkeypatch: pytest.Mo
     monkeypatch.setattr(by_iteration, "MOST", 3)
     monkeypatch.setattr(costs, "PRODUCTS", (0, 0))
     monkeypatch.setattr(costs, "FLOP", 1e3)
+    monkeypatch.setattr(costs, "LOOP", 1e3)
     free = free_of(replicates(1))
     system = cheapest_system(free.layout)
     assert isinstance(system, ByIteration)

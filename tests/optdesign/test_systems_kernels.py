@@ -12,15 +12,17 @@ from cases import RTOL, Whitened, seeds
 from problems import EPS
 from work import done
 
+from optdesign import source
 from optdesign.solvers.systems import (
     ByDifference,
     ByGroup,
     ByInformation,
     ByIteration,
     System,
-    by_difference,
+    by_group,
     by_information,
     by_iteration,
+    dense,
     dense_ways,
 )
 from optdesign.solvers.systems.layout import Layout
@@ -95,10 +97,12 @@ def test_add_square_and_add_product(seed: int) -> None:
 
 @seeds
 @sizes
-def test_group_system(seed: int, size: dict) -> None:
-    """The Schur complement, by inverses and by columns."""
+@pytest.mark.parametrize("way", [by_group._OneByOne, by_group._AtOnce])
+def test_group_system(seed: int, size: dict, way: type) -> None:
+    """The Schur complement, by inverses and by columns, one block after the other and all at once."""
     c = Case(seed, **size)
     system = ByGroup(c.layout)
+    system.blocks = way(c.layout)
     assert done(system.factorise(c.a, c.w))
     matrix = c.hessian + np.diag(1 / c.w)
     inverse = np.linalg.inv(matrix)
@@ -107,7 +111,7 @@ def test_group_system(seed: int, size: dict) -> None:
     expected = c.sums @ inverse @ c.sums.T
     np.testing.assert_allclose(lower @ lower.T, expected, rtol=0, atol=rounding * np.abs(expected).max())
     r = c.rng.normal(size=len(c.z))
-    t = system._block_solve(r)
+    t = system.blocks.solve(r)
     np.testing.assert_allclose(t, inverse @ r, rtol=0, atol=rounding * np.abs(t).max())
 
 
@@ -116,7 +120,7 @@ def test_group_system(seed: int, size: dict) -> None:
 @pytest.mark.parametrize("near", [1.0, 1e-9])
 def test_difference_system(seed: int, size: dict, near: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """N as its definition has it, to full relative precision where candidates of a group nearly agree."""
-    monkeypatch.setattr(by_difference, "TILE", 5)
+    monkeypatch.setattr(dense, "PIECE", 5)
     c = Case(seed, **size)
     heads = pivots(c.w, c.starts, np.empty(len(c.starts) - 1))[c.groups]
     c.a = c.a[heads] + near * (c.a - c.a[heads])
@@ -161,20 +165,20 @@ def test_information_system_has_met_both_block_orders() -> None:
 @seeds
 @sizes
 @pytest.mark.parametrize("batch", [1, 3, 10**6])
-@pytest.mark.parametrize("wide", [1, 10**6])
+@pytest.mark.parametrize("by_loops", [False, True])
 @pytest.mark.parametrize("flop", [0.0, 0.04, 100.0])
 def test_information_system_in_batches(
-    seed: int, size: dict, batch: int, wide: int, flop: float, monkeypatch: pytest.MonkeyPatch
+    seed: int, size: dict, batch: int, by_loops: bool, flop: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One group at a time, a few, or all at once, by rows or by blocks, with what is to be subtracted
     subtracted at once or by BLAS: the factor is that of one matrix.
     """
     c = Case(seed, **size)
     system = ByInformation(c.layout)
-    monkeypatch.setattr(by_information, "BATCH_ENTRIES", batch * system.order)
-    monkeypatch.setattr(by_information, "WIDE_ENTRIES", wide)
+    monkeypatch.setattr(dense, "PIECE", batch)
     monkeypatch.setattr(by_information, "FLOP", flop)
     system.squares = system.sums = batch
+    system.by_loops = by_loops
     assert done(system.factorise(c.a, c.w))
     lower = np.tril(system.matrix)
     expected = np.eye(len(lower)) + c.phi.T @ c.centred @ c.phi
@@ -184,15 +188,16 @@ def test_information_system_in_batches(
 @seeds
 @sizes
 @pytest.mark.parametrize("rows", [1, 2])
-@pytest.mark.parametrize("wide", [1, 10**6])
+@pytest.mark.parametrize("by_loops", [False, True])
 def test_information_system_with_groups_in_pieces(
-    seed: int, size: dict, rows: int, wide: int, monkeypatch: pytest.MonkeyPatch
+    seed: int, size: dict, rows: int, by_loops: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So many rows at a time, also of one group, by rows or by blocks: the factor is that of one matrix."""
     c = Case(seed, **size)
-    monkeypatch.setattr(by_information, "BATCH_ENTRIES", rows * int(c.layout.entries.max()))
-    monkeypatch.setattr(by_information, "WIDE_ENTRIES", wide)
+    monkeypatch.setattr(source, "PIECE", 1)
+    monkeypatch.setattr(dense, "PIECE", rows)
     system = ByInformation(c.layout)
+    system.by_loops = by_loops
     assert done(system.factorise(c.a, c.w))
     lower = np.tril(system.matrix)
     expected = np.eye(len(lower)) + c.phi.T @ c.centred @ c.phi

@@ -29,7 +29,7 @@ def cheapest_system(layout: Layout) -> System:
     How long iteration takes nobody knows beforehand. So it may take as long as the best of the others, after
     which it gives way to that (:func:`without_strain`): what is lost is no more than one step.
     """
-    size = int(layout.ranks.max()), layout.n_rows
+    size = len(layout.ranks), int(layout.ranks.max()), layout.n_rows
     times = dense_ways(layout)
     dense = min(times, key=lambda way: times[way])
     if costs.by_iteration(*size) < times[dense]:

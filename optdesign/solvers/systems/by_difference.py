@@ -23,9 +23,6 @@ from optdesign.solvers.systems import dense
 from optdesign.solvers.systems.layout import Layout
 from optdesign.solvers.systems.pivots import pivots
 
-TILE = 256
-"""Rows of N that are written at a time."""
-
 
 class ByDifference:
     """One matrix a block, of as many rows as there are differences."""
@@ -65,8 +62,8 @@ class ByDifference:
         d = self.a[free, :rank] - self.a[heads, :rank]
         s = self.a[free, :rank] + self.a[heads, :rank]
         matrix = np.empty((len(free), len(free)))
-        for k in range(0, len(free), TILE):
-            end = min(k + TILE, len(free))
+        for k in range(0, len(free), dense.PIECE):
+            end = min(k + dense.PIECE, len(free))
             # In place: the four products of a tile fill the caches as it is.
             out = matrix[k:end, :end]
             np.matmul(d[k:end], d[:end].T, out=out)

@@ -20,13 +20,11 @@ import numpy as np
 from optdesign import source, threads
 from optdesign._kernel import kernel
 from optdesign.information import entries
-from optdesign.solvers.costs import FLOP, LOOP, WIDE_ENTRIES
+from optdesign.solvers import costs
+from optdesign.solvers.costs import FLOP, LOOP
 from optdesign.solvers.systems import dense
 from optdesign.solvers.systems.layout import Layout
 from optdesign.solvers.systems.pivots import pivots
-
-BATCH_ENTRIES = 1 << 22
-"""Numbers held at a time while the matrix is summed up, over groups or over the rows of one."""
 
 
 class ByInformation:
@@ -42,7 +40,9 @@ class ByInformation:
         rows = (max(4 * source.PIECE // width**2, self.order**2 // width), source.PIECE // width)
         self.squares, self.sums = (max(1, some * layout.n_groups // layout.n_rows) for some in rows)
         # Rows that are worked on at a time, also of one group.
-        self.most = max(1, BATCH_ENTRIES // width)
+        self.most = max(dense.PIECE, source.PIECE // width)
+        sizes = int(layout.ranks.max()), layout.n_rows
+        self.by_loops = costs.squares_by_loops(*sizes) <= costs.squares_by_calls(len(layout.ranks), *sizes)
         self.large = np.flatnonzero(np.diff(layout.starts) > self.most)
         self.rows: Any
         self.matrix: np.ndarray
@@ -53,7 +53,7 @@ class ByInformation:
         total = np.empty(layout.n_groups)
         pivot = pivots(w, layout.starts, total)
         self.rows = (a, w, total, pivot, layout.starts, layout.block, layout.ranks, self.offsets)
-        add = self._add_by_blocks if layout.entries.max() >= WIDE_ENTRIES else self._add_by_rows
+        add = self._add_by_rows if self.by_loops else self._add_by_blocks
         for ridge in dense.ridges():
             self.matrix = np.eye(self.order)
             yield from add()
@@ -65,19 +65,21 @@ class ByInformation:
     def solve(self, r: np.ndarray) -> dense.Solution:
         """Solve (1) for du and dlambda."""
         yield
-        n = self.layout.n_groups
+        n, starts = self.layout.n_groups, self.layout.starts
         du, dbound = np.empty(len(r)), np.empty(n)
-
-        starts = self.layout.starts
 
         def centred(first: int, last: int, y: np.ndarray, finish: bool) -> np.ndarray:
             own = du[starts[first] : starts[last]], dbound[first:last]
             _centred(*self.rows, first, last, r, y, finish, *own)
             return y
 
+        if threads.undivided(n, self.sums):
+            y = dense.solve(self.matrix, centred(0, n, np.zeros(self.order), False))
+            centred(0, n, y, True)
+            return du, dbound
         parts = threads.each(lambda i, j: centred(i, j, np.zeros(self.order), False), n, self.sums)
         yield
-        y = dense.solve(self.matrix, parts[0] if len(parts) == 1 else np.sum(parts, axis=0))
+        y = dense.solve(self.matrix, np.sum(parts, axis=0))
         threads.each(lambda i, j: centred(i, j, y, True), n, self.sums)
         return du, dbound
 
@@ -117,9 +119,8 @@ class ByInformation:
 
     def _add_by_blocks(self) -> Iterator[None]:
         """The same, by products of matrices."""
-        batch = max(1, BATCH_ENTRIES // self.order)
-        for first in range(0, self.layout.n_groups, batch):
-            sums = np.zeros((min(batch, self.layout.n_groups - first), self.order))
+        for first in range(0, self.layout.n_groups, dense.PIECE):
+            sums = np.zeros((min(dense.PIECE, self.layout.n_groups - first), self.order))
             yield from self._add_batch(first, sums)
             yield from dense.add_square(self.matrix, sums, -1.0)
 

@@ -6,11 +6,15 @@ triangle is a column-major upper one, so LAPACK works in place and nothing is co
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterator
 
 import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+
+from optdesign import source
+from optdesign.solvers import ROUNDING
 
 Attempt = Generator[None, None, bool]
 """Work that yields on its way and returns whether it succeeded."""
@@ -18,22 +22,13 @@ Attempt = Generator[None, None, bool]
 Solution = Generator[None, None, tuple[np.ndarray, np.ndarray]]
 """Work that yields on its way and returns du and dlambda."""
 
-PIECE = 1024
+PIECE = math.isqrt(source.PIECE)
 """Columns that are eliminated, and rows that are multiplied, between two looks at limits and interrupts."""
-
-RIDGE = 2.0**-50
-"""Relative ridge on matrices positive definite up to rounding; raised, up to 1, where it is not enough."""
-
-RAISE = 100.0
-"""Factor by which it is raised."""
 
 
 def ridges() -> Iterator[float]:
-    """The ridges to be tried in turn."""
-    ridge = RIDGE
-    while ridge < 1:
-        yield ridge
-        ridge *= RAISE
+    """Relative ridges on matrices positive definite up to rounding, to be tried in turn."""
+    return (ROUNDING ** (1 / k) for k in range(1, 9))
 
 
 def cholesky(matrix: np.ndarray) -> Attempt:
