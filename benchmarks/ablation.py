@@ -34,7 +34,7 @@ import optdesign as od
 from optdesign import tidy
 from optdesign._kernel import uncached
 from optdesign.solvers import active, auto, bca, costs, newton, start, visits
-from optdesign.solvers.systems import by_information, by_iteration
+from optdesign.solvers.systems import by_iteration
 
 FIRST_SEED = 400
 TOLERANCES = (1e-6, 1e-9)
@@ -101,48 +101,46 @@ def _variants() -> Iterator[Variant]:
     for module, name, values, says, *importers in (
         (active, "INNER", (0.001, 0.1), "accuracy of a round"),
         (active, "PATIENCE", (2, 20), "rounds without a smaller gap"),
+        (newton, "PATIENCE", (2, 20), "steps that have not halved the gap"),
         (costs, "FLOP", (0.01, 0.16), "unit"),
         (costs, "LOOP", (0.2, 2.8), "unit"),
         (costs, "ROW", (0.0, 80.0), "unit"),
-        (costs, "CALL", (0.0, 200e3), "unit"),
-        (costs, "STEPS", (2, 18), "Newton steps that are needed"),
-        (costs, "SWEEPS", (5, 20), "sweeps between looks", auto, active),
-        (costs, "PRODUCTS", ((5, 60), (60, 60), (20, 20), (20, 160), (inf, inf)), "products of a step"),
+        (costs, "CALL", (0.0, 20e3), "unit"),
+        (costs, "STEPS", (2, 18), "Newton steps of a round"),
+        (costs, "SWEEPS", (5, 20), "sweeps between looks", auto, active, bca),
+        (costs, "PRODUCTS", ((60, 60), (20, 20), (inf, inf)), "products of a step"),
         (by_iteration, "ACCURACY", (0.1, 1e-3), "accuracy of such a step"),
-        (costs, "WIDE_ENTRIES", (0, inf), "information by BLAS", by_information),
+        (by_iteration, "MOST", (50, inf), "products at most"),
         (visits, "PLAY", (0.0, 1.0), "who takes part in exchanges", bca),
         (visits, "EXCHANGES", (1, 100), "exchanges in a visit", bca),
         (visits, "CLOSER", (0.0, 0.3), "when a visit ends", bca),
-        (bca, "LANES", (1, 4), "groups visited at a time"),
-        (bca, "CROWD", (0, 50), "groups a parameter for that"),
-        (bca, "LAG", (1.0,), "when a gap is computed afresh"),
+        (bca, "LANES", (1,), "groups visited at a time"),
+        (bca, "CROWD", (50,), "groups a parameter for that"),
+        (bca, "LAG", (1.0, 25.0), "when a gap is computed afresh"),
         (newton, "TO_BOUNDARY", (0.9, 0.9999), "damping"),
-        (
-            newton,
-            "START_UNIFORM",
-            ((1e-4, 0.5), (1e-6, 0.5), (1e-9, 0.5), (1e-2, 0.5), (1e-3, 0.1), (1e-3, 1.0)),
-            "start",
-        ),
-        (newton, "DUST", (0.0, 1e-9), "removal of dust"),
-        (newton, "OVERSHOOT", (1.0, 0.01), "room for that"),
-        (newton, "RESTARTS", (0,), "restarts"),
-        (start, "CROWDED", (3, 24, inf), "many candidates"),
+        (newton, "START", (1e-6, 1e-1), "share of the uniform design"),
+        (newton, "DUST", (0.0,), "removal of dust"),
+        (newton, "OVERSHOOT", (1.0,), "room for that"),
+        (start, "CROWDED", (3, 24), "many candidates"),
         (start, "SMALL", (0, inf), "a basis is enough"),
         (start, "EVEN", (0.0,), "uniform starts where leverages are even"),
         (start, "pass_time", (endless,), "as many candidates of a start as Newton steps can take"),
         (tidy, "STEP", (0.0, inf), "steps for tidy designs"),
-        (tidy, "LITTLE", ((0.0,), (1e-2, 0.0)), "what is left out"),
+        (tidy, "LITTLE", ((0.0,),), "what is left out"),
+        (tidy, "WORTH", (0.0,), "when that is tried"),
     ):
         for value in values:
             yield Variant(module, name, value, says, tuple(importers))
     yield Variant(start, "large_groups", never, "no sweeps over large groups", (auto,))
     yield Variant(auto, "_sweeps_that_pay", no_steps, "sweeps first")
-    yield Variant(auto, "_newton_time", endless, "Newton steps if they promise to be faster")
+    yield Variant(auto, "newton_time", endless, "Newton steps if they promise to be faster")
     yield Variant(active, "sweeps_time", endless, "sweeps in rounds")
     yield Variant(active, "pass_time", endless, "pricing again where sweeps leave few with weight")
-    yield Variant(active, "_spread", always, "rounds on some candidates")
-    yield Variant(active, "_spread", never, "rounds on all where most have weight")
+    yield Variant(active, "spread", always, "rounds on some candidates")
+    yield Variant(active, "spread", never, "rounds on all where most have weight")
     yield Variant(newton, "without_strain", itself, "iteration that gives way")
+    yield Variant(costs, "blocks_by_loops", endless, "small blocks in loops")
+    yield Variant(costs, "squares_by_calls", endless, "information by BLAS")
 
 
 def instances(seeds: int) -> Iterator[Instance]:

@@ -43,8 +43,8 @@ START = 1e-3
 DUST = 1e-5
 """A share below this fraction of the largest in its group is dust, which is swept away at the end."""
 OVERSHOOT = 0.1
-"""Steps go on to this fraction of the target, so that there is room for that: mostly it takes one more. Not
-those by iteration, whose gaps fall by a factor of two or three a step."""
+"""Steps go on to this fraction of the target, so that there is room for that, and on from there as long as
+there is not: mostly it takes one more. Not those by iteration, whose gaps fall by a factor of two or three."""
 
 
 def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int = sys.maxsize) -> Iterator[Step]:
@@ -73,11 +73,13 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int = sys.maxs
         if gap < best:
             best = gap
             u[free.rows] = x.u
-        overshoot = 1.0 if isinstance(system, ByIteration) else OVERSHOOT
-        enough = max(overshoot * target, ROUNDING * reduced.rank)
+        dense, floor = not isinstance(system, ByIteration), ROUNDING * reduced.rank
+        enough = max(OVERSHOOT * target if dense else target, floor)
         done = gap <= enough or (best <= target and since_lowest > 0)
         if best <= target and (done or step == max_iter):
-            u[free.rows] = _without_dust(free, u[free.rows], target)
+            u[free.rows], dusty = _without_dust(free, u[free.rows], target)
+            # What is dust but matters for the target shrinks with the gap.
+            done = done and not (dusty and dense and since_lowest == 0 and gap > floor)
         yield Step(np.array([gap]), "newton")
         if done:
             return
@@ -178,13 +180,15 @@ def _start(free: _Free, u: np.ndarray, gap: float) -> _State:
     return _State(mixed, np.repeat(bound, sizes) - g, bound, a, g)
 
 
-def _without_dust(free: _Free, u: np.ndarray, target: float) -> np.ndarray:
-    """Shares with negligible ones set to zero, if the target allows it."""
+def _without_dust(free: _Free, u: np.ndarray, target: float) -> tuple[np.ndarray, bool]:
+    """Shares with negligible ones set to zero, if the target allows it, and whether some are left."""
     first, sizes = free.layout.starts[:-1], np.diff(free.layout.starts)
     top = np.repeat(np.maximum.reduceat(u, first), sizes)
     clean = np.where(u < DUST * top, 0.0, u)
+    if clean.all():
+        return u, False
     clean /= np.repeat(np.add.reduceat(clean, first), sizes)
-    return clean if free.gap(clean) <= target else u
+    return (clean, False) if free.gap(clean) <= target else (u, True)
 
 
 def _newton_step(free: _Free, system: System, x: _State) -> Generator[Step, None, float]:

@@ -69,11 +69,11 @@ def default_start(problem: DesignProblem) -> np.ndarray:
         return problem.uniform()
     if problem.n_candidates <= SMALL and problem.n_groups == 1:
         # Of low rank it takes longer to look than it may save.
-        if (
-            problem.largest_rank >= WIDE
-            and _gap(problem, _leverages(problem, 1)) <= ROUNDING * problem.n_candidates
-        ):
-            return problem.uniform()
+        if problem.largest_rank >= WIDE:
+            uniform = problem.uniform()
+            leverages = _leverages(problem, np.arange(problem.n_candidates), uniform)
+            if _gap(problem, leverages) <= ROUNDING * problem.n_candidates:
+                return uniform
         return _shared_equally(problem, problem.basis)
     return thinned(problem)
 
@@ -81,17 +81,24 @@ def default_start(problem: DesignProblem) -> np.ndarray:
 def thinned(problem: DesignProblem) -> np.ndarray:
     """Uniform weights on a basis of every block and on the candidates of highest leverage in their groups.
 
-    One of every group is enough where an optimum has hardly more. Where leverages are nearly even it is the
-    uniform design.
+    One of every group is enough where an optimum has hardly more, or where it is nearly optimal. Where
+    leverages are nearly even it is the uniform design.
     """
     n, large = problem.n_candidates, large_groups(problem)
     every = max(1, n // (CROWDED * problem.enough))
-    leverages = _leverages(problem, every)
-    if leverages is None or (large and every == 1 and _gap(problem, leverages) <= EVEN):
+    sample = _sample(problem, every)
+    leverages = _leverages(problem, sample, problem.equal_shares[problem.groups[sample]])
+    if leverages is None:
         return problem.uniform()
     g, top = leverages
     chosen = np.zeros(n, np.bool_)
     chosen[problem.basis] = True
+    if large and every == 1 and _gap(problem, leverages) <= EVEN:
+        chosen[first_largest(problem.groups, g, problem.n_groups)] = True
+        few = _shared_equally(problem, np.flatnonzero(chosen))
+        rows = np.flatnonzero(few)
+        nearly = _gap(problem, _leverages(problem, rows, few[rows])) <= EVEN
+        return few if nearly else problem.uniform()
     if large:
         chosen[_highest(problem, g, top, every)] = True
     if not large or np.bincount(problem.groups[chosen], minlength=problem.n_groups).min() == 0:
@@ -99,20 +106,24 @@ def thinned(problem: DesignProblem) -> np.ndarray:
     return _shared_equally(problem, np.flatnonzero(chosen))
 
 
-def _leverages(problem: DesignProblem, every: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Variances, and the largest of every group, under equal weights on a basis and on every so many
-    candidates; None without rank.
-    """
-    sample = np.zeros(problem.n_candidates, np.bool_)
-    sample[::every] = True
-    sample[problem.basis] = True
-    rows = np.flatnonzero(sample)
-    white = whitened(problem, rows, problem.equal_shares[problem.groups[rows]])
+def _sample(problem: DesignProblem, every: int) -> np.ndarray:
+    """A basis, and every so many candidates."""
+    chosen = np.zeros(problem.n_candidates, np.bool_)
+    chosen[::every] = True
+    chosen[problem.basis] = True
+    return np.flatnonzero(chosen)
+
+
+def _leverages(
+    problem: DesignProblem, rows: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Variances, and the largest of every group, under the weights of some candidates; None without rank."""
+    white = whitened(problem, rows, weights)
     return None if white is None else variances_of(problem, problem.rows, white)
 
 
 def _gap(problem: DesignProblem, leverages: tuple[np.ndarray, np.ndarray] | None) -> float:
-    """Relative gap of the uniform design, if these are its variances; infinite without any."""
+    """Relative gap of a design, if these are its variances; infinite without any."""
     return np.inf if leverages is None else float(problem.budgets @ leverages[1]) / problem.rank - 1.0
 
 

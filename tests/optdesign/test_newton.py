@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from problems import EPS, KINDS, assert_certified, plain, random_problem, same_family
-from structures import STRUCTURES
+from structures import STRUCTURES, instances
 from work import done
 
 import optdesign as od
@@ -165,8 +165,25 @@ def test_dust_stays_where_the_target_needs_it() -> None:
     u = np.repeat(1 / np.diff(free.layout.starts), np.diff(free.layout.starts))
     u[0] *= 1e-6
     u /= u.sum()
-    assert newton._without_dust(free, u, 0.0) is u
-    assert newton._without_dust(free, u, np.inf)[0] == 0
+    kept, dusty = newton._without_dust(free, u, 0.0)
+    assert kept is u
+    assert dusty
+    clean, dusty = newton._without_dust(free, u, np.inf)
+    assert clean[0] == 0
+    assert not dusty
+    even = np.full(len(u), 1 / len(u))
+    assert newton._without_dust(free, even, 0.0) == (even, False)
+
+
+def test_steps_go_on_until_dust_can_go() -> None:
+    """Near copies: shares of 1e-7 still matter for a gap of 1e-9 where steps arrive."""
+    for seed in range(3):
+        problem = od.DesignProblem.disjoint(instances.features("same", 30, 10, 3, seed))
+        weights, target = problem.uniform(), 1e-9 * problem.rank
+        gaps = [s.gaps[-1] for s in lifted(newton.run)(problem, weights, target, 100) if len(s.gaps)]
+        assert np.count_nonzero(weights) <= problem.enough
+        assert sum(gap <= newton.OVERSHOOT * target for gap in gaps) > 1
+        assert od.certify(problem, weights).gap <= target
 
 
 def test_nothing_to_choose_is_one_step() -> None:
