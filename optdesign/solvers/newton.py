@@ -44,7 +44,7 @@ DUST = 1e-5
 """A share below this fraction of the largest in its group is dust, which is swept away at the end."""
 OVERSHOOT = 0.1
 """Steps go on to this fraction of the target, so that there is room for that, and on from there as long as
-there is not: mostly it takes one more. Not those by iteration, whose gaps fall by a factor of two or three."""
+there is none: mostly it takes one more. Not those by iteration, whose gaps fall by a factor of two."""
 
 
 def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int = sys.maxsize) -> Iterator[Step]:
