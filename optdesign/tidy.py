@@ -22,7 +22,7 @@ from optdesign.reduced import reduce
 from optdesign.solvers import newton
 from optdesign.solvers.costs import step_time
 
-STEP = 5e6
+STEP = 2e6
 """Most nanoseconds of a Newton step for it: beyond, weights are scaled up only."""
 
 LITTLE = (1e-2, 1e-4, 0.0)

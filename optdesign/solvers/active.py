@@ -46,12 +46,12 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
         yield from _solved(problem, rows, trial, _goal(problem, np.inf, target))
     best, since_best, leaving, brief = np.inf, 0, True, False
     for _ in range(max_iter):
-        gap, found, lost = _priced(problem, rows, trial[rows])
+        gap, found, lost = priced(problem, rows, trial[rows])
         if gap == np.inf > best and not everyone:
             # What was left out carried a direction alone: back to the best weights, and all of them stay.
             rows, leaving = held, False
             trial[:] = weights
-            gap, found, lost = _priced(problem, rows, trial[rows])
+            gap, found, lost = priced(problem, rows, trial[rows])
         since_best += 1
         if gap < best:
             best, since_best = gap, 0
@@ -126,7 +126,7 @@ def spread(problem: DesignProblem, positive: int) -> bool:
     return 2 * positive > problem.n_candidates
 
 
-def _priced(
+def priced(
     problem: DesignProblem, rows: np.ndarray, weights: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """The gap over all candidates of the weights of some, those whose variance is above all of theirs, and

@@ -26,7 +26,7 @@ sweeps = lifted(partial(bca.run, batch=SWEEPS))
 def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
     """Run the combination. Overwrites weights."""
     left = max_iter
-    for method in (_sweeps_that_pay, active.run, sweeps):
+    for method in (_sweeps_that_pay, active.run, _more_sweeps):
         gap = np.inf
         for step in method(problem, weights, target, left):
             left -= len(step.gaps)
@@ -54,6 +54,17 @@ def _sweeps_that_pay(
             ahead = _sweeps_ahead(gaps, target) / SWEEPS * sweeps_time(problem, n, positive)
             if ahead > newton_time(problem, positive):
                 return
+
+
+def _more_sweeps(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
+    """Sweeps from where Newton steps ended, whose gap may rise while log det does: the best weights are kept."""
+    trial, rows = weights.copy(), np.flatnonzero(weights)
+    best = active.priced(problem, rows, weights[rows])[0]
+    for step in sweeps(problem, trial, target, max_iter):
+        if len(step.gaps) and step.gaps[-1] < best:
+            best = step.gaps[-1]
+            weights[:] = trial
+        yield step
 
 
 def _sweeps_ahead(gaps: np.ndarray, target: float) -> float:

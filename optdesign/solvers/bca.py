@@ -29,8 +29,11 @@ from optdesign._kernel import kernel
 from optdesign.information import accumulate, add_information, factorise, invert, variance
 from optdesign.reduced import Reduced
 from optdesign.solvers import NOTHING, ROUNDING, Step
-from optdesign.solvers.costs import SWEEPS, WORK
+from optdesign.solvers.costs import SWEEPS
 from optdesign.solvers.visits import exchange, water_fill
+
+WORK = 2e7
+"""Multiplications between two returns to Python, where limits and interrupts are looked at."""
 
 LAG = 5.0
 """The gap summed up during a sweep may be so many times what it is at its end."""

@@ -20,9 +20,6 @@ ROW = 20.0
 CALL = 5_000.0
 """A call from Python, of NumPy or of a kernel."""
 
-WORK = 2e7
-"""Multiplications between two looks at limits and interrupts, in compiled loops."""
-
 SWEEPS, STEPS = 10, 6
 """Sweeps between two looks at how fast the gap falls, and Newton steps that a round needs, mostly."""
 

@@ -26,10 +26,11 @@ import numpy as np
 
 from optdesign import source, threads
 from optdesign._kernel import kernel
+from optdesign.compensated import UNIT
 from optdesign.information import WIDE, accumulate, add_information, factorise, whiten
 from optdesign.limits import look
 from optdesign.reduced import Reduced
-from optdesign.solvers import NOTHING, PATIENCE, ROUNDING, Step
+from optdesign.solvers import NOTHING, PATIENCE, Step
 from optdesign.solvers.systems import System, cheapest_system, without_strain
 from optdesign.solvers.systems.by_iteration import ByIteration
 from optdesign.solvers.systems.layout import Layout
@@ -73,7 +74,7 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int = sys.maxs
         if gap < best:
             best = gap
             u[free.rows] = x.u
-        dense, floor = not isinstance(system, ByIteration), ROUNDING * reduced.rank
+        dense, floor = not isinstance(system, ByIteration), 2 * UNIT * reduced.rank
         enough = max(OVERSHOOT * target if dense else target, floor)
         done = gap <= enough or (best <= target and since_lowest > 0)
         if best <= target and (done or step == max_iter):

@@ -23,7 +23,9 @@ import numpy as np
 
 from optdesign._kernel import kernel
 from optdesign.solvers import ROUNDING
-from optdesign.solvers.costs import WORK
+
+VISIT = 2e8
+"""Multiplications after which a visit ends at the latest; a tenth is too few where rounds let many in."""
 
 PLAY = 0.2
 """Candidates without a share take part in exchanges above this fraction of the group's largest excess."""
@@ -167,7 +169,7 @@ def exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play):
     first = 0.0
     step = 0.0
     rank = z.shape[1]
-    most = 1 + int(WORK / (rank * (count + 6.0 * rank)))
+    most = 1 + int(VISIT / (rank * (count + 6.0 * rank)))
     for _ in range(min(EXCHANGES * count, most)):
         k, m = 0, -1
         for i in range(count):

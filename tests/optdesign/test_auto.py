@@ -269,13 +269,13 @@ def test_rank_that_is_lost_with_those_left_out_comes_back(monkeypatch: pytest.Mo
     x = np.random.default_rng(0).normal(size=(5_000, 4))
     x[:, 3] = np.arange(5_000) == 0
     problem = od.DesignProblem(x)
-    priced = active._priced
+    priced = active.priced
 
     def without_the_first(p: od.DesignProblem, rows: np.ndarray, w: np.ndarray) -> tuple:
         gap, found, lost = priced(p, rows, w)
         return gap, found, lost | (rows == 0) | (np.arange(len(rows)) % 3 > 0)
 
-    monkeypatch.setattr(active, "_priced", without_the_first)
+    monkeypatch.setattr(active, "priced", without_the_first)
     w = start.default_start(problem)
     gaps = np.concatenate([step.gaps for step in active.run(problem, w, TOL * problem.rank, 60)])
     assert np.all(np.isfinite(gaps))
@@ -390,7 +390,7 @@ def test_rounds_end_where_there_is_no_progress() -> None:
 
 def test_a_start_without_rank_is_priced_as_infinite() -> None:
     problem = many(2, 1, n=200, dim=3)
-    gap, found, _ = active._priced(problem, np.array([0, 1]), np.array([1.0, 1.0]))
+    gap, found, _ = active.priced(problem, np.array([0, 1]), np.array([1.0, 1.0]))
     assert gap == np.inf
     assert len(found) == 0
 
@@ -407,7 +407,7 @@ def test_priced_is_the_certificate(seed: int, monkeypatch: pytest.MonkeyPatch) -
     excess = p.variances - bound[problem.groups]
     for piece in (source.PIECE, 90):
         monkeypatch.setattr(source, "PIECE", piece)
-        gap, found, _ = active._priced(problem, rows, w[rows])
+        gap, found, _ = active.priced(problem, rows, w[rows])
         assert gap == pytest.approx(p.gap, abs=2 * p.error)
         # What is equal up to rounding may be on either side.
         assert set(np.flatnonzero(excess > 2 * p.error)) <= set(found)
@@ -425,7 +425,7 @@ def test_what_seems_not_to_matter_has_little_weight_and_variance() -> None:
     w[::2] *= 1e-4
     rows = np.arange(300)
     scale(problem.groups, problem.budgets, w)
-    _, _, lost = active._priced(problem, rows, w)
+    _, _, lost = active.priced(problem, rows, w)
     g = od.certify(problem, w).variances
     for i in range(3):
         own = problem.groups == i
@@ -584,3 +584,24 @@ def test_what_rounding_adds_to_the_certificate_is_made_up_for() -> None:
     """Steps by iteration end just below their target: going on to a little less would change nothing."""
     problem = od.DesignProblem.shared(instances.features("cone", 300, 30, 100, 1))
     assert_certified(od.solve(problem, tol=3e-10, threads=1), 3e-10)
+
+
+def test_sweeps_that_follow_newton_steps_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Near rounding their gap may rise, and they may go on for ever: what was better is kept."""
+    problem = many(2)
+    best = od.solve(problem, tol=TOL).weights.copy()
+
+    def worse_and_worse(_: od.DesignProblem, weights: np.ndarray, *__: float) -> Iterator[Step]:
+        for share in (1e-3, 1e-2):
+            weights[:] = (1 - share) * weights + share * problem.uniform()
+            yield Step(np.array([od.certify(problem, weights).gap]), "bca")
+
+    monkeypatch.setattr(auto, "sweeps", worse_and_worse)
+    weights = best.copy()
+    assert len(list(auto._more_sweeps(problem, weights, 0.0, 10))) == 2
+    np.testing.assert_array_equal(weights, best)
+    poor = problem.uniform()
+    start_gap = od.certify(problem, poor).gap
+    monkeypatch.undo()
+    list(auto._more_sweeps(problem, poor, TOL * problem.rank, 500))
+    assert od.certify(problem, poor).gap < start_gap
