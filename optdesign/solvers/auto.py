@@ -57,7 +57,7 @@ def _sweeps_that_pay(
 
 
 def _more_sweeps(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
-    """Sweeps from where Newton steps ended, whose gap may rise while log det does: the best weights are kept."""
+    """Sweeps from where Newton steps ended; their gaps may rise while log det does: the best are kept."""
     trial, rows = weights.copy(), np.flatnonzero(weights)
     best = active.priced(problem, rows, weights[rows])[0]
     for step in sweeps(problem, trial, target, max_iter):
