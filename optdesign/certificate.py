@@ -37,18 +37,15 @@ from numpy.typing import ArrayLike
 from optdesign._kernel import kernel
 from optdesign.compensated import UNIT, gamma, sum_groups, two_sum
 from optdesign.information import SINGULAR_RTOL
-from optdesign.passes import composed, coordinates, information_matrices, inverse_factors, tile, variances_of
+from optdesign.passes import coordinates, tile
 from optdesign.problem import DesignProblem, check_problem, floats, read_only
 from optdesign.rows import Rows
+from optdesign.whitening import measured
 
 FEASIBILITY_RTOL = 1e-6
 ROUNDING_RTOL = 1e-12
 """Weights may miss a group's budget, or be negative, by the first fraction of the budget and no more; above
 the second they are rescaled before they are certified."""
-
-WHITE = 64 * UNIT
-WHITENINGS = 4
-"""Vectors are white enough when |E_b| is this many times the rank of the block; most attempts."""
 
 ROUNDING_SHARE, GAP_SHARE = 1e-11, 0.01
 """If rounding may make up more than these fractions of G and of the gap, the certificate is made again from
@@ -135,8 +132,7 @@ class _Proof(NamedTuple):
 
 def _prove(problem: DesignProblem, rows: Rows, support: np.ndarray, w: np.ndarray, missed: float) -> _Proof:
     """Bound G for weights of some candidates that miss budgets by a fraction of at most ``missed``."""
-    white, off, log_det = whitened(problem, rows, support, w)
-    g, largest = variances_of(problem, rows, white)
+    white, off, log_det, g, largest = measured(problem, rows, support, w)
     total = float(np.add.reduce(log_det))
     if total == -np.inf:
         for b in np.flatnonzero(np.isneginf(log_det)):
@@ -146,27 +142,6 @@ def _prove(problem: DesignProblem, rows: Rows, support: np.ndarray, w: np.ndarra
     terms = min(len(support), tile(rows))
     g_value, share = _bound(problem.budgets, largest, problem.ranks, off, eta, terms, missed)
     return _Proof(g_value, share, total, g)
-
-
-def whitened(
-    problem: DesignProblem, rows: Rows, support: np.ndarray, weights: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Matrices that make the supported rows white, as columns; |E_b| as computed; log det U by block.
-
-    Each attempt takes the factor of what the last one left. A block that loses rank ends it: log det -inf,
-    and only the matrices of other blocks are of use.
-    """
-    white, off, log_det = rows.maps, np.zeros(problem.n_blocks), np.zeros(problem.n_blocks)
-    for attempt in range(WHITENINGS):
-        information = information_matrices(problem, weights, support, Rows(rows.source, white, rows.rounding))
-        if attempt > 0 and (_is_white(information, problem.ranks, off) or attempt == WHITENINGS - 1):
-            break
-        factor, new = inverse_factors(information, problem.ranks)
-        log_det += new
-        white = composed(white, problem.ranks, factor)
-        if np.minimum.reduce(log_det) == -np.inf:
-            break
-    return white, off, log_det
 
 
 def feasible(problem: DesignProblem, weights: ArrayLike) -> tuple[np.ndarray, float]:
@@ -288,25 +263,6 @@ def _bound(budgets, largest, ranks, off, eta, terms, missed):
     bound = total + 2.0 * eta * np.sqrt(m * total) + m * (eta * eta)
     bound *= (1.0 + gamma(rank + 16)) / (1.0 - worst)
     return bound, 1.0 - total / bound
-
-
-@kernel
-def _is_white(information, ranks, off):
-    """Tell whether every block is near enough to the identity. Reads lower triangles.
-
-    Overwrites off with the Frobenius norms of the differences, rounded up.
-    """
-    enough = True
-    for b in range(len(ranks)):
-        square = 0.0
-        for i in range(ranks[b]):
-            off_one = information[b, i, i] - 1.0
-            square += off_one * off_one
-            for j in range(i):
-                square += 2.0 * (information[b, i, j] * information[b, i, j])
-        enough &= np.sqrt(square) <= WHITE * ranks[b]
-        off[b] = np.sqrt(square) * (1.0 + gamma(ranks[b] * ranks[b] + 10))
-    return enough
 
 
 @kernel

@@ -22,12 +22,12 @@ from optdesign.certificate import (
     error_length,
     feasible,
     sum_error,
-    whitened,
 )
 from optdesign.compensated import gamma
 from optdesign.passes import information_matrices, tile
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult
+from optdesign.whitening import whitened
 
 
 def efficiency(problem: DesignProblem, weights: ArrayLike, *, best: DesignResult | None = None) -> float:

@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdesign.certificate import whitened
 from optdesign.compensated import UNIT, gamma
 from optdesign.problem import DesignProblem, floats
 from optdesign.result import DesignResult
 from optdesign.rows import write_refined
 from optdesign.solve import solve
 from optdesign.source import read_only
+from optdesign.whitening import whitened
 
 LARGEST = 1e250
 """Coordinates of points may be as large as this, and their largest as small as its inverse."""

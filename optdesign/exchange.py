@@ -22,11 +22,10 @@ from typing import NamedTuple
 import numpy as np
 
 from optdesign._kernel import kernel
-from optdesign.certificate import whitened
 from optdesign.information import accumulate, factorise, invert, variance
-from optdesign.passes import variances_of
 from optdesign.problem import DesignProblem
 from optdesign.tries import GAIN
+from optdesign.whitening import measured
 
 REFRESH = 50
 """After so many exchanges inverses and variances are computed anew."""
@@ -118,8 +117,7 @@ def promising(
 def variances_under(problem: DesignProblem, counts: np.ndarray) -> np.ndarray:
     """Variance of every candidate under some runs, whatever the budgets are."""
     support = np.flatnonzero(counts)
-    white, _, _ = whitened(problem, problem.rows, support, counts[support].astype(np.float64))
-    return variances_of(problem, problem.rows, white)[0]
+    return measured(problem, problem.rows, support, counts[support].astype(np.float64)).g
 
 
 def climbed(

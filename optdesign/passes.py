@@ -66,7 +66,7 @@ def _summed(
     total, rest = np.zeros((2, problem.n_blocks, width, width))
     if width < WIDE:
         x, at = rows.source.find(some)
-        _add_information(x, at, problem.blocks, some, rows.maps, problem.ranks, weights, total, rest)
+        add_tiles(x, at, problem.blocks, some, rows.maps, problem.ranks, weights, total, rest)
     else:
         _add_wide_information(problem, rows, some, weights, total, rest)
     return total, rest
@@ -139,7 +139,7 @@ def composed(maps: np.ndarray, ranks: np.ndarray, factor: np.ndarray) -> np.ndar
     """T L^-T of every block."""
     if factor.shape[1] < WIDE:
         out = maps.copy()
-        _compose(out, ranks, factor)
+        compose(out, ranks, factor)
         return out
     return maps @ factor.transpose(0, 2, 1)
 
@@ -219,7 +219,7 @@ def variances_at(problem: DesignProblem, rows: Rows, white: np.ndarray, some: np
 def _write_variances(x: np.ndarray, blocks: np.ndarray, white: np.ndarray, out: np.ndarray) -> None:
     """Overwrite out with the variances of the rows of a piece, by the kernel that suits it."""
     if x.size <= SMALL:
-        _variances_of_few(x, blocks, white, out)
+        variances_of_few(x, blocks, white, out)
     elif len(white) == 1 and x.dtype == np.float64:
         _variances_in_one(x, white[0], out)
     else:
@@ -241,7 +241,7 @@ def _by_block(problem: DesignProblem, some: np.ndarray) -> Iterator[tuple[int, n
 
 
 @kernel
-def _add_information(x, at, blocks, rows, maps, ranks, weights, information, rest):
+def add_tiles(x, at, blocks, rows, maps, ranks, weights, information, rest):
     """Add w t t' of some candidates to the lower triangles of their blocks. Overwrites information.
 
     Sums of a tile are added with their roundings, which go to rest, so the error does not grow with the
@@ -272,7 +272,7 @@ def _add_information(x, at, blocks, rows, maps, ranks, weights, information, res
 
 
 @kernel
-def _compose(maps, ranks, factor):
+def compose(maps, ranks, factor):
     """Overwrite the maps T with T L^-T, block by block."""
     for b in range(len(ranks)):
         for i in range(maps.shape[1]):
@@ -285,7 +285,7 @@ def _compose(maps, ranks, factor):
 
 
 @kernel
-def _variances_of_few(x, blocks, white, out):
+def variances_of_few(x, blocks, white, out):
     """Overwrite out with g_n = |x_n @ white[b]|^2, for so few candidates that compiling may not be worth it.
 
     By loops, since BLAS has digits of its own. TILE candidates of a block lie side by side in memory, so the

@@ -31,11 +31,12 @@ from scipy.optimize import linprog
 
 from optdesign import clock
 from optdesign._kernel import kernel
-from optdesign.certificate import settled, whitened
+from optdesign.certificate import settled
 from optdesign.information import entries
 from optdesign.passes import coordinates
 from optdesign.problem import DesignProblem, floats, read_only
 from optdesign.result import DesignResult, Status
+from optdesign.whitening import whitened
 
 NULL = 1e-11
 """A direction changes the information if it does so by this fraction."""

@@ -26,7 +26,7 @@ from optdesign.problem import DesignProblem
 from optdesign.reduced import reduce
 from optdesign.solvers import NOTHING, PATIENCE, Step, bca, newton
 from optdesign.solvers.costs import SWEEPS, pass_time, steps_time, sweeps_time
-from optdesign.solvers.start import whitened
+from optdesign.whitening import whitened
 
 INNER = 0.005
 """A round solves its part to this fraction of the last gap over all candidates."""
@@ -134,8 +134,8 @@ def priced(
 
     Infinite, and none, if the weights lose rank.
     """
-    white = whitened(problem, rows, weights)
-    if white is None:
+    white, _, log_det = whitened(problem, problem.rows, rows, weights, attempts=1)
+    if np.minimum.reduce(log_det) == -np.inf:
         return np.inf, rows[:0], np.zeros(len(rows), np.bool_)
     groups, g = problem.groups[rows], variances_at(problem, problem.rows, white, rows)
     bound, most = np.zeros((2, problem.n_groups))

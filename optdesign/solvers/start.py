@@ -11,10 +11,11 @@ import numpy as np
 from optdesign._kernel import kernel
 from optdesign.compensated import UNIT
 from optdesign.information import WIDE
-from optdesign.passes import above, composed, information_matrices, inverse_factors, variances_of
+from optdesign.passes import above
 from optdesign.problem import DesignProblem
 from optdesign.solvers import ROUNDING
 from optdesign.solvers.costs import pass_time, steps_time, sweeps_time
+from optdesign.whitening import measured
 
 CROWDED = 8
 """Many candidates are so many times the dimensions and groups, and so many in a group and block, on average.
@@ -118,8 +119,8 @@ def _leverages(
     problem: DesignProblem, rows: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Variances, and the largest of every group, under the weights of some candidates; None without rank."""
-    white = whitened(problem, rows, weights)
-    return None if white is None else variances_of(problem, problem.rows, white)
+    found = measured(problem, problem.rows, rows, weights, attempts=1)
+    return (found.g, found.largest) if found.full else None
 
 
 def _gap(problem: DesignProblem, leverages: tuple[np.ndarray, np.ndarray] | None) -> float:
@@ -154,13 +155,6 @@ def _shared_equally(problem: DesignProblem, rows: np.ndarray) -> np.ndarray:
     out = np.zeros(problem.n_candidates)
     out[rows] = (problem.budgets / count)[groups]
     return out
-
-
-def whitened(problem: DesignProblem, rows: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
-    """Matrices by which variances are squared lengths, under the weights of some rows; None without rank."""
-    information = information_matrices(problem, weights, rows)
-    factor, log_det = inverse_factors(information, problem.ranks)
-    return composed(problem.rows.maps, problem.ranks, factor) if np.all(log_det > -np.inf) else None
 
 
 @kernel

@@ -8,7 +8,7 @@ from hypothesis import given
 from problems import EPS, assert_bounds, exact_gap, plain
 
 import optdesign as od
-from optdesign import certificate, passes
+from optdesign import certificate, passes, whitening
 from optdesign.information import WIDE
 from optdesign.testing import weighted
 
@@ -219,7 +219,7 @@ def test_more_candidates_than_are_sorted_at_a_time() -> None:
     # Both obey p.error for budget times variance; the budgets are at least one.
     np.testing.assert_allclose(c.variances, p.variances, rtol=0, atol=2 * p.error)
     assert_bounds(c, p)
-    white = certificate.whitened(problem, problem.rows, np.arange(n), w)[0]
+    white = whitening.whitened(problem, problem.rows, np.arange(n), w)[0]
     g, largest = passes.variances_of(problem, problem.rows, white)
     np.testing.assert_array_equal(g, c.variances)
     np.testing.assert_array_equal(largest, [g[groups == i].max() for i in range(7)])

@@ -15,7 +15,7 @@ from problems import EPS, exact_gap
 
 import optdesign as od
 from optdesign import certificate, passes
-from optdesign.certificate import _bound, _clean, _farthest, _is_white, error_length, scale, sum_error
+from optdesign.certificate import _bound, _clean, _farthest, error_length, scale, sum_error
 from optdesign.information import SINGULAR_RTOL
 
 pytestmark = pytest.mark.kernels
@@ -199,139 +199,6 @@ def test_the_bound_holds_for_all_vectors_that_are_near(seed: int) -> None:
     problem = od.DesignProblem(seen + errors, groups, budgets=budgets)
     for weights in (w, true):
         assert exact_gap(problem, weights) <= g - r
-
-
-# ------------------------------------------------------------------------------------------- whitening
-
-
-@seeds
-def test_how_far_from_white(seed: int) -> None:
-    """The Frobenius norm of S - I, from lower triangles and first columns alone."""
-    rng = np.random.default_rng(seed)
-    ranks = np.array([3, 0, 1, 2])
-    information, off = rng.normal(size=(4, 3, 3)), np.full(4, np.nan)
-    exact = []
-    for s, r in zip(information, ranks.tolist(), strict=True):
-        s[np.triu_indices(3, 1)] = np.nan
-        s[r:] = np.nan
-        entries = [[Fraction(s[max(i, j), min(i, j)]) - (i == j) for j in range(r)] for i in range(r)]
-        exact.append(root(sum((e**2 for row in entries for e in row), Fraction(0))))
-    assert not _is_white(information, ranks, off)
-    np.testing.assert_allclose(off, [float(e) for e in exact], rtol=32 * EPS, atol=0)
-    assert all(Fraction(got) >= e for got, e in zip(off.tolist(), exact, strict=True))
-
-
-@pytest.mark.parametrize("rank", [1, 2, 4])
-def test_white_enough(rank: int) -> None:
-    """Up to 64 u times the rank, in every block."""
-    good, most = np.eye(4), float(64 * rank * U)
-    for change, enough in [
-        (most, True),
-        (-most, True),
-        (-most - float(U), False),
-        (most + 2 * float(U), False),
-    ]:
-        s = np.eye(4)
-        s[0, 0] += change
-        for blocks in ([s], [s, good], [good, s]):
-            off = np.full(len(blocks), np.nan)
-            assert bool(_is_white(np.array(blocks), np.full(len(blocks), rank), off)) == enough
-            # A square and its sum for every entry, and ten roundings more.
-            assert off.max() == abs(change) * (1 + (rank**2 + 10) * float(U))
-
-
-class Attempts:
-    """Counts what whitening asks for."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.sums = self.factors = self.looks = 0
-        self.patch = monkeypatch.setattr
-        for name, count in [
-            ("information_matrices", "sums"),
-            ("inverse_factors", "factors"),
-            ("_is_white", "looks"),
-        ]:
-            self.patch(certificate, name, self.counted(getattr(certificate, name), count))
-
-    def counted(self, function, count: str):
-        def call(*arguments):
-            setattr(self, count, getattr(self, count) + 1)
-            return function(*arguments)
-
-        return call
-
-    def of(self, problem: od.DesignProblem, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        self.sums = self.factors = self.looks = 0
-        support = np.flatnonzero(w)
-        return certificate.whitened(problem, problem.rows, support, w[support])
-
-
-def with_two_blocks() -> tuple[od.DesignProblem, np.ndarray]:
-    """Twelve candidates in two blocks of rank three, with uniform weights."""
-    problem = od.DesignProblem(np.random.default_rng(0).normal(size=(12, 3)), blocks=np.arange(12) % 2)
-    return problem, problem.uniform()
-
-
-def informations(problem: od.DesignProblem, w: np.ndarray, maps: np.ndarray) -> list[np.ndarray]:
-    """The information of every block in some coordinates, by plain NumPy."""
-    out = []
-    for b, r in enumerate(problem.ranks):
-        rows = problem.blocks == b
-        y = (problem.rows.source.whole()[rows] @ maps[b])[:, :r]
-        out.append((y.T * w[rows]) @ y)
-    return out
-
-
-def assert_consistent(
-    problem: od.DesignProblem, w: np.ndarray, white: np.ndarray, off: np.ndarray, log_det: np.ndarray
-) -> None:
-    """The distances are those of what is returned, and log det is what it takes away."""
-    left, whole = informations(problem, w, white), informations(problem, w, problem.rows.maps)
-    expected = [np.linalg.norm(s - np.eye(len(s))) for s in left]
-    np.testing.assert_allclose(off, expected, rtol=0, atol=100 * EPS)
-    taken = [np.linalg.slogdet(u)[1] - np.linalg.slogdet(s)[1] for s, u in zip(left, whole, strict=True)]
-    np.testing.assert_allclose(log_det, taken, rtol=1e-12)
-
-
-def test_vectors_are_looked_at_once_they_have_been_whitened(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem, w = with_two_blocks()
-    attempts = Attempts(monkeypatch)
-    found = attempts.of(problem, w)
-    assert (attempts.sums, attempts.factors, attempts.looks) == (2, 1, 1)
-    assert found[1].max() <= 3 * certificate.WHITE
-    assert_consistent(problem, w, *found)
-
-
-@pytest.mark.parametrize("after", [2, 3, 4, 5])
-def test_no_more_than_four_attempts(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Factors that are a little off need several; what is returned is what was looked at last."""
-    problem, w = with_two_blocks()
-    attempts = Attempts(monkeypatch)
-    right = certificate.inverse_factors
-
-    def poor(*arguments):
-        factor, log_det = right(*arguments)
-        if attempts.factors < after - 1:
-            factor = factor * (1 + 2.0**-20)
-            log_det = log_det - 2 * problem.ranks * math.log1p(2.0**-20)
-        return factor, log_det
-
-    attempts.patch(certificate, "inverse_factors", poor)
-    found = attempts.of(problem, w)
-    done = min(after, 4)
-    assert (attempts.sums, attempts.factors, attempts.looks) == (done, done - 1, done - 1)
-    assert (found[1].max() <= 3 * certificate.WHITE) == (after <= 4)
-    assert_consistent(problem, w, *found)
-
-
-def test_a_block_that_loses_rank_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem, w = with_two_blocks()
-    w[::2] = 0.0
-    w[0] = 0.5
-    attempts = Attempts(monkeypatch)
-    log_det = attempts.of(problem, w)[2]
-    assert (attempts.sums, attempts.factors, attempts.looks) == (1, 1, 0)
-    np.testing.assert_array_equal(np.isneginf(log_det), [True, False])
 
 
 # ---------------------------------------------------------------------------------- what is made of it

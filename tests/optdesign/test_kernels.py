@@ -218,7 +218,7 @@ def test_variances_in_tiles(seed: int, n: int) -> None:
     white = rng.normal(size=(5, 4, 3)) * (np.arange(3) < ranks[:, None])[:, None]
     expected = np.array([np.sum((x[i] @ white[b]) ** 2) for i, b in enumerate(blocks)])
     got, largest = np.full(n, np.nan), np.zeros(3)
-    for variances in (passes._variances_of_few, passes._variances):
+    for variances in (passes.variances_of_few, passes._variances):
         got[:] = np.nan
         variances(x, blocks, white, got)
         np.testing.assert_allclose(got, expected, rtol=RTOL, atol=RTOL)
@@ -256,7 +256,7 @@ def test_add_information(seed: int) -> None:
     rows = c.rng.permutation(many)[: passes.TILE + 9]
     w, maps, got = c.rng.exponential(size=len(rows)), c.rng.normal(size=(3, 3, 3)), np.zeros((3, 3, 3))
     rest = np.zeros_like(got)
-    passes._add_information(c.z, rows, c.blocks, rows, maps, c.ranks, w, got, rest)
+    passes.add_tiles(c.z, rows, c.blocks, rows, maps, c.ranks, w, got, rest)
     assert 0 < np.abs(rest).max() < RTOL * np.abs(got).max()
     got += rest
     for b, r in enumerate(c.ranks):
@@ -271,7 +271,7 @@ def test_compose(seed: int) -> None:
     rng = np.random.default_rng(seed)
     maps, factor, ranks = rng.normal(size=(2, 4, 3)), rng.normal(size=(2, 3, 3)), np.array([3, 2])
     got = maps.copy()
-    passes._compose(got, ranks, factor)
+    passes.compose(got, ranks, factor)
     for b, r in enumerate(ranks):
         expected = maps[b, :, :r] @ np.tril(factor[b, :r, :r]).T
         np.testing.assert_allclose(got[b, :, :r], expected, rtol=0, atol=RTOL)
