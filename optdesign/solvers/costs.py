@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from optdesign.information import entries
+from optdesign.information import WIDE, entries
 from optdesign.problem import DesignProblem
 
 FLOP = 0.04
@@ -19,6 +19,9 @@ ROW = 20.0
 """Fetching a row."""
 CALL = 5_000.0
 """A call from Python, of NumPy or of a kernel."""
+
+IN_PARTS = 12 * CALL
+"""The calls of a Newton step in parts, beside those of its linear system and of any step."""
 
 SWEEPS, STEPS = 10, 6
 """Sweeps between two looks at how fast the gap falls, and Newton steps that a round needs, mostly."""
@@ -66,10 +69,20 @@ def step_time(problem: DesignProblem, rows: int) -> float:
     blocks, rank = problem.n_blocks, problem.largest_rank
     rows = min(rows, 2 * max(0, rows - problem.n_groups))
     groups = min(problem.n_groups, rows // 2)
+    together = at_once(blocks, rank, rows / blocks, groups)
+    if together <= IN_PARTS:
+        return 3 * CALL + together
     dense = min(by_information(blocks, rank, rows, groups), by_group(blocks, rank, rows, groups))
     if blocks == 1:
         dense = min(dense, by_difference(blocks, rank, rows, groups))
-    return 15 * CALL + min(PRODUCTS[1] * product_time(blocks, rank, rows), dense)
+    return 3 * CALL + IN_PARTS + min(PRODUCTS[1] * product_time(blocks, rank, rows), dense)
+
+
+def at_once(blocks: int, rank: int, size: float, groups: int) -> float:
+    """The arithmetic of a step in one call, for blocks of so many candidates each; not for wide ones."""
+    if rank >= WIDE:
+        return math.inf
+    return blocks_by_loops(blocks, rank, size) + LOOP * groups**3 / 6
 
 
 def by_group(blocks: int, rank: int, rows: int, groups: int) -> float:

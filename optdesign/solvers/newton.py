@@ -27,10 +27,11 @@ import numpy as np
 from optdesign import source, threads
 from optdesign._kernel import kernel
 from optdesign.compensated import UNIT
-from optdesign.information import WIDE, accumulate, add_information, factorise, whiten
+from optdesign.information import WIDE, add_information, factorise, whiten
 from optdesign.limits import look
 from optdesign.reduced import Reduced
 from optdesign.solvers import NOTHING, PATIENCE, Step
+from optdesign.solvers.steps import evaluate, gap_of, move, residual, step_at_once, target, whiten_rows
 from optdesign.solvers.systems import System, cheapest_system, without_strain
 from optdesign.solvers.systems.by_iteration import ByIteration
 from optdesign.solvers.systems.layout import Layout
@@ -106,14 +107,14 @@ class _Free(NamedTuple):
         look()
         layout, width = self.layout, self.z.shape[1]
         if width < WIDE and threads.undivided(len(u), source.PIECE // width):
-            return _evaluate(self.z, layout.block, layout.starts, layout.ranks, self.fixed, u, a, g)
+            return evaluate(self.z, layout.block, layout.starts, layout.ranks, self.fixed, u, a, g)
         if width < WIDE:
             return self._evaluate_in_pieces(u, a, g)
         for b, rows, rank in layout.blocks():
             if rank and not whiten(self.z[rows, :rank], u[rows], self.fixed[b, :rank, :rank], a, rows):
                 return np.inf
         np.einsum("ij,ij->i", a, a, out=g)
-        return _gap(layout.starts, u, g)
+        return gap_of(layout.starts, u, g)
 
     def _evaluate_in_pieces(self, u: np.ndarray, a: np.ndarray, g: np.ndarray) -> float:
         """The same by loops, on several threads."""
@@ -125,10 +126,10 @@ class _Free(NamedTuple):
 
         def write(first: int, last: int) -> None:
             part = slice(first, last)
-            _whiten_rows(self.z[part], layout.block[part], layout.ranks, factor, a[part], g[part])
+            whiten_rows(self.z[part], layout.block[part], layout.ranks, factor, a[part], g[part])
 
         threads.each(write, len(u), source.PIECE // self.z.shape[1])
-        return _gap(layout.starts, u, g)
+        return gap_of(layout.starts, u, g)
 
     def gap(self, u: np.ndarray) -> float:
         """Gap of shares, infinite if they lose rank."""
@@ -138,15 +139,12 @@ class _Free(NamedTuple):
 def _free(reduced: Reduced, u: np.ndarray) -> _Free:
     """Split off the groups without a choice."""
     z, blocks, starts, ranks, _ = reduced
-    keep = _has_choice(z, starts)
-    rows = np.flatnonzero(np.repeat(keep, np.diff(starts)))
-    fixed_u = u.copy()
-    fixed_u[rows] = 0.0
+    rows, own, rest = np.empty(len(u), np.int64), np.zeros_like(starts), u.copy()
+    count, groups = _split(z, starts, rows, own, rest)
+    rows = rows[:count]
     fixed = np.zeros((len(ranks), z.shape[1], z.shape[1]))
-    add_information(z, blocks, ranks, fixed_u, fixed)
-    sizes = np.zeros(int(np.count_nonzero(keep)) + 1, np.int64)
-    sizes[1:] = np.diff(starts)[keep]
-    return _Free(rows, z[rows], Layout(blocks[rows], np.cumsum(sizes), ranks), fixed)
+    add_information(z, blocks, ranks, rest, fixed)
+    return _Free(rows, z[rows], Layout(blocks[rows], own[: groups + 1], ranks), fixed)
 
 
 class _State(NamedTuple):
@@ -172,36 +170,35 @@ def _start(free: _Free, u: np.ndarray, gap: float) -> _State:
     """
     starts = free.layout.starts
     theta = max(START, gap / (gap + float(free.layout.ranks.sum()))) if gap < np.inf else 1.0
-    sizes = np.diff(starts)
-    mixed = (1 - theta) * u + theta * np.repeat(1.0 / sizes, sizes)
-    a, g = np.zeros_like(free.z), np.empty(len(u))
-    free.evaluate(mixed, a, g)
-    top = np.maximum.reduceat(g, starts[:-1])
-    bound = top + theta * top.mean()
-    return _State(mixed, np.repeat(bound, sizes) - g, bound, a, g)
+    x = _State(u.copy(), np.empty(len(u)), np.empty(len(starts) - 1), np.zeros_like(free.z), np.empty(len(u)))
+    _mix(starts, theta, x.u)
+    free.evaluate(x.u, x.a, x.g)
+    _set_apart(starts, theta, x.g, x.s, x.bound)
+    return x
 
 
 def _without_dust(free: _Free, u: np.ndarray, target: float) -> tuple[np.ndarray, bool]:
     """Shares with negligible ones set to zero, if the target allows it, and whether some are left."""
-    first, sizes = free.layout.starts[:-1], np.diff(free.layout.starts)
-    top = np.repeat(np.maximum.reduceat(u, first), sizes)
-    clean = np.where(u < DUST * top, 0.0, u)
-    if clean.all():
+    clean = u.copy()
+    if not _sweep(free.layout.starts, DUST, clean):
         return u, False
-    clean /= np.repeat(np.add.reduceat(clean, first), sizes)
     return (clean, False) if free.gap(clean) <= target else (u, True)
 
 
-def _newton_step(free: _Free, system: System, x: _State) -> Generator[Step, None, float]:
+def _newton_step(free: _Free, system: System | None, x: _State) -> Generator[Step, None, float]:
     """Predictor, corrector, move. Overwrites x; returns its gap, infinite if there is no step."""
+    if system is None:
+        look()
+        layout = free.layout
+        return step_at_once(free.z, layout.block, layout.starts, layout.ranks, free.fixed, TO_BOUNDARY, *x)
     if not (yield from _in_pieces(system, system.factorise(x.a, x.u / x.s))):
         return np.inf
-    r = _residual(free.layout.starts, x.bound, x.g)
+    r = residual(free.layout.starts, x.bound, x.g)
     du, _ = yield from _in_pieces(system, system.solve(r))
-    centre = _target(x.u, x.s, du)
+    centre = target(x.u, x.s, du)
     r += centre
     du, dbound = yield from _in_pieces(system, system.solve(r))
-    _move(free.layout.starts, x.u, x.s, x.bound, du, dbound, centre, TO_BOUNDARY)
+    move(free.layout.starts, x.u, x.s, x.bound, du, dbound, centre, TO_BOUNDARY)
     return free.evaluate(x.u, x.a, x.g)
 
 
@@ -223,115 +220,67 @@ def _in_pieces(system: System, work: Generator[None, None, Any]) -> Generator[St
 
 
 @kernel
-def _has_choice(z, starts):
-    """Tell for every group whether it has two candidates or more, not all zero."""
-    out = np.zeros(len(starts) - 1, np.bool_)
-    for i in range(len(out)):
-        if starts[i + 1] - starts[i] > 1:
-            for n in range(starts[i], starts[i + 1]):
-                for k in range(z.shape[1]):
-                    if z[n, k] != 0.0:
-                        out[i] = True
-    return out
-
-
-@kernel
-def _whiten_rows(z, blocks, ranks, factor, a, g):
-    """Overwrite a with L^-1 z_n and g with its square, given L^-1 of every block."""
-    for n in range(len(z)):
-        b = blocks[n]
-        g[n] = 0.0
-        a[n] = 0.0
-        for k in range(ranks[b]):
-            t = 0.0
-            for j in range(k + 1):
-                t += factor[b, k, j] * z[n, j]
-            a[n, k] = t
-            g[n] += t * t
-
-
-@kernel
-def _evaluate(z, blocks, starts, ranks, fixed, u, a, g):
-    """Overwrite a with the rows whitened at u, g with their variances; the gap, inf without rank."""
-    information, factor = fixed.copy(), np.zeros(fixed.shape)
-    accumulate(z, blocks, ranks, u, information)
-    log_det = factorise(information, ranks, factor)
-    for b in range(len(ranks)):
-        if log_det[b] == -np.inf:
-            return np.inf
-    _whiten_rows(z, blocks, ranks, factor, a, g)
-    return _gap(starts, u, g)
-
-
-@kernel
-def _reach(x, dx):
-    """Largest step up to 1 that keeps x + step dx >= 0."""
-    worst = 1.0
-    for n in range(len(x)):
-        worst = max(worst, -dx[n] / x[n])
-    return 1.0 / worst
-
-
-@kernel
-def _target(u, s, du):
-    """Mehrotra's choice after the predictor du: (sigma mu - du ds) / u, where ds = -s (1 + du / u)."""
-    n = len(u)
-    least, most = 0.0, 0.0
-    centre = np.empty(n)  # du / u on the way
-    for i in range(n):
-        centre[i] = du[i] / u[i]
-        least, most = min(least, centre[i]), max(most, centre[i])
-    primal, dual = 1.0 / max(1.0, -least), 1.0 / (1.0 + most)
-    mu, affine = 0.0, 0.0
-    for i in range(n):
-        mu += u[i] * s[i]
-        affine += (u[i] + primal * du[i]) * s[i] * (1.0 - dual * (1.0 + centre[i]))
-    ratio = affine / mu
-    aim = mu / n * (ratio * ratio * ratio)
-    for i in range(n):
-        centre[i] = (aim + du[i] * s[i] * (1.0 + centre[i])) / u[i]
-    return centre
-
-
-@kernel
-def _move(starts, u, s, bound, du, dbound, centre, fraction):
-    """Move shares, and slacks with bounds, by a fraction of the way to zero; shares sum to one again.
-
-    Slacks change by ds, with which u s comes to centre u, to first order. Overwrites u, s and bound.
+def _split(z, starts, rows, own, rest):
+    """Overwrite rows with those of groups with two candidates or more, not all zero, own, given as zeros,
+    with where those of each begin, and what they have of rest with zeros. Returns how many rows and groups.
     """
-    ds = np.empty(len(u))
-    for n in range(len(u)):
-        ds[n] = centre[n] - s[n] - s[n] / u[n] * du[n]
-    primal, dual = fraction * _reach(u, du), fraction * _reach(s, ds)
-    for i in range(len(bound)):
-        bound[i] += dual * dbound[i]
-        total = 0.0
+    count, groups = 0, 0
+    for i in range(len(starts) - 1):
+        lo, hi = starts[i], starts[i + 1]
+        choice = False
+        for n in range(lo, hi if hi - lo > 1 else lo):
+            for k in range(z.shape[1]):
+                choice |= z[n, k] != 0.0
+        if choice:
+            for n in range(lo, hi):
+                rows[count] = n
+                rest[n] = 0.0
+                count += 1
+            groups += 1
+            own[groups] = count
+    return count, groups
+
+
+@kernel
+def _mix(starts, theta, u):
+    """Mix theta of the uniform design into the shares. Overwrites u."""
+    for i in range(len(starts) - 1):
+        equal = theta / (starts[i + 1] - starts[i])
         for n in range(starts[i], starts[i + 1]):
-            u[n] += primal * du[n]
-            s[n] += dual * ds[n]
+            u[n] = (1.0 - theta) * u[n] + equal
+
+
+@kernel
+def _set_apart(starts, theta, g, s, bound):
+    """Overwrite bounds with the largest variances and theta of their mean, s with the distances to them."""
+    mean = 0.0
+    for i in range(len(bound)):
+        bound[i] = 0.0
+        for n in range(starts[i], starts[i + 1]):
+            bound[i] = max(bound[i], g[n])
+        mean += bound[i] / len(bound)
+    for i in range(len(bound)):
+        bound[i] += theta * mean
+        for n in range(starts[i], starts[i + 1]):
+            s[n] = bound[i] - g[n]
+
+
+@kernel
+def _sweep(starts, least, u):
+    """Set shares below this fraction of the largest in their group to zero, and let the others sum to one.
+
+    Overwrites u; returns how many there were.
+    """
+    count = 0
+    for i in range(len(starts) - 1):
+        top, total = 0.0, 0.0
+        for n in range(starts[i], starts[i + 1]):
+            top = max(top, u[n])
+        for n in range(starts[i], starts[i + 1]):
+            if u[n] < least * top:
+                u[n] = 0.0
+                count += 1
             total += u[n]
         for n in range(starts[i], starts[i + 1]):
             u[n] /= total
-
-
-@kernel
-def _gap(starts, u, g):
-    """sum_i sum_n u_n (max g - g_n), in which D does not cancel."""
-    gap = 0.0
-    for i in range(len(starts) - 1):
-        top = 0.0
-        for n in range(starts[i], starts[i + 1]):
-            top = max(top, g[n])
-        for n in range(starts[i], starts[i + 1]):
-            gap += u[n] * (top - g[n])
-    return gap
-
-
-@kernel
-def _residual(starts, bound, g):
-    """g_n - lambda_i."""
-    out = g.copy()
-    for i in range(len(bound)):
-        for n in range(starts[i], starts[i + 1]):
-            out[n] -= bound[i]
-    return out
+    return count

@@ -23,13 +23,15 @@ Dense = ByGroup | ByDifference | ByInformation
 System = Dense | ByIteration
 
 
-def cheapest_system(layout: Layout) -> System:
-    """The way to solve (1) that promises to take the least time.
+def cheapest_system(layout: Layout) -> System | None:
+    """The way to solve (1) that promises to take the least time; none where a step takes a call.
 
     How long iteration takes nobody knows beforehand. So it may take as long as the best of the others, after
     which it gives way to that (:func:`without_strain`): what is lost is no more than one step.
     """
     size = len(layout.ranks), int(layout.ranks.max()), layout.n_rows
+    if costs.at_once(*size[:2], int(layout.sizes.max()), layout.n_groups) <= costs.IN_PARTS:
+        return None
     times = dense_ways(layout)
     dense = min(times, key=lambda way: times[way])
     if costs.by_iteration(*size) < times[dense]:
@@ -37,7 +39,7 @@ def cheapest_system(layout: Layout) -> System:
     return dense(layout)
 
 
-def without_strain(system: System) -> System:
+def without_strain(system: System | None) -> System | None:
     """The same system, or the best dense one where iteration has taken as long as that would."""
     if not (isinstance(system, ByIteration) and system.strained):
         return system

@@ -42,7 +42,7 @@ class ByDifference:
         self.pivot = pivots(w, self.layout.starts, np.empty(self.layout.n_groups))
         others = np.ones(self.layout.n_rows, np.bool_)
         others[self.pivot] = False
-        for ridge in dense.ridges():
+        for ridge in dense.RIDGES:
             self.parts = []
             for _, rows, rank in self.layout.blocks():
                 free = np.arange(self.layout.n_rows)[rows]

@@ -34,7 +34,7 @@ class ByGroup:
     def factorise(self, a: np.ndarray, w: np.ndarray) -> dense.Attempt:
         """Prepare for whitened rows a and the diagonal w of W. Returns whether that succeeded."""
         m = self.layout.n_groups
-        for ridge in dense.ridges():
+        for ridge in dense.RIDGES:
             self.schur = np.zeros((m, m))
             if (yield from self.blocks.factorise(a, w, ridge, self.schur)):
                 self.schur.ravel()[:: m + 1] *= 1.0 + ridge
@@ -95,17 +95,17 @@ class _AtOnce:
         yield
         size = int(self.sizes.max())
         matrix, self.factor = np.zeros((2, len(self.sizes), size, size))
-        _write_blocks(a, w, self.rows, self.starts, self.layout.ranks, 1.0 + ridge, matrix)
+        write_blocks(a, w, self.rows, self.starts, self.layout.ranks, 1.0 + ridge, matrix)
         if factorise(matrix, self.sizes, self.factor).min() == -np.inf:
             return False
         invert(self.factor, self.sizes, matrix)
-        _add_blocks_up(matrix, self.layout.group[self.rows], self.starts, schur)
+        add_blocks_up(matrix, self.layout.group[self.rows], self.starts, schur)
         return True
 
     def solve(self, r: np.ndarray) -> np.ndarray:
         """Solve (H + W^-1) t = r."""
         t = np.empty_like(r)
-        _solve_blocks(self.factor, self.rows, self.starts, r, t)
+        solve_blocks(self.factor, self.rows, self.starts, r, t)
         return t
 
 
@@ -147,7 +147,7 @@ def _add_up(inverse, group, schur):
 
 
 @kernel
-def _write_blocks(a, w, rows, starts, ranks, scale, matrix):
+def write_blocks(a, w, rows, starts, ranks, scale, matrix):
     """Overwrite the lower triangles of a stack of matrices with the blocks of H + W^-1, as _square does."""
     for b in range(len(ranks)):
         lo = starts[b]
@@ -162,14 +162,14 @@ def _write_blocks(a, w, rows, starts, ranks, scale, matrix):
 
 
 @kernel
-def _add_blocks_up(inverse, group, starts, schur):
+def add_blocks_up(inverse, group, starts, schur):
     """Add all matrices of a stack, of candidates, to the one of their groups. Overwrites schur."""
     for b in range(len(inverse)):
         _add_up(inverse[b], group[starts[b] : starts[b + 1]], schur)
 
 
 @kernel
-def _solve_blocks(factor, rows, starts, r, t):
+def solve_blocks(factor, rows, starts, r, t):
     """Overwrite t with the solutions for r, given L^-1 of every block."""
     for b in range(len(factor)):
         lo, size = starts[b], starts[b + 1] - starts[b]

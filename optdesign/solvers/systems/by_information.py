@@ -54,7 +54,7 @@ class ByInformation:
         pivot = pivots(w, layout.starts, total)
         self.rows = (a, w, total, pivot, layout.starts, layout.block, layout.ranks, self.offsets)
         add = self._add_by_rows if self.by_loops else self._add_by_blocks
-        for ridge in dense.ridges():
+        for ridge in dense.RIDGES:
             self.matrix = np.eye(self.order)
             yield from add()
             self.matrix.ravel()[:: self.order + 1] *= 1.0 + ridge

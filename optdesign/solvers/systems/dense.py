@@ -22,13 +22,11 @@ Attempt = Generator[None, None, bool]
 Solution = Generator[None, None, tuple[np.ndarray, np.ndarray]]
 """Work that yields on its way and returns du and dlambda."""
 
+RIDGES = tuple(ROUNDING ** (1 / k) for k in range(1, 9))
+"""Relative ridges on matrices positive definite up to rounding, to be tried in turn."""
+
 PIECE = math.isqrt(source.PIECE)
 """Columns that are eliminated, and rows that are multiplied, between two looks at limits and interrupts."""
-
-
-def ridges() -> Iterator[float]:
-    """Relative ridges on matrices positive definite up to rounding, to be tried in turn."""
-    return (ROUNDING ** (1 / k) for k in range(1, 9))
 
 
 def cholesky(matrix: np.ndarray) -> Attempt:

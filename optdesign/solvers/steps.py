@@ -1,0 +1,231 @@
+"""The arithmetic of a Newton step (:mod:`optdesign.solvers.newton`), compiled: what surrounds the linear
+system, and where that is small all of it at once.
+
+In one call the system is solved by candidates, block by block, with a Schur complement over groups, as in
+:mod:`optdesign.solvers.systems.by_group`. It takes no longer than two or three of the many calls of a step
+in parts, so it is for systems whose arithmetic takes less than those.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optdesign._kernel import kernel
+from optdesign.information import accumulate, factorise, invert
+from optdesign.solvers.systems.by_group import add_blocks_up, solve_blocks, write_blocks
+from optdesign.solvers.systems.dense import RIDGES
+
+
+@kernel
+def step_at_once(z, blocks, starts, ranks, fixed, fraction, u, s, bound, a, g):
+    """Factorise, predict, correct, move, evaluate. Overwrites what follows fraction.
+
+    Returns the gap, infinite if there is no step.
+    """
+    n, m = len(u), len(bound)
+    rows, first, group = np.empty(n, np.int64), np.zeros(len(ranks) + 1, np.int64), np.empty(n, np.int64)
+    largest = _sort_by_block(blocks, starts, first, rows, group)
+    sizes, of_rows, w = np.empty(len(ranks), np.int64), np.empty(n, np.int64), np.empty(n)
+    for b in range(len(ranks)):
+        sizes[b] = first[b + 1] - first[b]
+    for k in range(n):
+        of_rows[k] = group[rows[k]]
+        w[k] = u[k] / s[k]
+    matrix, factor = np.zeros((len(ranks), largest, largest)), np.zeros((len(ranks), largest, largest))
+    schur = np.zeros((m, m))
+    found = False
+    for ridge in RIDGES:
+        write_blocks(a, w, rows, first, ranks, 1.0 + ridge, matrix)
+        log_det = factorise(matrix, sizes, factor)
+        found = True
+        for b in range(len(ranks)):
+            found &= log_det[b] > -np.inf
+        if not found:
+            continue
+        invert(factor, sizes, matrix)
+        for i in range(m):
+            for j in range(m):
+                schur[i, j] = 0.0
+        add_blocks_up(matrix, of_rows, first, schur)
+        for i in range(m):
+            schur[i, i] *= 1.0 + ridge
+        found = _cholesky(schur)
+        if found:
+            break
+    if not found:
+        return np.inf
+    du, dbound = np.empty(n), np.empty(m)
+    r = residual(starts, bound, g)
+    _solve(factor, rows, first, schur, group, r, du, dbound)
+    centre = target(u, s, du)
+    for k in range(n):
+        r[k] += centre[k]
+    _solve(factor, rows, first, schur, group, r, du, dbound)
+    move(starts, u, s, bound, du, dbound, centre, fraction)
+    return evaluate(z, blocks, starts, ranks, fixed, u, a, g)
+
+
+@kernel
+def _sort_by_block(blocks, starts, first, rows, group):
+    """Overwrite rows with all rows block by block, first, given as zeros, with where those of each begin, and
+    group with the group of every row. Returns how many the largest block has.
+    """
+    for k in range(len(blocks)):
+        first[blocks[k] + 1] += 1
+    largest = 0
+    for b in range(len(first) - 1):
+        largest = max(largest, first[b + 1])
+        first[b + 1] += first[b]
+    at = first.copy()
+    for i in range(len(starts) - 1):
+        for k in range(starts[i], starts[i + 1]):
+            group[k] = i
+            rows[at[blocks[k]]] = k
+            at[blocks[k]] += 1
+    return largest
+
+
+@kernel
+def _solve(factor, rows, first, schur, group, r, du, dbound):
+    """Overwrite du and dbound with the solution, given the factors of blocks and of the Schur complement."""
+    t = np.empty(len(r))
+    solve_blocks(factor, rows, first, r, t)
+    for i in range(len(dbound)):
+        dbound[i] = 0.0
+    for k in range(len(t)):
+        dbound[group[k]] += t[k]
+    for i in range(len(dbound)):
+        dbound[i] *= schur[i, i]
+        for j in range(i + 1, len(dbound)):
+            dbound[j] -= schur[i, j] * dbound[i]
+    for i in range(len(dbound) - 1, -1, -1):
+        for j in range(i + 1, len(dbound)):
+            dbound[i] -= schur[i, j] * dbound[j]
+        dbound[i] *= schur[i, i]
+    for k in range(len(t)):
+        t[k] = r[k] - dbound[group[k]]
+    solve_blocks(factor, rows, first, t, du)
+
+
+@kernel
+def _cholesky(matrix):
+    """Overwrite the upper triangle of a matrix, of which the lower is read, with L' of its factor L; on the
+    diagonal are inverses. Returns whether it exists.
+    """
+    for i in range(len(matrix)):
+        for j in range(i):
+            matrix[j, i] = matrix[i, j]
+    for k in range(len(matrix)):
+        if not matrix[k, k] > 0.0:
+            return False
+        inverse = 1.0 / np.sqrt(matrix[k, k])
+        matrix[k, k] = inverse
+        for j in range(k + 1, len(matrix)):
+            matrix[k, j] *= inverse
+        for i in range(k + 1, len(matrix)):
+            c = matrix[k, i]
+            for j in range(i, len(matrix)):
+                matrix[i, j] -= c * matrix[k, j]
+    return True
+
+
+@kernel
+def whiten_rows(z, blocks, ranks, factor, a, g):
+    """Overwrite a with L^-1 z_n and g with its square, given L^-1 of every block."""
+    for n in range(len(z)):
+        b = blocks[n]
+        g[n] = 0.0
+        a[n] = 0.0
+        for k in range(ranks[b]):
+            t = 0.0
+            for j in range(k + 1):
+                t += factor[b, k, j] * z[n, j]
+            a[n, k] = t
+            g[n] += t * t
+
+
+@kernel
+def evaluate(z, blocks, starts, ranks, fixed, u, a, g):
+    """Overwrite a with the rows whitened at u, g with their variances; the gap, inf without rank."""
+    information, factor = fixed.copy(), np.zeros(fixed.shape)
+    accumulate(z, blocks, ranks, u, information)
+    log_det = factorise(information, ranks, factor)
+    for b in range(len(ranks)):
+        if log_det[b] == -np.inf:
+            return np.inf
+    whiten_rows(z, blocks, ranks, factor, a, g)
+    return gap_of(starts, u, g)
+
+
+@kernel
+def _reach(x, dx):
+    """Largest step up to 1 that keeps x + step dx >= 0."""
+    worst = 1.0
+    for n in range(len(x)):
+        worst = max(worst, -dx[n] / x[n])
+    return 1.0 / worst
+
+
+@kernel
+def target(u, s, du):
+    """Mehrotra's choice after the predictor du: (sigma mu - du ds) / u, where ds = -s (1 + du / u)."""
+    n = len(u)
+    least, most = 0.0, 0.0
+    centre = np.empty(n)  # du / u on the way
+    for i in range(n):
+        centre[i] = du[i] / u[i]
+        least, most = min(least, centre[i]), max(most, centre[i])
+    primal, dual = 1.0 / max(1.0, -least), 1.0 / (1.0 + most)
+    mu, affine = 0.0, 0.0
+    for i in range(n):
+        mu += u[i] * s[i]
+        affine += (u[i] + primal * du[i]) * s[i] * (1.0 - dual * (1.0 + centre[i]))
+    ratio = affine / mu
+    aim = mu / n * (ratio * ratio * ratio)
+    for i in range(n):
+        centre[i] = (aim + du[i] * s[i] * (1.0 + centre[i])) / u[i]
+    return centre
+
+
+@kernel
+def move(starts, u, s, bound, du, dbound, centre, fraction):
+    """Move shares, and slacks with bounds, by a fraction of the way to zero; shares sum to one again.
+
+    Slacks change by ds, with which u s comes to centre u, to first order. Overwrites u, s and bound.
+    """
+    ds = np.empty(len(u))
+    for n in range(len(u)):
+        ds[n] = centre[n] - s[n] - s[n] / u[n] * du[n]
+    primal, dual = fraction * _reach(u, du), fraction * _reach(s, ds)
+    for i in range(len(bound)):
+        bound[i] += dual * dbound[i]
+        total = 0.0
+        for n in range(starts[i], starts[i + 1]):
+            u[n] += primal * du[n]
+            s[n] += dual * ds[n]
+            total += u[n]
+        for n in range(starts[i], starts[i + 1]):
+            u[n] /= total
+
+
+@kernel
+def gap_of(starts, u, g):
+    """sum_i sum_n u_n (max g - g_n), in which D does not cancel."""
+    gap = 0.0
+    for i in range(len(starts) - 1):
+        top = 0.0
+        for n in range(starts[i], starts[i + 1]):
+            top = max(top, g[n])
+        for n in range(starts[i], starts[i + 1]):
+            gap += u[n] * (top - g[n])
+    return gap
+
+
+@kernel
+def residual(starts, bound, g):
+    """g_n - lambda_i."""
+    out = g.copy()
+    for i in range(len(bound)):
+        for n in range(starts[i], starts[i + 1]):
+            out[n] -= bound[i]
+    return out
