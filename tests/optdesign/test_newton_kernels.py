@@ -8,7 +8,7 @@ import pytest
 from cases import RTOL, Whitened, seeds
 from problems import EPS
 
-from optdesign.solvers import newton
+from optdesign.solvers import newton, steps
 from optdesign.solvers.systems.layout import Layout
 
 pytestmark = pytest.mark.kernels
@@ -19,10 +19,40 @@ def free_of(c: Whitened) -> newton._Free:
     return newton._Free(np.arange(len(c.z)), c.z, Layout(c.blocks, c.starts, c.ranks), fixed)
 
 
-def test_has_choice() -> None:
+def test_groups_without_a_choice_are_split_off() -> None:
+    """One candidate, or zero vectors only."""
     z = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 1e-300], [0.0, 2.0], [3.0, 0.0]])
-    got = newton._has_choice(z, np.array([0, 1, 3, 5, 7]))
-    assert got.tolist() == [False, False, True, True]
+    rows, own, rest = np.full(7, -1), np.zeros(5, np.int64), np.ones(7)
+    assert newton._split(z, np.array([0, 1, 3, 5, 7]), rows, own, rest) == (4, 2)
+    assert rows[:4].tolist() == [3, 4, 5, 6]
+    assert own[:3].tolist() == [0, 2, 4]
+    assert rest.tolist() == [1, 1, 1, 0, 0, 0, 0]
+
+
+@seeds
+@pytest.mark.parametrize("theta", [1e-3, 0.5, 1.0])
+def test_interior_points(seed: int, theta: float) -> None:
+    """Shares mixed with equal ones; bounds above the largest variances by theta of their mean."""
+    c = Whitened(seed)
+    u, sizes = c.u.copy(), np.diff(c.starts)
+    newton._mix(c.starts, theta, u)
+    np.testing.assert_allclose(u, (1 - theta) * c.u + theta / sizes[c.groups], rtol=RTOL)
+    g, s, bound = c.rng.exponential(size=len(u)), np.full(len(u), np.nan), np.full(len(sizes), np.nan)
+    newton._set_apart(c.starts, theta, g, s, bound)
+    top = np.array([g[c.groups == i].max() for i in range(len(sizes))])
+    np.testing.assert_allclose(bound, top + theta * top.mean(), rtol=RTOL)
+    np.testing.assert_array_equal(s, bound[c.groups] - g)
+
+
+@seeds
+def test_dust_is_swept_away(seed: int) -> None:
+    c = Whitened(seed)
+    u = c.u * 10.0 ** -c.rng.uniform(0, 8, size=len(c.u))
+    top = np.array([u[c.groups == i].max() for i in range(len(c.sums))])
+    clean = np.where(u < 1e-4 * top[c.groups], 0.0, u)
+    assert newton._sweep(c.starts, 1e-4, u) == np.count_nonzero(clean == 0) > 0
+    np.testing.assert_allclose(u, clean / (c.sums @ clean)[c.groups], rtol=RTOL)
+    assert newton._sweep(c.starts, 1e-9, u) == np.count_nonzero(u == 0)
 
 
 @seeds
@@ -73,7 +103,7 @@ def test_evaluate_without_rank(wide: bool, monkeypatch: pytest.MonkeyPatch) -> N
     ],
 )
 def test_reach(x: list[float], dx: list[float], expected: float) -> None:
-    assert newton._reach(np.array(x), np.array(dx)) == pytest.approx(expected, rel=4 * EPS)
+    assert steps._reach(np.array(x), np.array(dx)) == pytest.approx(expected, rel=4 * EPS)
 
 
 @seeds
@@ -90,7 +120,7 @@ def test_target(seed: int) -> None:
         length.append(min(1.0, (-x[down] / dx[down]).min()))
     mu, after = u @ s / 9, (u + length[0] * du) @ (s + length[1] * ds) / 9
     expected = (mu * (after / mu) ** 3 - du * ds) / u
-    np.testing.assert_allclose(newton._target(u, s, du), expected, rtol=RTOL, atol=RTOL)
+    np.testing.assert_allclose(steps.target(u, s, du), expected, rtol=RTOL, atol=RTOL)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -102,11 +132,11 @@ def test_move(seed: int) -> None:
     du -= ((c.sums @ du) / (c.sums @ c.u))[c.groups] * c.u  # A du = 0
     u = c.u.copy()
     centre = s + ds + s / u * du
-    primal, dual = (newton.TO_BOUNDARY * newton._reach(x, dx) for x, dx in ((u, du), (s, ds)))
+    primal, dual = (newton.TO_BOUNDARY * steps._reach(x, dx) for x, dx in ((u, du), (s, ds)))
     new = u + primal * du
     new /= (c.sums @ new)[c.groups]
     expected_s, expected_bound = s + dual * ds, bound + dual * dbound
-    newton._move(c.starts, u, s, bound, du, dbound, centre, newton.TO_BOUNDARY)
+    steps.move(c.starts, u, s, bound, du, dbound, centre, newton.TO_BOUNDARY)
     np.testing.assert_allclose(u, new, rtol=RTOL)
     np.testing.assert_allclose(s, expected_s, rtol=RTOL, atol=RTOL)
     np.testing.assert_allclose(bound, expected_bound, rtol=RTOL)
@@ -119,4 +149,4 @@ def test_move(seed: int) -> None:
 def test_residual(seed: int) -> None:
     c = Whitened(seed)
     bound, g = c.rng.normal(size=4), c.rng.normal(size=len(c.z))
-    np.testing.assert_array_equal(newton._residual(c.starts, bound, g), g - bound[c.groups])
+    np.testing.assert_array_equal(steps.residual(c.starts, bound, g), g - bound[c.groups])

@@ -245,3 +245,15 @@ def test_products_of_low_rank_are_left_to_one_thread() -> None:
     """However many rows there are: it is no matrix of theirs that is worked on."""
     layout = Layout(np.zeros(5000, np.int64), np.array([0, 5000]), np.array([7]))
     assert ByIteration(layout).order == 7
+
+
+def test_what_takes_less_than_calls_takes_one() -> None:
+    """Small blocks in few groups; neither large ones, nor many groups, nor wide candidates."""
+    rng = np.random.default_rng(0)
+    small = layout_of(od.DesignProblem.shared(rng.normal(size=(5, 4, 3))))
+    large = layout_of(od.DesignProblem(rng.normal(size=(200, 3))))
+    groups = layout_of(od.DesignProblem.disjoint(rng.normal(size=(200, 20, 2))))
+    wide = layout_of(od.DesignProblem(rng.normal(size=(40, 32))))
+    assert [cheapest_system(layout) is None for layout in (small, large, groups, wide)] == [True] + 3 * [
+        False
+    ]
