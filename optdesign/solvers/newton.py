@@ -67,6 +67,7 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int = sys.maxs
     # The start may be better than the first steps from an interior point near it: they have to get better
     # than those before them, not than it.
     at_start, lowest, since_lowest = best, np.inf, 0
+    floor = 2 * UNIT * reduced.rank
     for step in range(1, max_iter + 1):
         gap = yield from _newton_step(free, system, x)
         since_lowest += 1
@@ -75,7 +76,7 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int = sys.maxs
         if gap < best:
             best = gap
             u[free.rows] = x.u
-        dense, floor = not isinstance(system, ByIteration), 2 * UNIT * reduced.rank
+        dense = not isinstance(system, ByIteration)
         enough = max(OVERSHOOT * target if dense else target, floor)
         done = gap <= enough or (best <= target and since_lowest > 0)
         if best <= target and (done or step == max_iter):

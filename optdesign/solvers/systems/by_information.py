@@ -55,9 +55,11 @@ class ByInformation:
         self.rows = (a, w, total, pivot, layout.starts, layout.block, layout.ranks, self.offsets)
         add = self._add_by_rows if self.by_loops else self._add_by_blocks
         for ridge in dense.RIDGES:
-            self.matrix = np.eye(self.order)
+            self.matrix = np.zeros((self.order, self.order))
             yield from add()
-            self.matrix.ravel()[:: self.order + 1] *= 1.0 + ridge
+            diagonal = self.matrix.ravel()[:: self.order + 1]
+            diagonal += 1.0
+            diagonal *= 1.0 + ridge
             if (yield from dense.cholesky(self.matrix)):
                 return True
         return False
@@ -113,8 +115,8 @@ class ByInformation:
         """Add M for some groups to a matrix, and return it."""
         sums = np.zeros((last - first, self.order))
         count = _add_groups(*self.rows, first, last, self.most, matrix, sums)
-        if count:
-            matrix -= sums[:count].T @ sums[:count]
+        for _ in dense.add_square(matrix, sums[:count], -1.0):
+            pass
         return matrix
 
     def _add_by_blocks(self) -> Iterator[None]:
