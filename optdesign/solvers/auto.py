@@ -68,12 +68,9 @@ def _more_sweeps(problem: DesignProblem, weights: np.ndarray, target: float, max
 
 
 def _sweeps_ahead(gaps: np.ndarray, target: float) -> float:
-    """Sweeps until the target, at the pace of the last ones or of their second half, whichever is better."""
-
-    def at_pace(gaps: np.ndarray) -> float:
-        if not (0 < gaps[0] < math.inf and 0 < gaps[-1] < math.inf):
-            return math.inf
-        pace = math.log(gaps[-1] / gaps[0]) / (len(gaps) - 1)
-        return math.log(target / gaps[-1]) / pace if pace < 0 else math.inf
-
-    return min(at_pace(gaps), at_pace(gaps[len(gaps) // 2 :]))
+    """Sweeps until the target, at the pace of the last of them: the second half."""
+    gaps = gaps[len(gaps) // 2 :]
+    if not (0 < gaps[0] < math.inf and 0 < gaps[-1] < math.inf):
+        return math.inf
+    pace = math.log(gaps[-1] / gaps[0]) / (len(gaps) - 1)
+    return math.log(target / gaps[-1]) / pace if pace < 0 else math.inf

@@ -44,21 +44,24 @@ def pass_time(problem: DesignProblem) -> float:
 def sweeps_time(problem: DesignProblem, rows: int, positive: int) -> float:
     """Some sweeps over so many rows, of which so many have weight: variances of all, updates for those.
 
-    Candidates that share a group's weight and a block are exchanged in pairs, each against all of them.
+    Candidates that share a group's weight and a block are exchanged in pairs, each against all of them; where
+    there is one block only, variances are computed four at a time.
     """
     r = problem.largest_rank
-    sweep = rows * (ROW + LOOP * r**2 / 2) + positive * (2 * ROW + LOOP * r**2)
+    variances = (ROW + LOOP * r**2 / 2) / (4 if problem.n_blocks == 1 else 1)
+    sweep = rows * variances + positive * (2 * ROW + LOOP * r**2)
     return SWEEPS * (sweep + LOOP * r * positive**2 / (problem.n_groups * problem.n_blocks))
 
 
 def newton_time(problem: DesignProblem, positive: int) -> float:
     """Newton steps on the candidates that matter, if so many have weight, until they are done: two rounds."""
-    return 2 * steps_time(problem, positive)
+    n = problem.n_candidates
+    return steps_time(problem, n) if 2 * positive > n else 2 * steps_time(problem, positive)
 
 
 def steps_time(problem: DesignProblem, rows: int) -> float:
     """Newton steps on so many candidates, for a round."""
-    return STEPS * step_time(problem, rows)
+    return 10 * CALL + STEPS * step_time(problem, rows)
 
 
 def step_time(problem: DesignProblem, rows: int) -> float:
