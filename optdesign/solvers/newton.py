@@ -36,7 +36,7 @@ from optdesign.solvers.systems import System, cheapest_system, without_strain
 from optdesign.solvers.systems.by_iteration import ByIteration
 from optdesign.solvers.systems.layout import Layout
 
-TO_BOUNDARY = 0.99
+TO_BOUNDARY = 0.999
 """Fraction of the way to the boundary."""
 
 START = 1e-3
