@@ -18,7 +18,7 @@ from optdesign.compensated import two_sum
 from optdesign.information import SINGULAR_RTOL, WIDE, factorise
 from optdesign.problem import DesignProblem
 from optdesign.rows import Rows, write_coordinates
-from optdesign.source import PIECE
+from optdesign.source import PIECE, read_only
 
 TILE, WIDE_TILE = 64, 256
 """Candidates whose information is summed up without regard to rounding, in loops and in BLAS."""
@@ -170,6 +170,28 @@ def variances_of(problem: DesignProblem, rows: Rows, white: np.ndarray) -> tuple
     return g, largest
 
 
+def exceeding(
+    problem: DesignProblem, rows: Rows, white: np.ndarray, bound: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The candidates whose variance exceeds the bound of their group, in order, and the largest of every
+    group, at least the bound, in one pass over the data that keeps nothing else.
+    """
+    largest = bound.copy()
+    one_at_a_time = threading.Lock()
+
+    def find(first: int, last: int) -> np.ndarray:
+        part = slice(first, last)
+        g, found = np.empty(last - first), np.empty(last - first, np.int64)
+        _write_variances(rows.source.piece(first, last), problem.blocks[part], white, g)
+        found = found[: _find_exceeding(problem.groups[part], g, bound, first, found)]
+        with one_at_a_time:
+            raise_to_largest(problem.groups[found], g[found - first], largest)
+        return found.copy()
+
+    found = threads.each(find, problem.n_candidates, rows.source.rows_a_piece)
+    return np.concatenate(found), largest
+
+
 def above(problem: DesignProblem, values: np.ndarray, bound: np.ndarray) -> np.ndarray:
     """The candidates whose value is above the bound of their group, in order."""
 
@@ -180,6 +202,19 @@ def above(problem: DesignProblem, values: np.ndarray, bound: np.ndarray) -> np.n
 
     found = threads.each(find, problem.n_candidates, PIECE)
     return np.concatenate(found) if len(found) > 1 else found[0]
+
+
+def variances_at(problem: DesignProblem, rows: Rows, white: np.ndarray, some: np.ndarray) -> np.ndarray:
+    """g_n of some candidates."""
+    g = np.empty(len(some))
+
+    def write(first: int, last: int) -> None:
+        part = some[first:last]
+        x = read_only(rows.source.take(part))
+        _write_variances(x, read_only(problem.blocks[part]), white, g[first:last])
+
+    threads.each(write, len(some), rows.source.rows_a_piece)
+    return g
 
 
 def _write_variances(x: np.ndarray, blocks: np.ndarray, white: np.ndarray, out: np.ndarray) -> None:

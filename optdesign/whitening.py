@@ -53,6 +53,11 @@ class Measured(NamedTuple):
         return bool(np.minimum.reduce(self.log_det) > -np.inf)
 
 
+def few(rows: Rows) -> bool:
+    """Whether there are so few numbers that all is done in one call."""
+    return rows.source.n_rows * rows.source.dim <= SMALL and rows.maps.shape[2] < WIDE
+
+
 def measured(
     problem: DesignProblem, rows: Rows, support: np.ndarray, weights: np.ndarray, attempts: int = WHITENINGS
 ) -> Measured:
@@ -61,10 +66,10 @@ def measured(
     A block that loses rank ends it: log det is -inf, and only the variances of other blocks are of use.
     Where there are few numbers all is done in one call, by the same kernels and to the same digits.
     """
-    n = problem.n_candidates
-    if n * rows.source.dim > SMALL or rows.maps.shape[2] >= WIDE:
+    if not few(rows):
         white, off, log_det = whitened(problem, rows, support, weights, attempts)
         return Measured(white, off, log_det, *variances_of(problem, rows, white))
+    n = problem.n_candidates
     off, log_det = np.zeros((2, problem.n_blocks))
     out = Measured(rows.maps.copy(), off, log_det, np.empty(n), np.zeros(problem.n_groups))
     x = rows.source.piece(0, n)

@@ -21,12 +21,12 @@ import numpy as np
 
 from optdesign._kernel import kernel
 from optdesign.certificate import scale
-from optdesign.passes import above
+from optdesign.passes import above, exceeding, variances_at
 from optdesign.problem import DesignProblem
 from optdesign.reduced import reduce
 from optdesign.solvers import NOTHING, PATIENCE, Step, bca, newton
 from optdesign.solvers.costs import SWEEPS, pass_time, steps_time, sweeps_time
-from optdesign.whitening import measured
+from optdesign.whitening import few, measured, whitened
 
 INNER = 0.005
 """A round solves its part to this fraction of the last gap over all candidates."""
@@ -134,27 +134,34 @@ def priced(
 
     Infinite, and none, if the weights lose rank.
     """
-    lost = np.zeros(len(rows), np.bool_)
-    under = measured(problem, problem.rows, rows, weights, attempts=1)
-    if not under.full:
+    bound, lost = np.zeros(problem.n_groups), np.zeros(len(rows), np.bool_)
+    if few(problem.rows):
+        _, _, log_det, all_g, top = measured(problem, problem.rows, rows, weights, attempts=1)
+        g = all_g[rows]
+    else:  # of which nothing is kept but what is asked for
+        white, _, log_det = whitened(problem, problem.rows, rows, weights, attempts=1)
+        g = variances_at(problem, problem.rows, white, rows)
+    if np.minimum.reduce(log_det) == -np.inf:
         return np.inf, rows[:0], lost
-    bound = np.zeros(problem.n_groups)
-    _write_lost(problem.groups, rows, weights, under.g, bound, lost)
-    found = above(problem, under.g, bound)
-    return float(problem.budgets @ under.largest) - problem.rank, found, lost
+    _write_lost(problem.groups[rows], weights, g, bound, lost)
+    if few(problem.rows):
+        found = above(problem, all_g, bound)
+    else:
+        found, top = exceeding(problem, problem.rows, white, bound)
+    return float(problem.budgets @ top) - problem.rank, found, lost
 
 
 @kernel
-def _write_lost(groups, rows, weights, g, bound, lost):
+def _write_lost(groups, weights, g, bound, lost):
     """Overwrite lost with whether rows have; bound, given as zeros, with their largest variances."""
     most = np.zeros(len(bound))
-    for k in range(len(rows)):
-        i = groups[rows[k]]
-        bound[i] = max(bound[i], g[rows[k]])
+    for k in range(len(groups)):
+        i = groups[k]
+        bound[i] = max(bound[i], g[k])
         most[i] = max(most[i], weights[k])
-    for k in range(len(rows)):
-        i = groups[rows[k]]
-        lost[k] = weights[k] * bound[i] < (bound[i] - g[rows[k]]) * most[i]
+    for k in range(len(groups)):
+        i = groups[k]
+        lost[k] = weights[k] * bound[i] < (bound[i] - g[k]) * most[i]
 
 
 @kernel

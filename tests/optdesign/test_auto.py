@@ -543,8 +543,9 @@ def test_sweeps_ahead() -> None:
     # A plateau, then the same pace as above: the second half counts.
     plateau = np.concatenate([np.full(5, 1e-1), falling])
     assert auto._sweeps_ahead(plateau, 1e-9) == pytest.approx(4)
-    # A steep start and a slow second half: the pace of all counts.
-    assert auto._sweeps_ahead(np.array([1.0, 1e-2, 1e-4, 1e-4]), 1e-8) == pytest.approx(3)
+    # A steep start and a slow second half: the pace is that of the latter.
+    assert auto._sweeps_ahead(np.array([1.0, 1e-2, 1e-4, 1e-5]), 1e-8) == pytest.approx(3)
+    assert auto._sweeps_ahead(np.array([1.0, 1e-2, 1e-4, 1e-4]), 1e-8) == np.inf
 
 
 def test_sweeps_of_large_groups_start_from_high_leverage_too() -> None:

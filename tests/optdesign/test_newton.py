@@ -175,8 +175,9 @@ def test_dust_stays_where_the_target_needs_it() -> None:
     assert newton._without_dust(free, even, 0.0) == (even, False)
 
 
-def test_steps_go_on_until_dust_can_go() -> None:
-    """Near copies: shares of 1e-7 still matter for a gap of 1e-9 where steps arrive."""
+def test_steps_go_on_until_dust_can_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Near copies: shares of 1e-7 still matter for a gap of 1e-9 where steps arrive, unless they overshoot."""
+    monkeypatch.setattr(newton, "TO_BOUNDARY", 0.99)
     for seed in range(3):
         problem = od.DesignProblem.disjoint(instances.features("same", 30, 10, 3, seed))
         weights, target = problem.uniform(), 1e-9 * problem.rank
