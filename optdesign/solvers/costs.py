@@ -121,18 +121,19 @@ def by_information(blocks: int, rank: int, rows: int, groups: int) -> float:
     q = blocks * entries(rank)
     if not _fits(q**2):
         return math.inf
-    own = min(squares_by_calls(blocks, rank, rows), squares_by_loops(rank, rows))
+    own = min(squares_by_calls(blocks, rank, rows), squares_by_loops(blocks, rank, rows))
     return own + FLOP * (groups * q**2 + q**3 / 3)
 
 
 def squares_by_calls(blocks: int, rank: int, rows: int) -> float:
-    """Sums of so many squares of blocks, by BLAS: one for every block and block of pivots."""
-    return 5 * CALL * blocks**2 + rows * (8 * LOOP * entries(rank) + FLOP * entries(rank) ** 2)
+    """Sums of so many squares by BLAS, and of products with pivots where these may be in other blocks."""
+    q, products = entries(rank), 1 if blocks == 1 else 3
+    return 10 * CALL * blocks + rows * (8 * LOOP * q + products * FLOP * q**2)
 
 
-def squares_by_loops(rank: int, rows: int) -> float:
+def squares_by_loops(blocks: int, rank: int, rows: int) -> float:
     """The same by loops."""
-    return LOOP / 4 * rows * entries(rank) ** 2
+    return rows * LOOP * entries(rank) ** 2 / (4 if blocks == 1 else 1)
 
 
 def by_iteration(blocks: int, rank: int, rows: int) -> float:

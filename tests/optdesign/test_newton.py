@@ -176,7 +176,7 @@ def test_dust_stays_where_the_target_needs_it() -> None:
 
 
 def test_steps_go_on_until_dust_can_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Near copies: shares of 1e-7 still matter for a gap of 1e-9 where steps arrive, unless they overshoot."""
+    """Near copies: shares of 1e-7 still matter for a gap of 1e-9 where steps arrive, mostly."""
     monkeypatch.setattr(newton, "TO_BOUNDARY", 0.99)
     for seed in range(3):
         problem = od.DesignProblem.disjoint(instances.features("same", 30, 10, 3, seed))

@@ -41,8 +41,8 @@ class ByInformation:
         self.squares, self.sums = (max(1, some * layout.n_groups // layout.n_rows) for some in rows)
         # Rows that are worked on at a time, also of one group.
         self.most = max(dense.PIECE, source.PIECE // width)
-        sizes = int(layout.ranks.max()), layout.n_rows
-        self.by_loops = costs.squares_by_loops(*sizes) <= costs.squares_by_calls(len(layout.ranks), *sizes)
+        sizes = len(layout.ranks), int(layout.ranks.max()), layout.n_rows
+        self.by_loops = costs.squares_by_loops(*sizes) <= costs.squares_by_calls(*sizes)
         self.large = np.flatnonzero(np.diff(layout.starts) > self.most)
         self.rows: Any
         self.matrix: np.ndarray
@@ -127,54 +127,51 @@ class ByInformation:
             yield from dense.add_square(self.matrix, sums, -1.0)
 
     def _add_batch(self, first: int, sums: np.ndarray) -> Iterator[None]:
-        """Add the squares of M for some groups, by a product for each block and block of pivots; write the
-        rows to subtract into sums.
+        """Add the squares of M for some groups, by a product for each block; write the rows to subtract into
+        sums.
+
+        Candidates of other blocks than their pivots' add -w (phi phi_p' + phi_p phi') as well, which is a
+        product of the sums of a group and its pivot: one more for each block of pivots.
         """
         a, _, total, pivot, starts, block, ranks, offsets = self.rows
         last = first + len(sums)
         elsewhere = np.zeros(len(sums))
         for lo in range(starts[first], starts[last], self.most):
-            hi = min(lo + self.most, starts[last])
-            yield from self._add_products(first, lo, hi, sums, elsewhere)
-        for c in np.unique(block[pivot[first:last][elsewhere > 0]]):
-            at = np.flatnonzero((block[pivot[first:last]] == c) & (elsewhere > 0))
-            phi = _svecs(a, pivot[first + at], ranks[c])
-            _add_rows(sums, at, offsets[c], -elsewhere[at], phi)
+            yield from self._add_squares(first, lo, min(lo + self.most, starts[last]), sums, elsewhere)
+        heads = pivot[first:last]
+        for c in np.unique(block[heads[elsewhere > 0]]):
+            at = np.flatnonzero((block[heads] == c) & (elsewhere > 0))
+            phi = _svecs(a, heads[at], ranks[c])
+            others, lo, hi = sums[at], offsets[c], offsets[c + 1]
+            self.matrix[hi:, lo:hi] -= others[:, hi:].T @ phi
+            self.matrix[lo:hi, :lo] -= phi.T @ others[:, :lo]
+            yield
+            _add_rows(sums, at, lo, -elsewhere[at], phi)
             phi *= np.sqrt(elsewhere[at])[:, None]
-            own = slice(offsets[c], offsets[c + 1])
-            yield from dense.add_square(self.matrix[own, own], phi)
+            yield from dense.add_square(self.matrix[lo:hi, lo:hi], phi)
         sums /= np.sqrt(total[first:last])[:, None]
 
-    def _add_products(
+    def _add_squares(
         self, first: int, lo: int, hi: int, sums: np.ndarray, elsewhere: np.ndarray
     ) -> Iterator[None]:
-        """Add what the rows lo .. hi - 1 contribute to the matrix and to sums, which begin with the group
-        ``first``; to elsewhere the weights of those that are in other blocks than their pivots.
+        """Add w psi psi' of the rows lo .. hi - 1 within their blocks, and w psi to sums, which begin with
+        the group ``first``; to elsewhere the weights of those that are in other blocks than their pivots.
         """
         a, w, _, pivot, _, block, ranks, offsets = self.rows
-        group = self.layout.group[lo:hi]
-        head = pivot[group]
-        free = np.arange(lo, hi) != head
-        for b in np.flatnonzero(np.bincount(block[lo:hi], minlength=len(ranks))):
+        rows = lo + np.argsort(block[lo:hi], kind="stable")
+        for part in np.split(rows, np.flatnonzero(np.diff(block[rows])) + 1):
+            b = block[part[0]]
+            head = pivot[self.layout.group[part]]
+            part, head = part[part != head], head[part != head]
+            group, weight = self.layout.group[part] - first, w[part]
+            phi = _svecs(a, part, ranks[b])
+            same = block[head] == b
+            phi[same] -= _svecs(a, head[same], ranks[b])
+            elsewhere += np.bincount(group, np.where(same, 0.0, weight), len(sums))
+            _add_rows(sums, group, offsets[b], weight, phi)
+            phi *= np.sqrt(weight)[:, None]
             own = slice(offsets[b], offsets[b + 1])
-            inside = free & (block[lo:hi] == b)
-            for c in np.unique(block[head[inside]]):
-                at = np.flatnonzero(inside & (block[head] == c))
-                rows, weight = lo + at, w[lo + at]
-                phi = _svecs(a, rows, ranks[b])
-                if c == b:
-                    phi -= _svecs(a, head[at], ranks[b])
-                else:
-                    np.add.at(elsewhere, group[at] - first, weight)
-                    product = (phi.T * weight) @ _svecs(a, head[at], ranks[c])
-                    if b > c:
-                        self.matrix[own, offsets[c] : offsets[c + 1]] -= product
-                    else:
-                        self.matrix[offsets[c] : offsets[c + 1], own] -= product.T
-                    yield
-                _add_rows(sums, group[at] - first, offsets[b], weight, phi)
-                phi *= np.sqrt(weight)[:, None]
-                yield from dense.add_square(self.matrix[own, own], phi)
+            yield from dense.add_square(self.matrix[own, own], phi)
 
 
 def _svecs(a: np.ndarray, rows: np.ndarray, rank: int) -> np.ndarray:
