@@ -5,9 +5,9 @@ python benchmarks/ablation.py [names ...] [--seconds 0.1] [--seeds 2]
 A variant changes one constant, or takes a branch away. It runs in turn with the default in the same process,
 on the same problems; the fastest of several runs counts, in seconds of the processor, since other work may
 go on beside. A family's ratio is the geometric mean of variant over default; a variant that comes to the same
-weights by the same iterations has a ratio of one, unless that is what it is about. Kernels that have a constant compiled into them are
-compiled again. What does not cost some family 10 % when it is taken away has no reason to be there, unless
-it protects from failure or keeps designs readable.
+weights by the same iterations has a ratio of one, unless that is what it is about. Kernels that have a
+constant compiled into them are compiled again. What does not cost some family 10 % when it is taken away has
+no reason to be there, unless it protects from failure or keeps designs readable.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optdesign._kernel import SMALL, kernel
+from optdesign._kernel import kernel
 from optdesign.compensated import UNIT, gamma
 from optdesign.information import WIDE, factorise
 from optdesign.passes import (
@@ -31,6 +31,10 @@ from optdesign.rows import Rows
 WHITE = 64 * UNIT
 WHITENINGS = 4
 """Vectors are white enough when |E_b| is this many times the rank of the block; most attempts."""
+
+FEW = 10_000
+"""Numbers of all candidates up to which all takes one call, which takes longer to compile than its parts do:
+larger problems, which cannot do without, should not wait for it."""
 
 
 class Measured(NamedTuple):
@@ -54,8 +58,8 @@ class Measured(NamedTuple):
 
 
 def few(rows: Rows) -> bool:
-    """Whether there are so few numbers that all is done in one call."""
-    return rows.source.n_rows * rows.source.dim <= SMALL and rows.maps.shape[2] < WIDE
+    """Whether there are so few numbers that calls take longer than the work: then all is done in one."""
+    return rows.source.n_rows * rows.source.dim <= FEW and rows.maps.shape[2] < WIDE
 
 
 def measured(

@@ -168,7 +168,7 @@ def test_all_at_once_is_the_same_to_the_last_digit(
     w = 10.0 ** rng.uniform(-9, 0, size=len(support))
     at_once = whitening.measured(problem, problem.rows, support, w, attempts)
     assert at_once.full
-    monkeypatch.setattr(whitening, "SMALL", 0)
+    monkeypatch.setattr(whitening, "FEW", 0)
     for one, other in zip(
         at_once, whitening.measured(problem, problem.rows, support, w, attempts), strict=True
     ):
@@ -179,7 +179,7 @@ def test_rank_that_is_lost_is_seen_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     problem, w = with_two_blocks()
     support = np.append(np.flatnonzero(np.arange(12) % 2), 0)
     at_once = whitening.measured(problem, problem.rows, support, w[support])
-    monkeypatch.setattr(whitening, "SMALL", 0)
+    monkeypatch.setattr(whitening, "FEW", 0)
     in_turn = whitening.measured(problem, problem.rows, support, w[support])
     assert not at_once.full
     np.testing.assert_array_equal(at_once.log_det, in_turn.log_det)
