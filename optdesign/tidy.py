@@ -39,8 +39,11 @@ def tidied(
     support, dust = _support(problem, weights)
     least = WORTH * len(support.rows)
     few = max(len(support.rows) - problem.enough, dust) <= least
-    if few and not _repeated(certificate.variances[support.rows]):
-        return weights, certificate
+    if few:
+        # Equal candidates have one variance; but so may all others with weight in a group, in other blocks.
+        place = problem.groups[support.rows] * problem.n_blocks + problem.blocks[support.rows]
+        if not _repeated(certificate.variances[support.rows] * (1.0 + place)):
+            return weights, certificate
     support, count = _merged(problem, support), len(support.rows)
     if few:
         if len(support.rows) == count:
