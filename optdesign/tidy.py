@@ -117,15 +117,17 @@ def _repeated(values: np.ndarray) -> bool:
 def _merged(problem: DesignProblem, support: _Support) -> _Support:
     """Of equal candidates in a group and block the first, with the weight and the share of all.
 
-    Equal is what one random combination cannot tell apart: should that ever be wrong, so is the certificate.
+    Equal is what one combination cannot tell apart. Its coefficients are sines of whole numbers, which no
+    rational combination takes to zero (Lindemann and Weierstrass), but rounding may: then the certificate is
+    that of other candidates, and tells.
     """
     groups = problem.groups[support.rows]
     some = np.flatnonzero(np.bincount(groups, minlength=problem.n_groups)[groups] > 1)
     rows = support.rows[some]
-    rng = np.random.default_rng(0)
-    group, block = rng.random(problem.n_groups), rng.random(problem.n_blocks)
-    place = 1.0 + group[groups[some]] + block[problem.blocks[rows]]
-    key = place * (1.0 + coordinates(problem, rows, problem.rows) @ rng.random(problem.rows.maps.shape[2]))
+    used = problem.n_groups + 1
+    place = np.sin(1.0 + groups[some]) + np.sin(used + problem.blocks[rows])
+    apart = np.sin(used + problem.n_blocks + np.arange(problem.rows.maps.shape[2]))
+    key = place * (2.0 + coordinates(problem, rows, problem.rows) @ apart)
     if not _repeated(key):
         return support
     _, first, same = np.unique(key, return_index=True, return_inverse=True)
