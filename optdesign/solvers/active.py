@@ -25,7 +25,7 @@ from optdesign.passes import above, exceeding, variances_at
 from optdesign.problem import DesignProblem
 from optdesign.reduced import reduce
 from optdesign.solvers import NOTHING, PATIENCE, Step, bca, newton
-from optdesign.solvers.costs import SWEEPS, pass_time, steps_time, sweeps_time
+from optdesign.solvers.costs import SWEEPS, pass_time, spread, steps_time, sweeps_time
 from optdesign.whitening import few, measured, whitened
 
 INNER = 0.005
@@ -119,11 +119,6 @@ def _solved_on_all(
             whole.extend(u, problem, weights)
         yield Step(NOTHING, STAGE)
     whole.extend(u, problem, trial)
-
-
-def spread(problem: DesignProblem, positive: int) -> bool:
-    """Whether all candidates are active: weight on most of them does not tell which of them matter."""
-    return 2 * positive > problem.n_candidates
 
 
 def priced(

@@ -54,9 +54,17 @@ def sweeps_time(problem: DesignProblem, rows: int, positive: int) -> float:
 
 
 def newton_time(problem: DesignProblem, positive: int) -> float:
-    """Newton steps on the candidates that matter, if so many have weight, until they are done: two rounds."""
-    n = problem.n_candidates
-    return steps_time(problem, n) if 2 * positive > n else 2 * steps_time(problem, positive)
+    """Newton steps until they are done, if so many candidates have weight: two rounds on those that matter,
+    or one on all.
+    """
+    if spread(problem, positive):
+        return steps_time(problem, problem.n_candidates)
+    return 2 * steps_time(problem, positive)
+
+
+def spread(problem: DesignProblem, positive: int) -> bool:
+    """Whether Newton steps are on all candidates: weight on most of them does not tell which of them matter."""
+    return 2 * positive > problem.n_candidates
 
 
 def steps_time(problem: DesignProblem, rows: int) -> float:

@@ -31,7 +31,7 @@ from optdesign.information import WIDE, add_information, factorise, whiten
 from optdesign.limits import look
 from optdesign.reduced import Reduced
 from optdesign.solvers import NOTHING, PATIENCE, Step
-from optdesign.solvers.steps import evaluate, gap_of, move, residual, step_at_once, target, whiten_rows
+from optdesign.solvers.steps import centring, evaluate, gap_of, move, residual, step_at_once, whiten_rows
 from optdesign.solvers.systems import System, cheapest_system, without_strain
 from optdesign.solvers.systems.by_iteration import ByIteration
 from optdesign.solvers.systems.layout import Layout
@@ -196,7 +196,7 @@ def _newton_step(free: _Free, system: System | None, x: _State) -> Generator[Ste
         return np.inf
     r = residual(free.layout.starts, x.bound, x.g)
     du, _ = yield from _in_pieces(system, system.solve(r))
-    centre = target(x.u, x.s, du)
+    centre = centring(x.u, x.s, du)
     r += centre
     du, dbound = yield from _in_pieces(system, system.solve(r))
     move(free.layout.starts, x.u, x.s, x.bound, du, dbound, centre, TO_BOUNDARY)

@@ -57,7 +57,7 @@ def step_at_once(z, blocks, starts, ranks, fixed, fraction, u, s, bound, a, g):
     du, dbound = np.empty(n), np.empty(m)
     r = residual(starts, bound, g)
     _solve(factor, rows, first, schur, group, r, du, dbound)
-    centre = target(u, s, du)
+    centre = centring(u, s, du)
     for k in range(n):
         r[k] += centre[k]
     _solve(factor, rows, first, schur, group, r, du, dbound)
@@ -167,7 +167,7 @@ def _reach(x, dx):
 
 
 @kernel
-def target(u, s, du):
+def centring(u, s, du):
     """Mehrotra's choice after the predictor du: (sigma mu - du ds) / u, where ds = -s (1 + du / u)."""
     n = len(u)
     least, most = 0.0, 0.0

@@ -107,7 +107,7 @@ def test_reach(x: list[float], dx: list[float], expected: float) -> None:
 
 
 @seeds
-def test_target(seed: int) -> None:
+def test_centring(seed: int) -> None:
     """With steps as long as positivity allows, sigma = (mu after / mu before)^3."""
     rng = np.random.default_rng(seed)
     u, s, du = rng.exponential(size=(3, 9))
@@ -120,7 +120,7 @@ def test_target(seed: int) -> None:
         length.append(min(1.0, (-x[down] / dx[down]).min()))
     mu, after = u @ s / 9, (u + length[0] * du) @ (s + length[1] * ds) / 9
     expected = (mu * (after / mu) ** 3 - du * ds) / u
-    np.testing.assert_allclose(steps.target(u, s, du), expected, rtol=RTOL, atol=RTOL)
+    np.testing.assert_allclose(steps.centring(u, s, du), expected, rtol=RTOL, atol=RTOL)
 
 
 @pytest.mark.parametrize("seed", range(10))
