@@ -63,7 +63,7 @@ def newton_time(problem: DesignProblem, positive: int) -> float:
 
 
 def spread(problem: DesignProblem, positive: int) -> bool:
-    """Whether Newton steps are on all candidates: weight on most of them does not tell which of them matter."""
+    """Whether Newton steps are on all candidates: weight on most does not tell which of them matter."""
     return 2 * positive > problem.n_candidates
 
 
@@ -96,7 +96,7 @@ def at_once(blocks: int, rank: int, size: float, groups: int) -> float:
     return blocks_by_loops(blocks, rank, size) + LOOP * groups**3 / 6
 
 
-def by_group(blocks: int, rank: int, rows: int, groups: int) -> float:
+def by_group(blocks: int, rank: int, rows: float, groups: int) -> float:
     """The system by group, for so many rows in blocks of equal size."""
     size = rows / blocks
     if not _fits(blocks * size**2 + groups**2):

@@ -131,11 +131,15 @@ def test_budgets_of_many_sizes(family: Callable[[int], od.DesignProblem], first:
         assert_certified(od.solve(family(seed), tol=TOL, method="newton"), TOL)
 
 
-@pytest.mark.parametrize(("failing", "steps"), [((4, 8), None), ((4, 5), 5), ((1,), 1)])
+@pytest.mark.parametrize(
+    ("failing", "steps"), [((4, 8), None), ((4, 5), None), ((4, 5, 6), 6), ((1,), None), ((1, 2), 2)]
+)
 def test_a_step_that_fails_starts_again(
     failing: tuple[int, ...], steps: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where something was gained since the last start: from the same shares the same steps would follow."""
+    """Where something was gained since the last start, and otherwise once from the uniform design: from the
+    same shares the same steps would follow.
+    """
     step, taken = newton._newton_step, []
 
     def broken(*arguments: Any) -> Iterator[np.ndarray]:
@@ -150,6 +154,20 @@ def test_a_step_that_fails_starts_again(
     ]
     assert (min(gaps) <= TOL * problem.rank) == (steps is None)
     assert len(gaps) == steps if steps else len(gaps) > max(failing)
+
+
+@pytest.mark.parametrize("degree", [2, 3, 4])
+@pytest.mark.parametrize("n", [201, 1001, 4001])
+def test_polynomials_on_fine_grids(degree: int, n: int) -> None:
+    """Neighbours are nearly equal: steps that go too near the boundary do not come away from it."""
+    x = np.vander(np.linspace(-1, 1, n), degree + 1, increasing=True)
+    r = od.solve(od.DesignProblem(x), tol=TOL, method="newton")
+    assert_certified(r, TOL)
+    assert len(r.support) <= 2 * (degree + 1)
+    for groups in (2, 5):
+        r = od.solve(od.DesignProblem(x, np.arange(n) % groups), tol=TOL)
+        assert_certified(r, TOL)
+        assert r.iterations <= 100
 
 
 def test_dust_is_taken_out() -> None:
@@ -175,9 +193,8 @@ def test_dust_stays_where_the_target_needs_it() -> None:
     assert newton._without_dust(free, even, 0.0) == (even, False)
 
 
-def test_steps_go_on_until_dust_can_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Near copies: shares of 1e-7 still matter for a gap of 1e-9 where steps arrive, mostly."""
-    monkeypatch.setattr(newton, "TO_BOUNDARY", 0.99)
+def test_steps_go_on_until_dust_can_go() -> None:
+    """Near copies: shares of 1e-7 still matter for a gap of 1e-9 where steps arrive."""
     for seed in range(3):
         problem = od.DesignProblem.disjoint(instances.features("same", 30, 10, 3, seed))
         weights, target = problem.uniform(), 1e-9 * problem.rank

@@ -12,6 +12,8 @@ work.
 
 from __future__ import annotations
 
+import numpy as np
+
 from optdesign.solvers import costs
 from optdesign.solvers.systems.by_difference import ByDifference
 from optdesign.solvers.systems.by_group import ByGroup
@@ -49,10 +51,13 @@ def without_strain(system: System | None) -> System | None:
 
 def dense_ways(layout: Layout) -> dict[type[Dense], float]:
     """Nanoseconds of every way to solve (1) by matrices, infinite for those that do not fit."""
-    size = len(layout.ranks), int(layout.ranks.max()), layout.n_rows, layout.n_groups
+    blocks, rank = len(layout.ranks), int(layout.ranks.max())
+    size = blocks, rank, layout.n_rows, layout.n_groups
+    # Blocks of equal size whose factors take as long as those of theirs.
+    even = blocks * float(np.cbrt(np.mean(layout.sizes.astype(float) ** 3)))
     times: dict[type[Dense], float] = {
         ByInformation: costs.by_information(*size),
-        ByGroup: costs.by_group(*size),
+        ByGroup: costs.by_group(blocks, rank, even, layout.n_groups),
     }
     if layout.one_block_a_group:
         times[ByDifference] = costs.by_difference(*size)
