@@ -30,7 +30,7 @@ from optdesign.information import accumulate, add_information, factorise, invert
 from optdesign.reduced import Reduced
 from optdesign.solvers import NOTHING, ROUNDING, Step
 from optdesign.solvers.costs import SWEEPS
-from optdesign.solvers.visits import exchange, water_fill
+from optdesign.solvers.visits import EXCHANGES, VISIT, exchange, water_fill
 
 WORK = 2e7
 """Multiplications between two returns to Python, where limits and interrupts are looked at."""
@@ -52,9 +52,10 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
     z, blocks, starts, ranks, _ = reduced
     width = z.shape[1]
     sweeps = WORK / (3.0 * z.size * width)
-    groups = max(1, int(min(sweeps, 1.0) * reduced.n_groups))
-    crowded = not threads.undivided(z.size, source.PIECE) and reduced.n_groups >= CROWD * reduced.rank
     separable = _separable(blocks, starts, len(ranks))
+    exchanges = VISIT / max(VISIT, _most_work(starts, separable, width))
+    groups = max(1, int(min(sweeps, exchanges) * reduced.n_groups))
+    crowded = not threads.undivided(z.size, source.PIECE) and reduced.n_groups >= CROWD * reduced.rank
     inverse = np.zeros((len(ranks), width, width))
     state = _State(z, blocks, starts, separable, ranks, u, inverse, *_buffers(starts, separable))
     lanes = LANES if crowded and state.groups_that_matter() >= CROWD * reduced.rank else 1
@@ -100,10 +101,10 @@ class _State(NamedTuple):
     def visit(self, first: int, last: int, lanes: int) -> float:
         """Visit the groups first .. last - 1. Returns the sum of their largest variances."""
         if lanes == 1:
-            return _visit(*self, first, last)
+            return _visit(*self, first, last)[0]
         own = [self._lane(lanes) for _ in range(lanes)]
         ends = [first + (last - first) * k // lanes for k in range(lanes + 1)]
-        tops = threads.each(lambda k, _: _visit(*own[k], ends[k], ends[k + 1]), lanes, 1)
+        tops = threads.each(lambda k, _: _visit(*own[k], ends[k], ends[k + 1])[0], lanes, 1)
         if not self._join([lane.inverse for lane in own]):
             self.invert_afresh()
         return sum(tops) / lanes
@@ -185,6 +186,17 @@ def _sizes(starts, separable):
 
 
 @kernel
+def _most_work(starts, separable, width):
+    """Multiplications that the exchanges of a sweep may take at most."""
+    total = 0.0
+    for i in range(len(separable)):
+        size = starts[i + 1] - starts[i]
+        if not separable[i]:
+            total += min(VISIT, EXCHANGES * size * width * (size + 6.0 * width))
+    return total
+
+
+@kernel
 def _separable(blocks, starts, n_blocks):
     """Tell for every group whether its candidates lie in different blocks."""
     seen = np.empty(n_blocks, np.int64)
@@ -202,7 +214,8 @@ def _separable(blocks, starts, n_blocks):
 
 @kernel
 def _sweeps(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, target, gaps):
-    """Sweep len(gaps) times, or until the gap is at most target. Overwrites u, inverse, gaps, buffers.
+    """Sweep len(gaps) times, until the gap is at most target, or until exchanges have taken as much work as a
+    visit may. Overwrites u, inverse, gaps, buffers.
 
     Returns the number of sweeps. The gap of a sweep is summed up from each group's largest variance as it is
     visited, so it lags behind; where it comes near the target it is computed again from the shares alone.
@@ -210,17 +223,22 @@ def _sweeps(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, targ
     rank = 0
     for b in range(len(ranks)):
         rank += ranks[b]
-    fresh = False
+    fresh, work = False, 0.0
     for sweep in range(len(gaps)):
         if sweep % SWEEPS == 0 and not fresh:
             _invert_afresh(z, blocks, starts, ranks, u, inverse, 0.0)
-        total = _visit(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, 0, len(starts) - 1)
+        total, more = _visit(
+            z, blocks, starts, separable, ranks, u, inverse, g, fill, play, 0, len(starts) - 1
+        )
+        work += more
         gaps[sweep] = total - rank
         fresh = gaps[sweep] <= LAG * target
         if fresh:
             gaps[sweep] = _invert_afresh(z, blocks, starts, ranks, u, inverse, 1.0)
             if gaps[sweep] <= target:
                 return sweep + 1
+        if work > VISIT:
+            return sweep + 1
     return len(gaps)
 
 
@@ -228,17 +246,19 @@ def _sweeps(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, targ
 def _visit(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, first, last):
     """Solve the subproblems of the groups first .. last - 1. Overwrites u, inverse, buffers.
 
-    Returns the sum of the groups' largest variances.
+    Returns the sum of the groups' largest variances, and how many multiplications exchanges took.
     """
     y = np.empty((2, z.shape[1]))
-    total = 0.0
+    total, work = 0.0, 0.0
     for i in range(first, last):
         lo, hi = starts[i], starts[i + 1]
         if fill is not None and separable[i]:
             total += water_fill(z, blocks, ranks, lo, hi, u, inverse, g, fill, y)[0]
         elif play is not None:
-            total += exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play)[0]
-    return total
+            top, _, more = exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play)
+            total += top
+            work += more
+    return total, work
 
 
 @kernel

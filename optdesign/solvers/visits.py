@@ -152,8 +152,9 @@ def water_fill(z, blocks, ranks, lo, hi, u, inverse, g, s, y):
 def exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play):
     """Pairwise exchanges in a group whose candidates share blocks. Overwrites u, inverse, buffers.
 
-    Returns the group's largest variance before the step and its largest change of a share. In play are the
-    candidates that have a share, and those in the upper part of the excess over the mean variance.
+    Returns the group's largest variance before the step, its largest change of a share, and how many
+    multiplications exchanges took. In play are the candidates that have a share, and those in the upper part
+    of the excess over the mean variance.
     """
     _write_variances(z, blocks, ranks, lo, hi, inverse, g)
     top, mean = 0.0, 0.0
@@ -169,8 +170,8 @@ def exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play):
     first = 0.0
     step = 0.0
     rank = z.shape[1]
-    most = 1 + int(VISIT / (rank * (count + 6.0 * rank)))
-    for _ in range(min(EXCHANGES * count, most)):
+    work, each = 0.0, rank * (count + 6.0 * rank)
+    for _ in range(min(EXCHANGES * count, 1 + int(VISIT / each))):
         k, m = 0, -1
         for i in range(count):
             if g[i] > g[k]:
@@ -182,7 +183,8 @@ def exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play):
         if not excess > max(CLOSER * first, ROUNDING * top):
             break
         step = max(step, _exchange_pair(z, blocks, ranks, play[:count], play[k], play[m], u, inverse, g, y))
-    return top, step
+        work += each
+    return top, step, work
 
 
 @kernel

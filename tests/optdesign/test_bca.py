@@ -174,3 +174,14 @@ def test_shares_that_move_and_come_back_are_the_end() -> None:
     copies = od.DesignProblem(np.repeat(problem.candidates, 1000, axis=0))
     r = od.solve(copies, tol=1e-6, method="bca", max_iter=20_000)
     assert r.status is not od.Status.MAX_ITER
+
+
+def test_long_visits_are_looked_at_one_by_one() -> None:
+    """From the uniform design, exchanges between thousands take long: a sweep then comes back by itself, and
+    where there are several such groups so does each of them.
+    """
+    x = np.random.default_rng(0).normal(size=(40_000, 3))
+    for problem, gaps in ((od.DesignProblem(x), 1), (od.DesignProblem(x, np.arange(40_000) % 5), 0)):
+        reduced = reduce(problem)
+        u = reduced.restrict(problem.uniform(), problem)
+        assert len(next(bca.run(reduced, u, 0.0, 10, 10)).gaps) == gaps

@@ -218,7 +218,7 @@ def test_exchange(seed: int) -> None:
     inverse, old, before, g = c.inverses(), c.u.copy(), c.objective(c.u), c.variances()[lo:hi]
     buffer, _, y = c.buffers()
     play = np.full(len(c.z), -7)
-    top, step = visits.exchange(c.z, c.blocks, c.ranks, lo, hi, c.u, inverse, buffer, y, play)
+    top, step, _ = visits.exchange(c.z, c.blocks, c.ranks, lo, hi, c.u, inverse, buffer, y, play)
     assert top == pytest.approx(g.max(), rel=RTOL)
     assert 0 < step <= 1
     assert np.array_equal(c.u[:lo], old[:lo])
@@ -259,7 +259,7 @@ def test_exchange_without_anything_to_gain(copies: int) -> None:
         inverse, old = c.inverses(), c.u.copy()
         buffer, _, y = c.buffers()
         play = np.empty(len(c.z), np.int64)
-        _, step = visits.exchange(c.z, c.blocks, c.ranks, 0, copies, c.u, inverse, buffer, y, play)
+        _, step, _ = visits.exchange(c.z, c.blocks, c.ranks, 0, copies, c.u, inverse, buffer, y, play)
         assert step == 0
         np.testing.assert_array_equal(c.u, old)
 
