@@ -68,7 +68,7 @@ def spread(problem: DesignProblem, positive: int) -> bool:
 
 
 def steps_time(problem: DesignProblem, rows: int) -> float:
-    """Newton steps on so many candidates, for a round."""
+    """Newton steps on so many candidates, for a round, with the calls around them."""
     return 10 * CALL + STEPS * step_time(problem, rows)
 
 
@@ -140,7 +140,7 @@ def squares_by_calls(blocks: int, rank: int, rows: int) -> float:
 
 
 def squares_by_loops(blocks: int, rank: int, rows: int) -> float:
-    """The same by loops."""
+    """The same by loops: a triangle of squares, or also products with pivots that are in other blocks."""
     return rows * LOOP * entries(rank) ** 2 / (4 if blocks == 1 else 1)
 
 

@@ -2,8 +2,8 @@
 system, and where that is small all of it at once.
 
 In one call the system is solved by candidates, block by block, with a Schur complement over groups, as in
-:mod:`optdesign.solvers.systems.by_group`. It takes no longer than two or three of the many calls of a step
-in parts, so it is for systems whose arithmetic takes less than those.
+:mod:`optdesign.solvers.systems.by_group`. It is for systems whose arithmetic takes less time than the calls of
+a step in parts (:data:`optdesign.solvers.costs.IN_PARTS`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def step_at_once(z, blocks, starts, ranks, fixed, fraction, u, s, bound, a, g):
     """
     n, m = len(u), len(bound)
     rows, first, group = np.empty(n, np.int64), np.zeros(len(ranks) + 1, np.int64), np.empty(n, np.int64)
-    largest = _sort_by_block(blocks, starts, first, rows, group)
+    largest = _block_by_block(blocks, starts, first, rows, group)
     sizes, of_rows, w = np.empty(len(ranks), np.int64), np.empty(n, np.int64), np.empty(n)
     for b in range(len(ranks)):
         sizes[b] = first[b + 1] - first[b]
@@ -66,7 +66,7 @@ def step_at_once(z, blocks, starts, ranks, fixed, fraction, u, s, bound, a, g):
 
 
 @kernel
-def _sort_by_block(blocks, starts, first, rows, group):
+def _block_by_block(blocks, starts, first, rows, group):
     """Overwrite rows with all rows block by block, first, given as zeros, with where those of each begin, and
     group with the group of every row. Returns how many the largest block has.
     """
