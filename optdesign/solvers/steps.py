@@ -2,8 +2,8 @@
 system, and where that is small all of it at once.
 
 In one call the system is solved by candidates, block by block, with a Schur complement over groups, as in
-:mod:`optdesign.solvers.systems.by_group`. It is for systems whose arithmetic takes less time than the calls of
-a step in parts (:data:`optdesign.solvers.costs.IN_PARTS`).
+:mod:`optdesign.solvers.systems.by_group`. It is for systems whose arithmetic takes less time than the calls
+of a step in parts (:data:`optdesign.solvers.costs.IN_PARTS`).
 """
 
 from __future__ import annotations
