@@ -44,7 +44,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
     held, everyone = rows, spread(problem, len(rows))
     if not everyone and steps_time(problem, len(rows)) <= pass_time(problem):
         yield from _solved(problem, rows, trial, _goal(problem, np.inf, target))
-    best, lowest, since_lowest, leaving, brief = np.inf, np.inf, 0, True, False
+    best, since_best, leaving, brief = np.inf, 0, True, False
     for _ in range(max_iter):
         gap, found, lost = priced(problem, rows, trial[rows])
         if gap == np.inf > best and not everyone:
@@ -52,15 +52,13 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
             rows, leaving = held, False
             trial[:] = weights
             gap, found, lost = priced(problem, rows, trial[rows])
-        since_lowest += 1
-        if gap < lowest / 2:
-            lowest, since_lowest = gap, 0
+        since_best += 1
         if gap < best:
-            best = gap
+            best, since_best = gap, 0
             _replace(weights, held, rows, trial)
             held = rows
         yield Step(np.array([gap]), STAGE)
-        if gap <= target or since_lowest > PATIENCE or not np.isfinite(gap):
+        if gap <= target or since_best > PATIENCE or not np.isfinite(gap):
             return
         if everyone:
             rows = np.arange(problem.n_candidates)

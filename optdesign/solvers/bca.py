@@ -64,7 +64,7 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
     while done < max_iter:
         if groups == reduced.n_groups and lanes == 1:
             gaps = np.empty(min(max(1, int(sweeps)), batch, max_iter - done))
-            gaps = gaps[: _sweeps(*state, target, gaps)]
+            gaps = gaps[: _sweeps(*state, target, done, gaps)]
         else:
             if done % SWEEPS == 0 and not fresh:
                 state.invert_afresh()
@@ -213,19 +213,20 @@ def _separable(blocks, starts, n_blocks):
 
 
 @kernel
-def _sweeps(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, target, gaps):
+def _sweeps(z, blocks, starts, separable, ranks, u, inverse, g, fill, play, target, done, gaps):
     """Sweep len(gaps) times, until the gap is at most target, or until exchanges have taken as much work as a
     visit may. Overwrites u, inverse, gaps, buffers.
 
-    Returns the number of sweeps. The gap of a sweep is summed up from each group's largest variance as it is
-    visited, so it lags behind; where it comes near the target it is computed again from the shares alone.
+    ``done`` were done before. Returns the number of sweeps. The gap of a sweep is summed up from each group's
+    largest variance as it is visited, so it lags behind; where it comes near the target it is computed again
+    from the shares alone.
     """
     rank = 0
     for b in range(len(ranks)):
         rank += ranks[b]
     fresh, work = False, 0.0
     for sweep in range(len(gaps)):
-        if sweep % SWEEPS == 0 and not fresh:
+        if (done + sweep) % SWEEPS == 0 and not fresh:
             _invert_afresh(z, blocks, starts, ranks, u, inverse, 0.0)
         total, more = _visit(
             z, blocks, starts, separable, ranks, u, inverse, g, fill, play, 0, len(starts) - 1

@@ -47,7 +47,7 @@ def test_every_sweep_is_feasible_and_ascends(kind: str) -> None:
     buffers = bca._buffers(r.starts, separable)
     for _ in range(30):
         inverse = np.zeros((len(r.ranks), width, width))
-        bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, u, inverse, *buffers, 0.0, np.empty(1))
+        bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, u, inverse, *buffers, 0.0, 0, np.empty(1))
         w = weights_of(r, u, problem)
         assert_feasible(problem, w)
         now = plain(problem, w)

@@ -289,13 +289,15 @@ def test_sweeps(seed: int, kind: str) -> None:
     inverse = np.zeros((len(r.ranks), width, width))
     f = [od.certify(problem, weights_of(r, u, problem)).log_det]
     for _ in range(3):
-        n = bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, u, inverse, *buffers, 0.0, np.empty(1))
+        n = bca._sweeps(
+            r.z, r.blocks, r.starts, separable, r.ranks, u, inverse, *buffers, 0.0, 0, np.empty(1)
+        )
         assert n == 1
         f.append(od.certify(problem, weights_of(r, u, problem)).log_det)
         assert f[-1] >= f[-2] - RTOL
     gaps = np.full(300, np.nan)
     target = 1e-2 * r.rank
-    n = bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, u, inverse, *buffers, target, gaps)
+    n = bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, u, inverse, *buffers, target, 0, gaps)
     assert np.isnan(gaps[n:]).all()
     assert np.all(gaps[: n - 1] > target)
     assert gaps[n - 1] <= target
@@ -314,10 +316,10 @@ def test_sweeps_go_on_where_the_running_gap_is_below_the_target_and_the_true_one
         width = r.z.shape[1]
         inverse = np.zeros((len(r.ranks), width, width))
         one = np.empty(1)
-        bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, u.copy(), inverse, *buffers, -np.inf, one)
+        bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, u.copy(), inverse, *buffers, -np.inf, 0, one)
         target = float(one[0])
         gaps = np.empty(1)
-        n = bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, u, inverse, *buffers, target, gaps)
+        n = bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, u, inverse, *buffers, target, 0, gaps)
         true = od.certify(problem, weights_of(r, u, problem)).gap
         assert n == 1
         assert gaps[0] == pytest.approx(true, abs=RTOL)
