@@ -38,8 +38,8 @@ from optdesign.solvers.systems.by_iteration import ByIteration
 from optdesign.solvers.systems.layout import Layout
 
 TO_BOUNDARY = 0.99
-"""Fraction of the way to the boundary. Nearer to it, steps may not come away from it again: of polynomials on
-fine grids one in ten is not solved at 0.999."""
+"""Fraction of the way to the boundary. Nearer to it, steps may not come away from it again: at 0.999 some
+polynomials on fine grids are not solved."""
 
 START = 1e-3
 """Share of the uniform design in the starting point, at least; it is one less the efficiency."""
