@@ -42,7 +42,9 @@ class ByInformation:
         # Rows that are worked on at a time, also of one group.
         self.most = max(dense.PIECE, source.PIECE // width)
         sizes = len(layout.ranks), int(layout.ranks.max()), layout.n_rows
-        self.by_loops = costs.squares_by_loops(*sizes) <= costs.squares_by_calls(*sizes)
+        # Calls take rows from where they are several times, and leave nothing to other threads.
+        calls = costs.squares_by_calls(*sizes) + 8 * costs.ROW * layout.n_rows
+        self.by_loops = costs.squares_by_loops(*sizes) <= calls
         self.large = np.flatnonzero(np.diff(layout.starts) > self.most)
         self.rows: Any
         self.matrix: np.ndarray
