@@ -119,7 +119,7 @@ def _variants() -> Iterator[Variant]:
         (bca, "LANES", (1,), "groups visited at a time"),
         (bca, "CROWD", (50,), "groups a parameter for that"),
         (bca, "LAG", (1.0, 25.0), "when a gap is computed afresh"),
-        (newton, "TO_BOUNDARY", (0.9, 0.9999), "damping"),
+        (newton, "TO_BOUNDARY", ((0.9, 0.9999), (0.99, 0.99), (0.99, 0.999999)), "damping"),
         (newton, "START", (1e-6, 1e-1), "share of the uniform design"),
         (newton, "DUST", (0.0,), "removal of dust"),
         (newton, "OVERSHOOT", (1.0,), "room for that"),
@@ -144,6 +144,8 @@ def _variants() -> Iterator[Variant]:
     yield Variant(costs, "blocks_by_loops", endless, "small blocks in loops")
     yield Variant(costs, "squares_by_calls", endless, "information by BLAS")
     yield Variant(costs, "at_once", endless, "small steps in one call")
+    yield Variant(costs, "at_once_by_information", endless, "the same by information")
+    yield Variant(active._Round, "stepped", False, "steps that go on, fewer sweeps in rounds")
     yield Variant(
         whitening, "few", never, "small starts, prices, proofs in one call", (active,), same_way=True
     )

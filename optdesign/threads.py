@@ -52,31 +52,35 @@ def available() -> int:
     return max(1, min([cores, *(int(text) for text in said if text.isdigit())]))
 
 
-@contextmanager
-def using(count: int) -> Iterator[None]:
+class using:
     """Use so many threads in the block below, and one in BLAS but where :func:`blas` says otherwise.
 
     The threads of BLAS belong to the process: the first block to be entered sets them, the last to be left
     restores them.
     """
-    global _inside, _outside
-    before = getattr(_current, "count", 0)
-    _current.count = count
-    with _lock:
-        if _inside == 0:
-            _outside = [library.num_threads for library in _blas()]
-            if max(_outside, default=1) > 1:
-                _set([1] * len(_outside))
-        _inside += 1
-    try:
-        yield
-    finally:
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __enter__(self) -> None:
+        global _inside, _outside
+        self.before = getattr(_current, "count", 0)
+        _current.count = self.count
+        with _lock:
+            if _inside == 0:
+                _outside = [library.num_threads for library in _blas()]
+                if max(_outside, default=1) > 1:
+                    _set([1] * len(_outside))
+            _inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        global _inside
         with _lock:
             _inside -= 1
             if _inside == 0 and max(_outside, default=1) > 1:
                 _set(_outside)
-        if before:
-            _current.count = before
+        if self.before:
+            _current.count = self.before
         else:
             del _current.count
 

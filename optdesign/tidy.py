@@ -36,6 +36,8 @@ def tidied(
     problem: DesignProblem, weights: np.ndarray, certificate: Certificate, allowed: float
 ) -> tuple[np.ndarray, Certificate]:
     """Weights on fewer candidates whose gap is at most ``allowed``, or those given, and the certificate."""
+    if np.count_nonzero(weights) == problem.n_groups:  # one of every group: there are no fewer
+        return weights, certificate
     support, dust = _support(problem, weights)
     least = WORTH * len(support.rows)
     few = max(len(support.rows) - problem.enough, dust) <= least

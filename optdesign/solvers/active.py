@@ -5,7 +5,7 @@ the data gives the variances of all candidates, which is the certificate of the 
 candidates to add: those whose variance exceeds the largest in their group's active part.
 
 Every round starts from the weights of the last one, but for what is negligible, so log Det rises and the gap
-over all candidates goes to zero. Weights are restricted, never the problem: what is returned is certified
+over all candidates goes to zero; where nothing is to be added, the steps of the last one go on. Weights are restricted, never the problem: what is returned is certified
 over all candidates.
 
 A candidate has lost if its share of the largest weight in its group is less than the fraction by which its
@@ -43,13 +43,14 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
     rows, trial = np.flatnonzero(weights != 0), weights.copy()
     held, everyone = rows, spread(problem, len(rows))
     if not everyone and steps_time(problem, len(rows)) <= pass_time(problem):
-        yield from _solved(problem, rows, trial, _goal(problem, np.inf, target))
+        yield from _Round(problem, rows, trial).solved(_goal(problem, np.inf, target))
     best, since_best, leaving, brief = np.inf, 0, True, False
+    last: _Round | None = None
     for _ in range(max_iter):
         gap, found, lost = priced(problem, rows, trial[rows])
         if gap == np.inf > best and not everyone:
             # What was left out carried a direction alone: back to the best weights, and all of them stay.
-            rows, leaving = held, False
+            rows, leaving, last = held, False, None
             trial[:] = weights
             gap, found, lost = priced(problem, rows, trial[rows])
         since_best += 1
@@ -70,10 +71,16 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
                 scale(problem.groups[some], problem.budgets, kept)
                 trial[rows] = 0.0
                 trial[some] = kept
+                last = None
+            if last and last.stepped and not len(found):  # then they are the candidates that matter
+                yield from last.steps(target)
+                last = None
+                continue
             rows = _merged(rows[trial[rows] > 0], found)
-            brief = yield from _solved(
-                problem, rows, trial, _goal(problem, gap, target), may_be_brief=not brief
-            )
+            # Sweeps tell who of the new ones matters; Newton steps on a few of them need no such help.
+            sweeps = not (last and last.stepped) or 2 * len(found) >= len(rows)
+            last = _Round(problem, rows, trial)
+            brief = yield from last.solved(_goal(problem, gap, target), sweeps, may_be_brief=not brief)
 
 
 def _goal(problem: DesignProblem, gap: float, target: float) -> float:
@@ -81,28 +88,47 @@ def _goal(problem: DesignProblem, gap: float, target: float) -> float:
     return max(target, INNER * min(gap, problem.rank))
 
 
-def _solved(
-    problem: DesignProblem, rows: np.ndarray, trial: np.ndarray, target: float, *, may_be_brief: bool = True
-) -> Generator[Step, None, bool]:
-    """Solve on some candidates. Overwrites their weights in trial; returns whether the round was brief.
+class _Round:
+    """Some candidates, for which alone the problem is solved. Their weights in trial are overwritten."""
 
-    A few sweeps come first, where they cost no more than Newton steps. A brief round ends there, where they
-    leave so few with weight that it takes less to price all again and go on with these.
-    """
-    part = reduce(problem, rows)
-    u = part.restrict(trial, problem)
-    steps, gap, brief = steps_time(problem, len(u)), np.inf, False
-    if sweeps_time(problem, len(u), int(np.count_nonzero(u))) <= steps:
-        for step in bca.run(part, u, target, SWEEPS):
-            gap = step.gaps[-1] if len(step.gaps) else gap
+    def __init__(self, problem: DesignProblem, rows: np.ndarray, trial: np.ndarray) -> None:
+        self.problem, self.trial, self.part = problem, trial, reduce(problem, rows)
+        self.u = self.part.restrict(trial, problem)
+        self.iteration: newton.Iteration | None = None
+
+    @property
+    def stepped(self) -> bool:
+        """Whether there were Newton steps, which can go on."""
+        return self.iteration is not None
+
+    def solved(
+        self, target: float, sweeps: bool = True, may_be_brief: bool = True
+    ) -> Generator[Step, None, bool]:
+        """Solve. Returns whether the round was brief.
+
+        If asked for, a few sweeps come first, where they cost no more than Newton steps. A brief round ends
+        there, where they leave so few with weight that it takes less to price all again and go on with these.
+        """
+        problem, u = self.problem, self.u
+        steps, gap, brief = steps_time(problem, len(u)), np.inf, False
+        if sweeps and sweeps_time(problem, len(u), int(np.count_nonzero(u))) <= steps:
+            for step in bca.run(self.part, u, target, SWEEPS):
+                gap = step.gaps[-1] if len(step.gaps) else gap
+                yield Step(NOTHING, STAGE)
+            again = pass_time(problem) + steps_time(problem, int(np.count_nonzero(u)))
+            brief = may_be_brief and gap > target and again < steps
+        if gap > target and not brief:
+            yield from self.steps(target)
+        else:
+            self.part.extend(u, problem, self.trial)
+        return brief
+
+    def steps(self, target: float) -> Iterator[Step]:
+        """Newton steps, from where they ended last."""
+        self.iteration = self.iteration or newton.Iteration(self.part, self.u)
+        for _ in self.iteration.to(target):
             yield Step(NOTHING, STAGE)
-        again = pass_time(problem) + steps_time(problem, int(np.count_nonzero(u)))
-        brief = may_be_brief and gap > target and again < steps
-    if gap > target and not brief:
-        for _ in newton.run(part, u, target):
-            yield Step(NOTHING, STAGE)
-    part.extend(u, problem, trial)
-    return brief
+        self.part.extend(self.u, self.problem, self.trial)
 
 
 def _solved_on_all(

@@ -53,11 +53,14 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
     width = z.shape[1]
     sweeps = WORK / (3.0 * z.size * width)
     separable = _separable(blocks, starts, len(ranks))
-    exchanges = VISIT / max(VISIT, _most_work(starts, separable, width))
+    largest, filled, most = _sizes(starts, separable, width)
+    exchanges = VISIT / max(VISIT, most)
     groups = max(1, int(min(sweeps, exchanges) * reduced.n_groups))
     crowded = not threads.undivided(z.size, source.PIECE) and reduced.n_groups >= CROWD * reduced.rank
     inverse = np.zeros((len(ranks), width, width))
-    state = _State(z, blocks, starts, separable, ranks, u, inverse, *_buffers(starts, separable))
+    state = _State(
+        z, blocks, starts, separable, ranks, u, inverse, *_buffers(largest, filled, reduced.n_groups)
+    )
     lanes = LANES if crowded and state.groups_that_matter() >= CROWD * reduced.rank else 1
     done, fresh, last = 0, crowded, np.inf  # what tells which groups matter is the inverse afresh
     before: np.ndarray | None = u.copy()
@@ -158,12 +161,11 @@ class _State(NamedTuple):
 
 
 def _buffers(
-    starts: np.ndarray, separable: np.ndarray
+    largest: int, filled: int, groups: int
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
     """For variances, water-filling and exchanges; None, and nothing compiled, for what does not occur."""
-    largest, filled = _sizes(starts, separable)
     fill = np.empty(largest) if filled else None
-    return np.empty(largest), fill, None if filled == len(separable) else np.empty(largest, np.int64)
+    return np.empty(largest), fill, None if filled == groups else np.empty(largest, np.int64)
 
 
 @kernel
@@ -176,24 +178,18 @@ def _distance(u, before):
 
 
 @kernel
-def _sizes(starts, separable):
-    """Candidates of the largest group, and the number of separable groups."""
-    largest, count = 0, 0
-    for i in range(len(separable)):
-        largest = max(largest, starts[i + 1] - starts[i])
-        count += separable[i]
-    return largest, count
-
-
-@kernel
-def _most_work(starts, separable, width):
-    """Multiplications that the exchanges of a sweep may take at most."""
-    total = 0.0
+def _sizes(starts, separable, width):
+    """Candidates of the largest group, the number of separable groups, and how many multiplications the
+    exchanges of a sweep may take at most.
+    """
+    largest, count, most = 0, 0, 0.0
     for i in range(len(separable)):
         size = starts[i + 1] - starts[i]
+        largest = max(largest, size)
+        count += separable[i]
         if not separable[i]:
-            total += min(VISIT, EXCHANGES * size * width * (size + 6.0 * width))
-    return total
+            most += min(VISIT, EXCHANGES * size * width * (size + 6.0 * width))
+    return largest, count, most
 
 
 @kernel

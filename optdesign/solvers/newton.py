@@ -32,19 +32,29 @@ from optdesign.information import WIDE, add_information, factorise, whiten
 from optdesign.limits import look
 from optdesign.reduced import Reduced
 from optdesign.solvers import NOTHING, PATIENCE, Step
-from optdesign.solvers.steps import centring, evaluate, gap_of, move, residual, step_at_once, whiten_rows
-from optdesign.solvers.systems import System, cheapest_system, without_strain
+from optdesign.solvers.steps import (
+    centring,
+    evaluate,
+    gap_of,
+    move,
+    reached,
+    residual,
+    step_at_once,
+    whiten_rows,
+)
+from optdesign.solvers.systems import AtOnce, System, cheapest_system, without_strain
 from optdesign.solvers.systems.by_iteration import ByIteration
 from optdesign.solvers.systems.layout import Layout
 
-TO_BOUNDARY = 0.99
-"""Fraction of the way to the boundary. Nearer to it, steps may not come away from it again: at 0.999 some
-polynomials on fine grids are not solved."""
+TO_BOUNDARY = (0.99, 0.9999)
+"""Fractions of the way to the boundary, at least and at most: the more of it the better the predictor is, so
+that gaps fall ever faster in the end. Always at 0.999, steps may not come away from it again, and some
+polynomials on fine grids are not solved. After a new start it is always the first."""
 
 START = 1e-3
 """Share of the uniform design in the starting point, at least; it is one less the efficiency."""
 
-DUST = 1e-5
+DUST = 1e-4
 """A share below this fraction of the largest in its group is dust, which is swept away at the end."""
 OVERSHOOT = 0.1
 """Steps go on to this fraction of the target, so that there is room for that, and on from there as long as
@@ -52,50 +62,64 @@ there is none: mostly it takes one more. Not those by iteration, whose gaps fall
 
 
 def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int = sys.maxsize) -> Iterator[Step]:
-    """Newton steps until the gap is at most ``target``. Overwrites u, with better shares only.
+    """Newton steps until the gap is at most ``target``. Overwrites u, with better shares only."""
+    return Iteration(reduced, u).to(target, max_iter)
 
-    An iteration is a Newton step; long ones come in parts. Gaps have to be halved every few steps, and so has
-    the best one by every new start: it does not go on for ever. Gaps that are rounding in any certificate are
-    no aim: going on would only let slacks underflow.
-    """
-    look()
-    free = _free(reduced, u)
-    best = free.gap(u[free.rows])
-    if best <= target or not len(free.rows):
-        yield Step(np.array([best]), "newton")
-        return
-    system = cheapest_system(free.layout)
-    x = _start(free, u[free.rows], best)
-    # The start may be better than the first steps from an interior point near it: they have to get better
-    # than those before them, not than it.
-    at_start, lowest, since_lowest = best, np.inf, 0
-    floor, cold = 2 * UNIT * reduced.rank, best == np.inf
-    for step in range(1, max_iter + 1):
-        gap = yield from _newton_step(free, system, x)
-        since_lowest += 1
-        if gap < lowest / 2:
-            lowest, since_lowest = gap, 0
-        if gap < best:
-            best = gap
-            u[free.rows] = x.u
-        dense = not isinstance(system, ByIteration)
-        enough = max(OVERSHOOT * target if dense else target, floor)
-        done = gap <= enough or (best <= target and since_lowest > 0)
-        if best <= target and (done or step == max_iter):
-            u[free.rows], dusty = _without_dust(free, u[free.rows], target)
-            # What is dust but matters for the target shrinks with the gap.
-            done = done and not (dusty and dense and since_lowest == 0 and gap > floor)
-        yield Step(np.array([gap]), "newton")
-        if done:
+
+class Iteration:
+    """Newton steps on a problem, which can go on where they have ended."""
+
+    def __init__(self, reduced: Reduced, u: np.ndarray) -> None:
+        look()
+        self.u, self.free, self.floor = u, _free(reduced, u), 2 * UNIT * reduced.rank
+        self.best = self.free.gap(u[self.free.rows])
+        self.cold, self.bounds = self.best == np.inf, TO_BOUNDARY
+        self.system: System | AtOnce | None = None
+        self.x: _State
+
+    def to(self, target: float, max_iter: int = sys.maxsize) -> Iterator[Step]:
+        """Steps until the gap is at most ``target``. Overwrites the shares, with better ones only.
+
+        An iteration is a Newton step; long ones come in parts. Gaps have to be halved every few steps, and so
+        has the best one by every new start: it does not go on for ever. Gaps that are rounding in any
+        certificate are no aim: going on would only let slacks underflow.
+        """
+        free, u, rows = self.free, self.u, self.free.rows
+        if self.best <= target or not len(rows):
+            yield Step(np.array([self.best]), "newton")
             return
-        system = without_strain(system)
-        if not np.isfinite(gap) or since_lowest > PATIENCE:
-            gained = best < at_start / 2
-            if not gained and cold:
+        if self.system is None:
+            self.system = cheapest_system(free.layout)
+            self.x = _start(free, u[rows], self.best)
+        # The start may be better than the first steps from an interior point near it: they have to get better
+        # than those before them, not than it.
+        at_start, lowest, since_lowest = self.best, np.inf, 0
+        for step in range(1, max_iter + 1):
+            gap = yield from _newton_step(free, self.system, self.x, self.bounds)
+            since_lowest += 1
+            if gap < lowest / 2:
+                lowest, since_lowest = gap, 0
+            if gap < self.best:
+                self.best = gap
+                u[rows] = self.x.u
+            dense = not isinstance(self.system, ByIteration)
+            enough = max(OVERSHOOT * target if dense else target, self.floor)
+            done = gap <= enough or (self.best <= target and since_lowest > 0)
+            if self.best <= target and (done or step == max_iter):
+                u[rows], self.best, dusty = _without_dust(free, u[rows], self.best, target)
+                # What is dust but matters for the target shrinks with the gap.
+                done = done and not (dusty and dense and since_lowest == 0 and gap > self.floor)
+            yield Step(np.array([gap]), "newton")
+            if done:
                 return
-            cold = cold or not gained
-            at_start, lowest, since_lowest = best, np.inf, 0
-            x = _start(free, u[free.rows], best if gained else np.inf)
+            self.system = without_strain(self.system)
+            if not np.isfinite(gap) or since_lowest > PATIENCE:
+                gained = self.best < at_start / 2
+                if not gained and self.cold:
+                    return
+                self.cold, self.bounds = self.cold or not gained, (TO_BOUNDARY[0],) * 2
+                at_start, lowest, since_lowest = self.best, np.inf, 0
+                self.x = _start(free, u[rows], self.best if gained else np.inf)
 
 
 class _Free(NamedTuple):
@@ -182,28 +206,33 @@ def _start(free: _Free, u: np.ndarray, gap: float) -> _State:
     return x
 
 
-def _without_dust(free: _Free, u: np.ndarray, target: float) -> tuple[np.ndarray, bool]:
-    """Shares with negligible ones set to zero, if the target allows it, and whether some are left."""
+def _without_dust(free: _Free, u: np.ndarray, gap: float, target: float) -> tuple[np.ndarray, float, bool]:
+    """Shares without negligible ones, if the target allows it, their gap, and whether some are left."""
     clean = u.copy()
     if not _sweep(free.layout.starts, DUST, clean):
-        return u, False
-    return (clean, False) if free.gap(clean) <= target else (u, True)
+        return u, gap, False
+    without = free.gap(clean)
+    return (clean, without, False) if without <= target else (u, gap, True)
 
 
-def _newton_step(free: _Free, system: System | None, x: _State) -> Generator[Step, None, float]:
+def _newton_step(
+    free: _Free, system: System | AtOnce, x: _State, bounds: tuple[float, float]
+) -> Generator[Step, None, float]:
     """Predictor, corrector, move. Overwrites x; returns its gap, infinite if there is no step."""
-    if system is None:
+    layout = free.layout
+    if isinstance(system, AtOnce):
         look()
-        layout = free.layout
-        return step_at_once(free.z, layout.block, layout.starts, layout.ranks, free.fixed, TO_BOUNDARY, *x)
+        places = layout.block, layout.starts, layout.ranks, free.fixed, system.offsets
+        return step_at_once(free.z, *places, *bounds, *x)
     if not (yield from _in_pieces(system, system.factorise(x.a, x.u / x.s))):
         return np.inf
-    r = residual(free.layout.starts, x.bound, x.g)
+    r = residual(layout.starts, x.bound, x.g)
     du, _ = yield from _in_pieces(system, system.solve(r))
-    centre = centring(x.u, x.s, du)
+    centre = np.empty_like(du)
+    left = centring(x.u, x.s, du, centre)
     r += centre
     du, dbound = yield from _in_pieces(system, system.solve(r))
-    move(free.layout.starts, x.u, x.s, x.bound, du, dbound, centre, TO_BOUNDARY)
+    move(layout.starts, x.u, x.s, x.bound, du, dbound, centre, reached(left, *bounds))
     return free.evaluate(x.u, x.a, x.g)
 
 

@@ -109,6 +109,8 @@ def thinned(problem: DesignProblem) -> np.ndarray:
 
 def _sample(problem: DesignProblem, every: int) -> np.ndarray:
     """A basis, and every so many candidates."""
+    if every == 1:
+        return np.arange(problem.n_candidates)
     chosen = np.zeros(problem.n_candidates, np.bool_)
     chosen[::every] = True
     chosen[problem.basis] = True

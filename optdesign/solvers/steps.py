@@ -2,8 +2,9 @@
 system, and where that is small all of it at once.
 
 In one call the system is solved by candidates, block by block, with a Schur complement over groups, as in
-:mod:`optdesign.solvers.systems.by_group`. It is for systems whose arithmetic takes less time than the calls
-of a step in parts (:data:`optdesign.solvers.costs.IN_PARTS`).
+:mod:`optdesign.solvers.systems.by_group`, or as in :mod:`optdesign.solvers.systems.by_information`. It is for
+systems that take less time in loops than by LAPACK with the calls of a step in parts
+(:data:`optdesign.solvers.costs.IN_PARTS`).
 """
 
 from __future__ import annotations
@@ -13,24 +14,58 @@ import numpy as np
 from optdesign._kernel import kernel
 from optdesign.information import accumulate, factorise, invert
 from optdesign.solvers.systems.by_group import add_blocks_up, solve_blocks, write_blocks
+from optdesign.solvers.systems.by_information import add_groups, add_square, centred
 from optdesign.solvers.systems.dense import RIDGES
+from optdesign.solvers.systems.pivots import pivots
 
 
 @kernel
-def step_at_once(z, blocks, starts, ranks, fixed, fraction, u, s, bound, a, g):
-    """Factorise, predict, correct, move, evaluate. Overwrites what follows fraction.
+def step_at_once(z, blocks, starts, ranks, fixed, offsets, least, most, u, s, bound, a, g):
+    """Factorise, predict, correct, move, evaluate. Overwrites u and what follows it.
 
+    A step goes at least and at most so much of the way to the boundary. The system is solved by information,
+    given where the entries of blocks begin; by candidates, given None.
     Returns the gap, infinite if there is no step.
     """
-    n, m = len(u), len(bound)
+    w, du, dbound, centre = np.empty(len(u)), np.empty(len(u)), np.empty(len(bound)), np.empty(len(u))
+    for k in range(len(u)):
+        w[k] = u[k] / s[k]
+    r = residual(starts, bound, g)
+    if offsets is None:
+        found, factor, rows, first, schur, group = _by_candidates(a, w, blocks, starts, ranks)
+        if not found:
+            return np.inf
+        _solve_by_candidates(factor, rows, first, schur, group, r, du, dbound)
+    else:
+        found, matrix, total, pivot = _by_information(a, w, blocks, starts, ranks, offsets)
+        if not found:
+            return np.inf
+        places = (a, w, total, pivot, starts, blocks, ranks, offsets)
+        _solve_by_information(matrix, places, r, du, dbound)
+    left = centring(u, s, du, centre)
+    for k in range(len(u)):
+        r[k] += centre[k]
+    if offsets is None:
+        _solve_by_candidates(factor, rows, first, schur, group, r, du, dbound)
+    else:
+        _solve_by_information(matrix, places, r, du, dbound)
+    move(starts, u, s, bound, du, dbound, centre, reached(left, least, most))
+    return evaluate(z, blocks, starts, ranks, fixed, u, a, g)
+
+
+@kernel
+def _by_candidates(a, w, blocks, starts, ranks):
+    """Whether there are factors, those of every block, the rows block by block, where those of each begin,
+    the factor of the Schur complement, and the group of every row.
+    """
+    n, m = len(a), len(starts) - 1
     rows, first, group = np.empty(n, np.int64), np.zeros(len(ranks) + 1, np.int64), np.empty(n, np.int64)
     largest = _block_by_block(blocks, starts, first, rows, group)
-    sizes, of_rows, w = np.empty(len(ranks), np.int64), np.empty(n, np.int64), np.empty(n)
+    sizes, of_rows = np.empty(len(ranks), np.int64), np.empty(n, np.int64)
     for b in range(len(ranks)):
         sizes[b] = first[b + 1] - first[b]
     for k in range(n):
         of_rows[k] = group[rows[k]]
-        w[k] = u[k] / s[k]
     matrix, factor = np.zeros((len(ranks), largest, largest)), np.zeros((len(ranks), largest, largest))
     schur = np.zeros((m, m))
     found = False
@@ -52,17 +87,33 @@ def step_at_once(z, blocks, starts, ranks, fixed, fraction, u, s, bound, a, g):
         found = _cholesky(schur)
         if found:
             break
-    if not found:
-        return np.inf
-    du, dbound = np.empty(n), np.empty(m)
-    r = residual(starts, bound, g)
-    _solve(factor, rows, first, schur, group, r, du, dbound)
-    centre = centring(u, s, du)
-    for k in range(n):
-        r[k] += centre[k]
-    _solve(factor, rows, first, schur, group, r, du, dbound)
-    move(starts, u, s, bound, du, dbound, centre, fraction)
-    return evaluate(z, blocks, starts, ranks, fixed, u, a, g)
+    return found, factor, rows, first, schur, group
+
+
+@kernel
+def _by_information(a, w, blocks, starts, ranks, offsets):
+    """Whether there is a factor, the factor, and of every group the sum of w and the pivot."""
+    m, order = len(starts) - 1, offsets[-1]
+    total = np.empty(m)
+    pivot = pivots(w, starts, total)
+    matrix, sums = np.empty((order, order)), np.empty((m, order))
+    found = False
+    for ridge in RIDGES:
+        for i in range(order):
+            for j in range(order):
+                matrix[i, j] = 0.0
+        for i in range(m):
+            for j in range(order):
+                sums[i, j] = 0.0
+        left = add_groups(a, w, total, pivot, starts, blocks, ranks, offsets, 0, m, len(a), matrix, sums)
+        for i in range(left):
+            add_square(matrix, -1.0, sums[i])
+        for i in range(order):
+            matrix[i, i] = (matrix[i, i] + 1.0) * (1.0 + ridge)
+        found = _cholesky(matrix)
+        if found:
+            break
+    return found, matrix, total, pivot
 
 
 @kernel
@@ -86,7 +137,7 @@ def _block_by_block(blocks, starts, first, rows, group):
 
 
 @kernel
-def _solve(factor, rows, first, schur, group, r, du, dbound):
+def _solve_by_candidates(factor, rows, first, schur, group, r, du, dbound):
     """Overwrite du and dbound with the solution, given the factors of blocks and of the Schur complement."""
     t = np.empty(len(r))
     solve_blocks(factor, rows, first, r, t)
@@ -94,17 +145,32 @@ def _solve(factor, rows, first, schur, group, r, du, dbound):
         dbound[i] = 0.0
     for k in range(len(t)):
         dbound[group[k]] += t[k]
-    for i in range(len(dbound)):
-        dbound[i] *= schur[i, i]
-        for j in range(i + 1, len(dbound)):
-            dbound[j] -= schur[i, j] * dbound[i]
-    for i in range(len(dbound) - 1, -1, -1):
-        for j in range(i + 1, len(dbound)):
-            dbound[i] -= schur[i, j] * dbound[j]
-        dbound[i] *= schur[i, i]
+    _solve_triangles(schur, dbound)
     for k in range(len(t)):
         t[k] = r[k] - dbound[group[k]]
     solve_blocks(factor, rows, first, t, du)
+
+
+@kernel
+def _solve_by_information(matrix, places, r, du, dbound):
+    """Overwrite du and dbound with the solution, given the factor of I + M, and what M was made of."""
+    y = np.zeros(len(matrix))
+    centred(*places, 0, len(dbound), r, y, False, du, dbound)
+    _solve_triangles(matrix, y)
+    centred(*places, 0, len(dbound), r, y, True, du, dbound)
+
+
+@kernel
+def _solve_triangles(upper, x):
+    """Overwrite x with the solution for it, given what _cholesky makes of a matrix."""
+    for i in range(len(x)):
+        x[i] *= upper[i, i]
+        for j in range(i + 1, len(x)):
+            x[j] -= upper[i, j] * x[i]
+    for i in range(len(x) - 1, -1, -1):
+        for j in range(i + 1, len(x)):
+            x[i] -= upper[i, j] * x[j]
+        x[i] *= upper[i, i]
 
 
 @kernel
@@ -167,13 +233,14 @@ def _reach(x, dx):
 
 
 @kernel
-def centring(u, s, du):
-    """Mehrotra's choice after the predictor du: (sigma mu - du ds) / u, where ds = -s (1 + du / u)."""
+def centring(u, s, du, centre):
+    """Overwrite centre with Mehrotra's choice after the predictor du: (sigma mu - du ds) / u, where
+    ds = -s (1 + du / u). Returns which fraction of the products u s the predictor would leave.
+    """
     n = len(u)
     least, most = 0.0, 0.0
-    centre = np.empty(n)  # du / u on the way
     for i in range(n):
-        centre[i] = du[i] / u[i]
+        centre[i] = du[i] / u[i]  # on the way
         least, most = min(least, centre[i]), max(most, centre[i])
     primal, dual = 1.0 / max(1.0, -least), 1.0 / (1.0 + most)
     mu, affine = 0.0, 0.0
@@ -184,7 +251,15 @@ def centring(u, s, du):
     aim = mu / n * (ratio * ratio * ratio)
     for i in range(n):
         centre[i] = (aim + du[i] * s[i] * (1.0 + centre[i])) / u[i]
-    return centre
+    return ratio
+
+
+@kernel
+def reached(left, least, most):
+    """Which part of the way to the boundary is gone: all but what the predictor would leave of the products u
+    s, which goes to zero with them, within bounds.
+    """
+    return max(least, min(most, 1.0 - left))
 
 
 @kernel

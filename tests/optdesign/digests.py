@@ -20,6 +20,7 @@ import optdesign as od
 from optdesign import _kernel, modular
 from optdesign.rows import Rows
 from optdesign.solvers import newton
+from optdesign.solvers.systems import AtOnce
 from optdesign.solvers.systems.by_difference import ByDifference
 from optdesign.solvers.systems.by_group import ByGroup
 from optdesign.solvers.systems.by_information import ByInformation
@@ -58,10 +59,17 @@ def computations() -> Iterator[tuple[str, str]]:
         yield "sparsified", digest(od.sparsify(r).weights)
     rng = np.random.default_rng(0)
     several = od.DesignProblem.shared(rng.normal(size=(8, 4, 3)))
-    for system in (ByDifference, ByGroup, ByInformation):
+    ways = {
+        "by difference": ByDifference,
+        "by group": ByGroup,
+        "by information": ByInformation,
+        "candidates at once": lambda _: AtOnce(None),
+        "information at once": lambda layout: AtOnce(layout.offsets),
+    }
+    for name, system in ways.items():
         newton.cheapest_system = system  # type: ignore[assignment]
         r = od.solve(several, method="newton", tol=1e-9)
-        yield system.__name__, digest(r.weights, r.gap, r.history.gaps)
+        yield name, digest(r.weights, r.gap, r.history.gaps)
     x = np.linspace(-1, 1, 21)
     curve = od.DesignProblem(np.column_stack([np.ones(21), x, x**2]), budgets=7)
     half = np.repeat([0, 1], 20), np.tile([0, 1], 20)

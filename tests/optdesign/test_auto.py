@@ -288,19 +288,64 @@ def test_no_brief_round_follows_another(monkeypatch: pytest.MonkeyPatch) -> None
     problem = slow_for_sweeps()
     client, arm = np.divmod(np.arange(problem.n_candidates), 10)
     w = np.where((client + arm) % 10 < 5, 0.2, 0.0)
-    solved, brief = active._solved, []
+    solved, brief = active._Round.solved, []
 
     def recorded(*arguments: Any, **options: Any) -> Generator[Step, None, bool]:
         brief.append((yield from solved(*arguments, **options)))
         return brief[-1]
 
-    monkeypatch.setattr(active, "_solved", recorded)
+    monkeypatch.setattr(active._Round, "solved", recorded)
     monkeypatch.setattr(active, "pass_time", lambda _: 0.0)
     monkeypatch.setattr(active, "sweeps_time", lambda *_: 0.0)
     gaps = np.concatenate([step.gaps for step in active.run(problem, w, TOL * problem.rank, 60)])
     assert gaps[-1] <= TOL * problem.rank
     assert any(brief)
     assert not any(one and other for one, other in itertools.pairwise(brief))
+
+
+def test_rounds_follow_what_pricing_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing is new the steps of the last round go on, on the same candidates; after Newton steps,
+    sweeps come only where most candidates are new.
+    """
+    priced, solved, steps = active.priced, active._Round.solved, active._Round.steps
+    events: list[tuple[str, Any]] = []
+
+    def looked(p: od.DesignProblem, rows: np.ndarray, w: np.ndarray) -> tuple:
+        gap, found, lost = priced(p, rows, w)
+        events.append(("found", len(found)))
+        return gap, found, np.zeros_like(lost)
+
+    def anew(
+        round: active._Round, target: float, sweeps: bool = True, may_be_brief: bool = True
+    ) -> Generator[Step, None, bool]:
+        events.append(("anew", (sweeps, len(round.u))))
+        return solved(round, target, sweeps, may_be_brief)
+
+    def stepping(round: active._Round, target: float) -> Iterator[Step]:
+        events.append(("steps", round))
+        return steps(round, target)
+
+    monkeypatch.setattr(active, "priced", looked)
+    monkeypatch.setattr(active._Round, "solved", anew)
+    monkeypatch.setattr(active._Round, "steps", stepping)
+    went_on = 0
+    for seed in range(8):
+        problem = od.DesignProblem.shared(instances.features("clust", 60, 10, 3, seed))
+        events.clear()
+        assert_certified(od.solve(problem, tol=TOL), TOL)
+        last, found = None, None
+        for what, value in events:
+            if what == "found":
+                found = value
+            elif what == "steps":
+                if value is last:  # gone on, without a round of its own
+                    assert found == 0
+                    went_on += 1
+                last = value
+            elif last is not None:
+                sweeps, count = value
+                assert sweeps == (2 * found >= count) or found == 0
+    assert went_on > 0
 
 
 def test_what_takes_less_than_pricing_is_solved_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -478,6 +523,7 @@ def test_sweeps_take_over_where_newton_steps_fail(monkeypatch: pytest.MonkeyPatc
 
     for system in (ByDifference, ByGroup, ByInformation):
         monkeypatch.setattr(system, "factorise", broken)
+    monkeypatch.setattr(newton, "step_at_once", lambda *_: np.inf)
     r = od.solve(slow_for_sweeps(), tol=1e-4)
     assert_certified(r, 1e-4)
     assert r.method == f"auto: bca, then {active.STAGE}, then bca"
@@ -570,9 +616,9 @@ def test_a_poor_start_does_not_end_in_steps_on_nearly_all(monkeypatch: pytest.Mo
     """Nearly all candidates exceed its bounds; sweeps leave few with weight, and all are priced again."""
     problem = od.DesignProblem.shared(instances.features("clust", 100, 20, 40))
     rounds, steps = [], []
-    reduced, run = active.reduce, newton.run
+    reduced, iteration = active.reduce, newton.Iteration
     monkeypatch.setattr(active, "reduce", lambda p, rows: rounds.append(len(rows)) or reduced(p, rows))
-    monkeypatch.setattr(newton, "run", lambda part, *rest: steps.append(len(part.z)) or run(part, *rest))
+    monkeypatch.setattr(newton, "Iteration", lambda part, u: steps.append(len(part.z)) or iteration(part, u))
     monkeypatch.setattr(start, "large_groups", lambda _: True)
     weights, target = start.thinned(problem), 1e-6 * problem.rank
     gaps = [step.gaps[-1] for step in active.run(problem, weights, target, 100) if len(step.gaps)]

@@ -44,7 +44,7 @@ def test_every_sweep_is_feasible_and_ascends(kind: str) -> None:
     sweeps = bca.run(r, u, 0.0, 1000)
     width = r.z.shape[1]
     separable = bca._separable(r.blocks, r.starts, len(r.ranks))
-    buffers = bca._buffers(r.starts, separable)
+    buffers = bca._buffers(*bca._sizes(r.starts, separable, 1)[:2], r.n_groups)
     for _ in range(30):
         inverse = np.zeros((len(r.ranks), width, width))
         bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, u, inverse, *buffers, 0.0, 0, np.empty(1))

@@ -284,7 +284,7 @@ def test_sweeps(seed: int, kind: str) -> None:
     r = reduced.reduce(problem)
     u = r.restrict(problem.uniform(), problem)
     separable = bca._separable(r.blocks, r.starts, len(r.ranks))
-    buffers = bca._buffers(r.starts, separable)
+    buffers = bca._buffers(*bca._sizes(r.starts, separable, 1)[:2], r.n_groups)
     width = r.z.shape[1]
     inverse = np.zeros((len(r.ranks), width, width))
     f = [od.certify(problem, weights_of(r, u, problem)).log_det]
@@ -312,7 +312,7 @@ def test_sweeps_go_on_where_the_running_gap_is_below_the_target_and_the_true_one
         r = reduced.reduce(problem)
         u = r.restrict(problem.uniform(), problem)
         separable = bca._separable(r.blocks, r.starts, len(r.ranks))
-        buffers = bca._buffers(r.starts, separable)
+        buffers = bca._buffers(*bca._sizes(r.starts, separable, 1)[:2], r.n_groups)
         width = r.z.shape[1]
         inverse = np.zeros((len(r.ranks), width, width))
         one = np.empty(1)

@@ -19,7 +19,7 @@ def at(problem: od.DesignProblem, weights: np.ndarray) -> tuple[Reduced, bca._St
     r = reduce(problem)
     inverse = np.zeros((len(r.ranks), r.z.shape[1], r.z.shape[1]))
     separable = bca._separable(r.blocks, r.starts, len(r.ranks))
-    buffers = bca._buffers(r.starts, separable)
+    buffers = bca._buffers(*bca._sizes(r.starts, separable, 1)[:2], r.n_groups)
     u = r.restrict(weights, problem)
     return r, bca._State(r.z, r.blocks, r.starts, separable, r.ranks, u, inverse, *buffers)
 

@@ -13,7 +13,16 @@ import optdesign as od
 from optdesign import source
 from optdesign.reduced import reduce
 from optdesign.solvers import lifted, newton
-from optdesign.solvers.systems import ByDifference, ByGroup, ByInformation, ByIteration, System, dense_ways
+from optdesign.solvers.systems import (
+    AtOnce,
+    ByDifference,
+    ByGroup,
+    ByInformation,
+    ByIteration,
+    System,
+    dense_ways,
+)
+from optdesign.solvers.systems.layout import Layout
 from optdesign.testing import assert_feasible
 
 TOL = 1e-9
@@ -24,9 +33,28 @@ def free_of(problem: od.DesignProblem) -> newton._Free:
     return newton._free(reduced, reduced.restrict(problem.uniform(), problem))
 
 
-def systems_of(free: newton._Free) -> list[System | None]:
-    """Those that solve (1) to rounding, and none: the whole step in one call."""
-    return [*(way(free.layout) for way in dense_ways(free.layout)), None]
+def candidates_at_once(_: Layout) -> AtOnce:
+    return AtOnce(None)
+
+
+def information_at_once(layout: Layout) -> AtOnce:
+    return AtOnce(layout.offsets)
+
+
+def systems_of(free: newton._Free) -> list[System | AtOnce]:
+    """Those that solve (1) to rounding, and the whole step in one call, either way."""
+    ways = (*dense_ways(free.layout), candidates_at_once, information_at_once)
+    return [way(free.layout) for way in ways]
+
+
+def stepped(
+    free: newton._Free,
+    system: System | AtOnce,
+    x: newton._State,
+    bounds: tuple[float, float] = newton.TO_BOUNDARY,
+) -> float:
+    """The gap after a step."""
+    return done(newton._newton_step(free, system, x, bounds))
 
 
 def uniform_start(free: newton._Free) -> newton._State:
@@ -36,20 +64,19 @@ def uniform_start(free: newton._Free) -> newton._State:
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
-def test_all_systems_take_the_same_steps(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_systems_take_the_same_steps(name: str) -> None:
     """From the same state; later states differ by what rounding the condition of (1) lets through.
 
     A step multiplies eps by the ratios in u / s, which are below 1e6 in the first four steps if these keep
     some distance to the boundary.
     """
-    monkeypatch.setattr(newton, "TO_BOUNDARY", 0.9)
     free = free_of(STRUCTURES[name])
     if len(free.rows) == 0:
         return
     systems = systems_of(free)
     states = [uniform_start(free) for _ in systems]
     for _ in range(4):
-        gaps = [done(newton._newton_step(free, s, x)) for s, x in zip(systems, states, strict=True)]
+        gaps = [stepped(free, s, x, (0.9, 0.9)) for s, x in zip(systems, states, strict=True)]
         for x, gap in zip(states, gaps, strict=True):
             np.testing.assert_allclose(states[0].u, x.u, rtol=0, atol=1e-8)
             assert gaps[0] == pytest.approx(gap, rel=1e-6, abs=1e-8)
@@ -59,14 +86,16 @@ def test_all_systems_take_the_same_steps(name: str, monkeypatch: pytest.MonkeyPa
             np.testing.assert_allclose(np.add.reduceat(x.u, free.layout.starts[:-1]), 1, rtol=len(x.u) * EPS)
 
 
-@pytest.mark.parametrize("system", [ByGroup, ByInformation, ByDifference])
+@pytest.mark.parametrize(
+    "system", [ByGroup, ByInformation, ByDifference, candidates_at_once, information_at_once]
+)
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_each_system_reaches_nine_digits_alone(
-    name: str, system: type, monkeypatch: pytest.MonkeyPatch
+    name: str, system: Callable[[Layout], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The choice is a matter of cost only: take it away, and each one that applies gets there as well."""
     free = free_of(STRUCTURES[name])
-    if len(free.rows) and system in dense_ways(free.layout):
+    if len(free.rows) and (system is not ByDifference or system in dense_ways(free.layout)):
         monkeypatch.setattr(newton, "cheapest_system", system)
     assert_certified(od.solve(STRUCTURES[name], tol=TOL, method="newton"), TOL)
 
@@ -183,25 +212,81 @@ def test_dust_stays_where_the_target_needs_it() -> None:
     u = np.repeat(1 / np.diff(free.layout.starts), np.diff(free.layout.starts))
     u[0] *= 1e-6
     u /= u.sum()
-    kept, dusty = newton._without_dust(free, u, 0.0)
+    kept, gap, dusty = newton._without_dust(free, u, 7.0, 0.0)
     assert kept is u
+    assert gap == 7.0
     assert dusty
-    clean, dusty = newton._without_dust(free, u, np.inf)
+    clean, gap, dusty = newton._without_dust(free, u, 7.0, np.inf)
     assert clean[0] == 0
+    assert gap == free.gap(clean)
     assert not dusty
     even = np.full(len(u), 1 / len(u))
-    assert newton._without_dust(free, even, 0.0) == (even, False)
+    assert newton._without_dust(free, even, 7.0, 0.0) == (even, 7.0, False)
 
 
 def test_steps_go_on_until_dust_can_go() -> None:
     """Near copies: shares of 1e-7 still matter for a gap of 1e-9 where steps arrive."""
-    for seed in range(3):
+    beyond = []
+    for seed in range(6):
         problem = od.DesignProblem.disjoint(instances.features("same", 30, 10, 3, seed))
         weights, target = problem.uniform(), 1e-9 * problem.rank
         gaps = [s.gaps[-1] for s in lifted(newton.run)(problem, weights, target, 100) if len(s.gaps)]
         assert np.count_nonzero(weights) <= problem.enough
-        assert sum(gap <= newton.OVERSHOOT * target for gap in gaps) > 1
+        beyond.append(sum(gap <= newton.OVERSHOOT * target for gap in gaps))
         assert od.certify(problem, weights).gap <= target
+    assert max(beyond) > 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(5))
+def test_steps_go_on_where_they_ended(seed: int, kind: str) -> None:
+    """To a smaller gap, as if it had been asked for at once, but for what was dust on the way."""
+    problem = random_problem(seed, kind)
+    reduced = reduce(problem)
+    u = reduced.restrict(problem.uniform(), problem)
+    iteration = newton.Iteration(reduced, u)
+    steps = []
+    for tol in (1e-3, 1e-3, 1e-6, TOL):
+        gaps = [step.gaps[-1] for step in iteration.to(tol * problem.rank) if len(step.gaps)]
+        steps.append(len(gaps))
+        w = problem.uniform()
+        reduced.extend(u, problem, w)
+        p = plain(problem, w)
+        assert p.gap <= tol * problem.rank + 2 * p.error
+        assert abs(iteration.best - p.gap) <= 2 * p.error + 1e-12 * problem.rank
+    fresh = reduced.restrict(problem.uniform(), problem)
+    at_once = [step for step in newton.run(reduced, fresh, TOL * problem.rank) if len(step.gaps)]
+    assert steps[1] == 1  # there is nothing to do
+    assert sum(steps) - 1 <= len(at_once) + 4
+
+
+def test_gaps_fall_ever_faster_in_the_end() -> None:
+    """Where the predictor leaves next to nothing, so does the step: by 0.99 of the way, it is a hundredth."""
+    falls = []
+    for seed in range(5):
+        problem = od.DesignProblem.disjoint(instances.features("gauss", 30, 10, 3, seed))
+        steps = lifted(newton.run)(problem, problem.uniform(), TOL * problem.rank, 100)
+        gaps = np.array([step.gaps[-1] for step in steps if len(step.gaps)])
+        falls.append((gaps[:-1] / gaps[1:]).max())
+    assert np.median(falls) > 300
+
+
+def test_new_starts_keep_their_distance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where steps have failed, all that follow leave as much of the way to the boundary as the first did."""
+    step, bounds = newton._newton_step, []
+
+    def broken(*arguments: Any) -> Iterator[np.ndarray]:
+        bounds.append(arguments[-1])
+        gap = yield from step(*arguments)
+        return np.inf if len(bounds) == 3 else gap
+
+    monkeypatch.setattr(newton, "_newton_step", broken)
+    problem = same_family(20, 4, 3)
+    r = od.solve(problem, tol=TOL, method="newton")
+    assert_certified(r, TOL)
+    least, most = newton.TO_BOUNDARY
+    assert bounds[:3] == [(least, most)] * 3
+    assert set(bounds[3:]) == {(least, least)}
 
 
 def test_nothing_to_choose_is_one_step() -> None:
@@ -258,12 +343,15 @@ def test_time_is_looked_at_before_the_first_step() -> None:
 def test_long_steps_come_in_parts_whatever_the_order_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows count as well: with many of them a step of a system of small order is long."""
     free = free_of(STRUCTURES["mixed"])
-    for system in filter(None, systems_of(free)):
+    for system in systems_of(free):
+        if isinstance(system, AtOnce):
+            continue
         parts = []
         work = system.order * system.layout.n_rows
         for piece in (2 * work, 2 * work - 1):
             monkeypatch.setattr(source, "PIECE", piece)
-            parts.append(sum(1 for _ in newton._newton_step(free, system, uniform_start(free))))
+            steps = newton._newton_step(free, system, uniform_start(free), newton.TO_BOUNDARY)
+            parts.append(sum(1 for _ in steps))
         assert parts[0] == 0
         assert parts[1] >= 3
 
@@ -280,7 +368,7 @@ def test_no_factorisation_fails_in_the_end(first: int) -> None:
         for system in systems_of(free):
             state = uniform_start(free)
             state.s[:] = 10.0 ** -rng.uniform(0, rng.uniform(0, 30), size=len(state.s))
-            assert not np.isnan(done(newton._newton_step(free, system, state)))
+            assert not np.isnan(stepped(free, system, state))
             assert np.all(state.u > 0)
             np.testing.assert_allclose(np.add.reduceat(state.u, free.layout.starts[:-1]), 1, rtol=n * EPS)
 
@@ -291,7 +379,7 @@ def test_a_state_that_is_lost_ends_the_steps() -> None:
     for system in systems_of(free):
         state = uniform_start(free)
         state.s[:] = np.nan
-        assert not np.isfinite(done(newton._newton_step(free, system, state)))
+        assert not np.isfinite(stepped(free, system, state))
 
 
 @pytest.mark.parametrize(("n", "d"), [(40, 3), (300, 40), (1500, 16)])

@@ -120,7 +120,17 @@ def test_centring(seed: int) -> None:
         length.append(min(1.0, (-x[down] / dx[down]).min()))
     mu, after = u @ s / 9, (u + length[0] * du) @ (s + length[1] * ds) / 9
     expected = (mu * (after / mu) ** 3 - du * ds) / u
-    np.testing.assert_allclose(steps.centring(u, s, du), expected, rtol=RTOL, atol=RTOL)
+    centre = np.full(9, np.nan)
+    assert steps.centring(u, s, du, centre) == pytest.approx(after / mu, rel=RTOL)
+    np.testing.assert_allclose(centre, expected, rtol=RTOL, atol=RTOL)
+
+
+@pytest.mark.parametrize(
+    ("left", "expected"), [(0.5, 0.9), (0.1, 0.9), (0.02, 0.98), (1e-9, 0.99), (0.0, 0.99)]
+)
+def test_reached(left: float, expected: float) -> None:
+    """As much as the predictor leaves is left of the way, within bounds."""
+    assert steps.reached(left, 0.9, 0.99) == pytest.approx(expected, rel=4 * EPS)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -132,11 +142,11 @@ def test_move(seed: int) -> None:
     du -= ((c.sums @ du) / (c.sums @ c.u))[c.groups] * c.u  # A du = 0
     u = c.u.copy()
     centre = s + ds + s / u * du
-    primal, dual = (newton.TO_BOUNDARY * steps._reach(x, dx) for x, dx in ((u, du), (s, ds)))
+    primal, dual = (0.99 * steps._reach(x, dx) for x, dx in ((u, du), (s, ds)))
     new = u + primal * du
     new /= (c.sums @ new)[c.groups]
     expected_s, expected_bound = s + dual * ds, bound + dual * dbound
-    steps.move(c.starts, u, s, bound, du, dbound, centre, newton.TO_BOUNDARY)
+    steps.move(c.starts, u, s, bound, du, dbound, centre, 0.99)
     np.testing.assert_allclose(u, new, rtol=RTOL)
     np.testing.assert_allclose(s, expected_s, rtol=RTOL, atol=RTOL)
     np.testing.assert_allclose(bound, expected_bound, rtol=RTOL)

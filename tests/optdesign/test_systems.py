@@ -11,6 +11,7 @@ from optdesign.information import entries
 from optdesign.reduced import reduce
 from optdesign.solvers import costs, newton
 from optdesign.solvers.systems import (
+    AtOnce,
     ByDifference,
     ByGroup,
     ByInformation,
@@ -39,7 +40,7 @@ def layout_of(problem: od.DesignProblem) -> Layout:
 def test_the_cheapest_system_is_taken() -> None:
     """Few columns of information and many candidates, the other way round, and pairs."""
     rng = np.random.default_rng(0)
-    few = layout_of(od.DesignProblem(rng.normal(size=(3000, 2))))
+    few = layout_of(od.DesignProblem.disjoint(rng.normal(size=(200, 20, 2))))
     many = layout_of(od.DesignProblem(rng.normal(size=(60, 20))))
     pairs = layout_of(od.DesignProblem.shared(rng.normal(size=(300, 2, 30))))
     for layout, kind in ((few, ByInformation), (many, ByGroup), (pairs, ByDifference)):
@@ -71,13 +72,24 @@ def test_differences_need_groups_within_one_block(seed: int, kind: str) -> None:
 def test_estimates_are_those_of_the_systems() -> None:
     """What is estimated from sizes alone is what the cheapest system of such a layout is expected to take."""
     rng = np.random.default_rng(0)
+    seen = set()
     for problem in (
         od.DesignProblem(rng.normal(size=(200, 12))),
         od.DesignProblem.shared(rng.normal(size=(40, 4, 5))),
         od.DesignProblem.disjoint(rng.normal(size=(40, 4, 5))),
+        od.DesignProblem.disjoint(rng.normal(size=(200, 20, 2))),
+        od.DesignProblem.disjoint(rng.normal(size=(4, 4, 5))),
     ):
-        expected = 15 * costs.CALL + min(dense_ways(layout_of(problem)).values())
-        assert costs.step_time(problem, problem.n_candidates) == pytest.approx(expected)
+        layout, n = layout_of(problem), problem.n_candidates
+        expected = 15 * costs.CALL + min(dense_ways(layout).values())
+        if isinstance(cheapest_system(layout), AtOnce):
+            size = problem.n_blocks, problem.largest_rank, n, layout.largest, layout.n_groups
+            every_row = min(5 * costs.ROW * n, costs.IN_PARTS)
+            expected = 3 * costs.CALL + every_row + costs.at_once(*size)
+        seen.add(type(cheapest_system(layout)))
+        assert costs.step_time(problem, n) == pytest.approx(expected)
+    assert AtOnce in seen
+    assert len(seen) > 1
 
 
 def test_information_system_in_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,12 +260,16 @@ def test_products_of_low_rank_are_left_to_one_thread() -> None:
 
 
 def test_what_takes_less_than_calls_takes_one() -> None:
-    """Small blocks in few groups; neither large ones, nor many groups, nor wide candidates."""
+    """Small blocks in few groups, by candidates; many candidates of low rank, by information; neither for
+    large blocks in many groups nor for wide candidates.
+    """
     rng = np.random.default_rng(0)
-    small = layout_of(od.DesignProblem.shared(rng.normal(size=(5, 4, 3))))
+    small = layout_of(od.DesignProblem.disjoint(rng.normal(size=(5, 4, 3))))
     large = layout_of(od.DesignProblem(rng.normal(size=(200, 3))))
-    groups = layout_of(od.DesignProblem.disjoint(rng.normal(size=(200, 20, 2))))
+    groups = layout_of(od.DesignProblem.disjoint(rng.normal(size=(200, 40, 3))))
     wide = layout_of(od.DesignProblem(rng.normal(size=(40, 32))))
-    assert [cheapest_system(layout) is None for layout in (small, large, groups, wide)] == [True] + 3 * [
-        False
-    ]
+    assert cheapest_system(small) == AtOnce(None)
+    by_information = cheapest_system(large)
+    assert isinstance(by_information, AtOnce)
+    np.testing.assert_array_equal(by_information.offsets, [0, 6])
+    assert not any(isinstance(cheapest_system(layout), AtOnce) for layout in (groups, wide))

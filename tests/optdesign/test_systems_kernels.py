@@ -87,7 +87,7 @@ def test_add_square_and_add_product(seed: int) -> None:
     rng = np.random.default_rng(seed)
     m, v, y = rng.normal(size=(4, 4)), rng.normal(size=4), rng.normal(size=3)
     got = m.copy()
-    by_information._add_square(got, -0.7, v)
+    by_information.add_square(got, -0.7, v)
     np.testing.assert_allclose(np.tril(got), np.tril(m - 0.7 * np.outer(v, v)), rtol=RTOL, atol=RTOL)
     np.testing.assert_array_equal(np.triu(got, 1), np.triu(m, 1))
     got = m[:, :3].copy()
@@ -212,11 +212,11 @@ def test_centred(seed: int, size: dict) -> None:
     r, y = c.rng.normal(size=len(c.z)), np.zeros(c.offsets[-1])
     du, bound = np.full(len(r), np.nan), np.full(len(total), np.nan)
     rest = total, pivot, c.starts, c.blocks, c.ranks, c.offsets, 0, len(total), r
-    by_information._centred(c.a, c.w, *rest, y, False, du, bound)
+    by_information.centred(c.a, c.w, *rest, y, False, du, bound)
     scale = RTOL * max(1.0, np.abs(c.phi).max()) * c.w.sum()
     np.testing.assert_allclose(y, c.phi.T @ c.centred @ r, rtol=0, atol=scale)
     y = c.rng.normal(size=len(y))
-    by_information._centred(c.a, c.w, *rest, y, True, du, bound)
+    by_information.centred(c.a, c.w, *rest, y, True, du, bound)
     v = r - c.phi @ y
     np.testing.assert_allclose(du, c.centred @ v, rtol=0, atol=scale * np.abs(v).max())
     np.testing.assert_allclose(

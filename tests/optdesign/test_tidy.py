@@ -54,6 +54,17 @@ def test_weights_that_nothing_can_be_taken_from_come_back() -> None:
     assert tidy.tidied(problem, w, certificate, 1e-6)[0] is w
 
 
+def test_one_candidate_a_group_is_as_few_as_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is looked at."""
+    rng = np.random.default_rng(0)
+    problem = od.DesignProblem.shared(rng.normal(size=(20, 3, 2)))
+    weights = np.zeros(60)
+    weights[::3] = 1.0
+    certificate = od.certify(problem, weights)
+    monkeypatch.setattr(tidy, "_support", None)
+    assert tidy.tidied(problem, weights, certificate, np.inf) == (weights, certificate)
+
+
 def test_where_steps_take_long_weights_are_only_scaled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tidy, "STEP", 0.0)
     problem = od.DesignProblem(np.vander(np.linspace(-1, 1, 201), 4))

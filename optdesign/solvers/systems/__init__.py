@@ -13,6 +13,8 @@ work. Where that takes less time than the calls, a step is one call and needs no
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from optdesign.solvers import costs
@@ -26,23 +28,35 @@ Dense = ByGroup | ByDifference | ByInformation
 System = Dense | ByIteration
 
 
-def cheapest_system(layout: Layout) -> System | None:
-    """The way to solve (1) that promises to take the least time; none where a step takes a call.
+class AtOnce(NamedTuple):
+    """No system of its own: the step is one call."""
+
+    offsets: np.ndarray | None
+    """Where the entries of blocks begin, if it is solved by information, and None if by candidates."""
+
+
+def cheapest_system(layout: Layout) -> System | AtOnce:
+    """The way to solve (1) that promises to take the least time.
 
     How long iteration takes nobody knows beforehand. So it may take as long as the best of the others, after
     which it gives way to that (:func:`without_strain`): what is lost is no more than one step.
     """
     size = len(layout.ranks), int(layout.ranks.max()), layout.n_rows
-    if costs.at_once(*size[:2], int(layout.sizes.max()), layout.n_groups) <= costs.IN_PARTS:
-        return None
+    at_once = costs.at_once(*size, layout.largest, layout.n_groups)
+    way = AtOnce(layout.offsets if at_once == costs.at_once_by_information(*size, layout.n_groups) else None)
+    if at_once <= costs.IN_PARTS:
+        return way
     times = dense_ways(layout)
     dense = min(times, key=lambda way: times[way])
-    if costs.by_iteration(*size) < times[dense]:
+    iteration = costs.by_iteration(*size)
+    if at_once <= costs.IN_PARTS + min(times[dense], iteration):
+        return way
+    if iteration < times[dense]:
         return ByIteration(layout, times[dense] / costs.product_time(*size))
     return dense(layout)
 
 
-def without_strain(system: System | None) -> System | None:
+def without_strain(system: System | AtOnce) -> System | AtOnce:
     """The same system, or the best dense one where iteration has taken as long as that would."""
     if not (isinstance(system, ByIteration) and system.strained):
         return system

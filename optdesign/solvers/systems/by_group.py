@@ -25,8 +25,8 @@ class ByGroup:
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.group = layout.group
-        self.order = max(layout.n_groups, int(layout.sizes.max()))
-        size = len(layout.ranks), int(layout.ranks.max()), int(layout.sizes.max())
+        self.order = max(layout.n_groups, layout.largest)
+        size = len(layout.ranks), int(layout.ranks.max()), layout.largest
         loops = costs.blocks_by_loops(*size) <= costs.blocks_by_calls(*size, layout.n_groups)
         self.blocks = _AtOnce(layout) if loops else _OneByOne(layout)
         self.schur: np.ndarray

@@ -32,8 +32,7 @@ class ByInformation:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self.offsets = np.concatenate([[0], np.cumsum(layout.entries)])
-        self.order = int(self.offsets[-1])
+        self.order = int(layout.offsets[-1])
         # Groups that a thread works on at a time, for the matrix and for a right-hand side.
         width = int(layout.entries.max())
         # No fewer rows than take as much memory as what is summed up for them.
@@ -54,7 +53,7 @@ class ByInformation:
         layout = self.layout
         total = np.empty(layout.n_groups)
         pivot = pivots(w, layout.starts, total)
-        self.rows = (a, w, total, pivot, layout.starts, layout.block, layout.ranks, self.offsets)
+        self.rows = (a, w, total, pivot, layout.starts, layout.block, layout.ranks, layout.offsets)
         add = self._add_by_rows if self.by_loops else self._add_by_blocks
         for ridge in dense.RIDGES:
             self.matrix = np.zeros((self.order, self.order))
@@ -72,19 +71,19 @@ class ByInformation:
         n, starts = self.layout.n_groups, self.layout.starts
         du, dbound = np.empty(len(r)), np.empty(n)
 
-        def centred(first: int, last: int, y: np.ndarray, finish: bool) -> np.ndarray:
+        def one_pass(first: int, last: int, y: np.ndarray, finish: bool) -> np.ndarray:
             own = du[starts[first] : starts[last]], dbound[first:last]
-            _centred(*self.rows, first, last, r, y, finish, *own)
+            centred(*self.rows, first, last, r, y, finish, *own)
             return y
 
         if threads.undivided(n, self.sums):
-            y = dense.solve(self.matrix, centred(0, n, np.zeros(self.order), False))
-            centred(0, n, y, True)
+            y = dense.solve(self.matrix, one_pass(0, n, np.zeros(self.order), False))
+            one_pass(0, n, y, True)
             return du, dbound
-        parts = threads.each(lambda i, j: centred(i, j, np.zeros(self.order), False), n, self.sums)
+        parts = threads.each(lambda i, j: one_pass(i, j, np.zeros(self.order), False), n, self.sums)
         yield
         y = dense.solve(self.matrix, np.sum(parts, axis=0))
-        threads.each(lambda i, j: centred(i, j, y, True), n, self.sums)
+        threads.each(lambda i, j: one_pass(i, j, y, True), n, self.sums)
         return du, dbound
 
     def _add_by_rows(self) -> Iterator[None]:
@@ -116,7 +115,7 @@ class ByInformation:
     def _add_part(self, first: int, last: int, matrix: np.ndarray) -> np.ndarray:
         """Add M for some groups to a matrix, and return it."""
         sums = np.zeros((last - first, self.order))
-        count = _add_groups(*self.rows, first, last, self.most, matrix, sums)
+        count = add_groups(*self.rows, first, last, self.most, matrix, sums)
         for _ in dense.add_square(matrix, sums[:count], -1.0):
             pass
         return matrix
@@ -199,7 +198,7 @@ def _add_rows(sums, at, offset, scale, rows):
 
 
 @kernel
-def _add_groups(a, w, total, pivot, starts, blocks, ranks, offsets, first, last, most, matrix, sums):
+def add_groups(a, w, total, pivot, starts, blocks, ranks, offsets, first, last, most, matrix, sums):
     """Add M for those of the groups first .. last - 1 that have so many candidates at most.
 
     Overwrites the lower triangle of matrix and, given as zeros, sums. Returns how many rows of sums are left
@@ -232,7 +231,7 @@ def _add_groups(a, w, total, pivot, starts, blocks, ranks, offsets, first, last,
         for s in range(n_touched):
             b = touched[s]
             mine = row[offsets[b] : offsets[b + 1]]
-            _add_square(
+            add_square(
                 matrix[offsets[b] : offsets[b + 1], offsets[b] : offsets[b + 1]], -1.0 / total[i], mine
             )
             for t in range(n_touched):
@@ -272,17 +271,17 @@ def _add_candidates(a, w, p, blocks, ranks, offsets, lo, hi, matrix, row, phi, h
         else:
             elsewhere += w[n]
             _add_product(matrix[op : op + qp, o : o + q], -w[n], head, phi)
-        _add_square(matrix[o : o + q, o : o + q], w[n], phi)
+        add_square(matrix[o : o + q, o : o + q], w[n], phi)
         for k in range(q):
             row[o + k] += w[n] * phi[k]
     if elsewhere > 0.0:
-        _add_square(matrix[op : op + qp, op : op + qp], elsewhere, head)
+        add_square(matrix[op : op + qp, op : op + qp], elsewhere, head)
         for k in range(qp):
             row[op + k] -= elsewhere * head[k]
 
 
 @kernel
-def _add_square(matrix, scale, v):
+def add_square(matrix, scale, v):
     """Add scale v v' to the lower triangle of matrix. Overwrites matrix."""
     for k in range(len(matrix)):
         c = scale * v[k]
@@ -313,7 +312,7 @@ def _svec(row, rank, out):
 
 
 @kernel
-def _centred(a, w, total, pivot, starts, blocks, ranks, offsets, first, last, r, y, finish, du, bound):
+def centred(a, w, total, pivot, starts, blocks, ranks, offsets, first, last, r, y, finish, du, bound):
     """One pass over the groups first .. last - 1 with W centred in each: W~ = W - W 1 1' W / sum w.
 
     finish = False: overwrite y with Phi' W~ r. finish = True: overwrite du with W~ (r - Phi y) and bound

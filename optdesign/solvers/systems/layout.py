@@ -27,10 +27,22 @@ class Layout:
         """Rows of every block."""
         return np.bincount(self.block, minlength=len(self.ranks))
 
+    @property
+    def largest(self) -> int:
+        """Rows of the largest block."""
+        return self.n_rows if len(self.ranks) == 1 else int(self.sizes.max())
+
     @cached_property
     def entries(self) -> np.ndarray:
         """r (r + 1) / 2 of every block."""
         return entries(self.ranks)
+
+    @cached_property
+    def offsets(self) -> np.ndarray:
+        """Where the entries of every block begin, and where the last ones end."""
+        out = np.zeros(len(self.ranks) + 1, np.int64)
+        np.cumsum(self.entries, out=out[1:])
+        return out
 
     @cached_property
     def one_block_a_group(self) -> bool:
