@@ -48,7 +48,7 @@ event.register("numba:compile", _Compilations())
 
 def now() -> float:
     """Seconds on a clock that stands still while this thread compiles, or does without."""
-    return time.perf_counter() - stood_still()
+    return time.perf_counter() - getattr(_still, "seconds", 0.0)
 
 
 def stood_still() -> float:

@@ -183,7 +183,7 @@ def exceeding(
         part = slice(first, last)
         g, found = np.empty(last - first), np.empty(last - first, np.int64)
         _write_variances(rows.source.piece(first, last), problem.blocks[part], white, g)
-        found = found[: _find_exceeding(problem.groups[part], g, bound, first, found)]
+        found = found[: find_exceeding(problem.groups[part], g, bound, first, found)]
         with one_at_a_time:
             raise_to_largest(problem.groups[found], g[found - first], largest)
         return found.copy()
@@ -197,7 +197,7 @@ def above(problem: DesignProblem, values: np.ndarray, bound: np.ndarray) -> np.n
 
     def find(first: int, last: int) -> np.ndarray:
         found = np.empty(last - first, np.int64)
-        count = _find_exceeding(problem.groups[first:last], values[first:last], bound, first, found)
+        count = find_exceeding(problem.groups[first:last], values[first:last], bound, first, found)
         return found[:count].copy()
 
     found = threads.each(find, problem.n_candidates, PIECE)
@@ -353,7 +353,7 @@ def _variances(x, blocks, white, out):
 
 
 @kernel
-def _find_exceeding(groups, values, bound, first, found):
+def find_exceeding(groups, values, bound, first, found):
     """Overwrite found with the candidates above the bound of their group, numbered from first. Returns their
     number. What is not a number exceeds anything.
     """

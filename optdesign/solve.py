@@ -215,10 +215,10 @@ class _Run:
         """Let the solver work. Returns why it was stopped, if it was."""
         before = clock.now()
         for gaps, stage in steps:
-            now = clock.now()
             if stage not in self.stages[-1:]:
                 self.stages.append(stage)
             if len(gaps):
+                now = clock.now()
                 self.spans.append((before - self.began, now - self.began, len(gaps)))
                 self.gaps.append(gaps)
                 self.iterations += len(gaps)
@@ -232,7 +232,7 @@ class _Run:
 
     def _over(self) -> bool:
         """Whether somebody wants an answer now."""
-        return bool(self.interrupted) or clock.now() > self.deadline
+        return bool(self.interrupted) or (self.deadline < np.inf and clock.now() > self.deadline)
 
     def _why(self) -> Status:
         """Who that is."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from optdesign._kernel import kernel
 from optdesign.certificate import scale
-from optdesign.passes import above, exceeding, variances_at
+from optdesign.passes import exceeding, find_exceeding, variances_at
 from optdesign.problem import DesignProblem
 from optdesign.reduced import reduce
 from optdesign.solvers import NOTHING, PATIENCE, Step, bca, newton
@@ -157,19 +157,32 @@ def priced(
     """
     bound, lost = np.zeros(problem.n_groups), np.zeros(len(rows), np.bool_)
     if few(problem.rows):
-        _, _, log_det, all_g, top = measured(problem, problem.rows, rows, weights, attempts=1)
-        g = all_g[rows]
-    else:  # of which nothing is kept but what is asked for
-        white, _, log_det = whitened(problem, problem.rows, rows, weights, attempts=1)
-        g = variances_at(problem, problem.rows, white, rows)
+        at_all = measured(problem, problem.rows, rows, weights, attempts=1)
+        if not at_all.full:
+            return np.inf, rows[:0], lost
+        found = np.empty(problem.n_candidates, np.int64)
+        count = _write_lost_and_found(problem.groups, rows, weights, at_all.g, bound, lost, found)
+        return float(problem.budgets @ at_all.largest) - problem.rank, found[:count], lost
+    # Of more of them nothing is kept but what is asked for.
+    white, _, log_det = whitened(problem, problem.rows, rows, weights, attempts=1)
     if np.minimum.reduce(log_det) == -np.inf:
         return np.inf, rows[:0], lost
-    _write_lost(problem.groups[rows], weights, g, bound, lost)
-    if few(problem.rows):
-        found = above(problem, all_g, bound)
-    else:
-        found, top = exceeding(problem, problem.rows, white, bound)
+    _write_lost(problem.groups[rows], weights, variances_at(problem, problem.rows, white, rows), bound, lost)
+    found, top = exceeding(problem, problem.rows, white, bound)
     return float(problem.budgets @ top) - problem.rank, found, lost
+
+
+@kernel
+def _write_lost_and_found(groups, rows, weights, g, bound, lost, found):
+    """The same as _write_lost, given the variances of all candidates; overwrites found with those above their
+    bound as well, and returns how many they are.
+    """
+    some, own = np.empty(len(rows), np.int64), np.empty(len(rows))
+    for k in range(len(rows)):
+        some[k] = groups[rows[k]]
+        own[k] = g[rows[k]]
+    _write_lost(some, weights, own, bound, lost)
+    return find_exceeding(groups, g, bound, 0, found)
 
 
 @kernel

@@ -26,7 +26,7 @@ IN_PARTS = 12 * CALL
 SWEEPS, STEPS = 10, 6
 """Sweeps between two looks at how fast the gap falls, and Newton steps that a round needs, mostly."""
 
-PRODUCTS = (20, 60)
+PRODUCTS = (30, 60)
 """Products of a step by iteration, of which nobody knows how many they are: from four to hundreds, where
 candidates nearly repeat each other or groups can exchange theirs. It is tried where the first promise to be
 faster, since it gives way to others; plans, which nothing makes good, count on the second."""
