@@ -5,8 +5,8 @@ the data gives the variances of all candidates, which is the certificate of the 
 candidates to add: those whose variance exceeds the largest in their group's active part.
 
 Every round starts from the weights of the last one, but for what is negligible, so log Det rises and the gap
-over all candidates goes to zero; where nothing is to be added, the steps of the last one go on. Weights are restricted, never the problem: what is returned is certified
-over all candidates.
+over all candidates goes to zero; where nothing is to be added, the steps of the last one go on. Weights are
+restricted, never the problem: what is returned is certified over all candidates.
 
 A candidate has lost if its share of the largest weight in its group is less than the fraction by which its
 variance is below the largest: near an optimum one of the two is nothing. Where most have, they are left out.
