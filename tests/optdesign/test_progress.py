@@ -75,7 +75,7 @@ def test_solvers_say_what_they_do_in_steps_without_a_gap(monkeypatch):
     said = []
     monkeypatch.setattr(progress.Progress, "doing", lambda _, stage: said.append(stage))
     monkeypatch.setattr(source, "PIECE", 100)
-    problem = od.DesignProblem(np.random.default_rng(0).normal(size=(200, 3)))
+    problem = od.DesignProblem(np.random.default_rng(0).normal(size=(200, 20)))
     assert od.solve(problem, method="newton").converged
     assert set(said) == {"newton"}
 
