@@ -145,7 +145,6 @@ def _variants() -> Iterator[Variant]:
     yield Variant(costs, "squares_by_calls", endless, "information by BLAS")
     yield Variant(costs, "at_once", endless, "small steps in one call")
     yield Variant(costs, "at_once_by_information", endless, "the same by information")
-    yield Variant(active._Round, "stepped", False, "steps that go on, fewer sweeps in rounds")
     yield Variant(
         whitening, "few", never, "small starts, prices, proofs in one call", (active,), same_way=True
     )

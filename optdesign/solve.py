@@ -173,7 +173,7 @@ class _Run:
         """Run the method until the certificate holds, a limit is met, or nothing moves any more."""
         target = self.goal
         for _ in range(RETRIES):
-            left = max_iter - self.iterations
+            left, before = max_iter - self.iterations, len(self.gaps)
             try:
                 with watching(self._over):
                     stopped = self._iterate(method(self.problem, self.weights, target, left), display)
@@ -194,11 +194,13 @@ class _Run:
                 return stopped, certificate
             if self.iterations >= max_iter:
                 return Status.MAX_ITER, certificate
-            # The certificate's gap is the solver's and some rounding: so much further, from where it is.
-            reached = float(self.gaps[-1][-1])
-            if reached > target or excess >= reached:
+            # The certificate's gap is that of the weights, the best that were met, but for dust, and some
+            # rounding: so much further, from where it is.
+            reached = min((float(np.min(gaps)) for gaps in self.gaps[before:]), default=np.inf)
+            seen = max(reached, certificate.gap - certificate.rounding)
+            if reached > target or excess >= seen:
                 break
-            target = reached - excess
+            target = min(target, seen) - excess
         seen = certificate.gap - certificate.rounding
         cleared = seen <= max(self.goal, certificate.rounding)
         return Status.PRECISION if cleared else Status.STALLED, certificate

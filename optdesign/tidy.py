@@ -84,7 +84,7 @@ def _certified(
     if solved:
         reduced = reduce(problem, kept.rows)
         u = reduced.restrict(new, problem)
-        for _ in newton.run(reduced, u, allowed):
+        for _ in newton.run(reduced, u, newton.OVERSHOOT * allowed):
             look()
         reduced.extend(u, problem, new)
     return settled(problem, new)

@@ -95,11 +95,8 @@ class _Round:
         self.problem, self.trial, self.part = problem, trial, reduce(problem, rows)
         self.u = self.part.restrict(trial, problem)
         self.iteration: newton.Iteration | None = None
-
-    @property
-    def stepped(self) -> bool:
-        """Whether there were Newton steps, which can go on."""
-        return self.iteration is not None
+        self.stepped = False
+        """Whether Newton steps came to their target, from where they can go on."""
 
     def solved(
         self, target: float, sweeps: bool = True, may_be_brief: bool = True
@@ -128,6 +125,7 @@ class _Round:
         self.iteration = self.iteration or newton.Iteration(self.part, self.u)
         for _ in self.iteration.to(target):
             yield Step(NOTHING, STAGE)
+        self.stepped = self.iteration.best <= target
         self.part.extend(self.u, self.problem, self.trial)
 
 

@@ -95,8 +95,13 @@ def at_once(blocks: int, rank: int, rows: int, size: float, groups: int) -> floa
     """The system of a step in one call, for blocks of so many candidates each; not for wide ones."""
     if rank >= WIDE:
         return math.inf
-    by_candidates = blocks_by_loops(blocks, rank, size) + LOOP * groups**3 / 6
+    by_candidates = at_once_by_candidates(blocks, rank, size, groups)
     return min(by_candidates, at_once_by_information(blocks, rank, rows, groups))
+
+
+def at_once_by_candidates(blocks: int, rank: int, size: float, groups: int) -> float:
+    """The same by candidates only."""
+    return blocks_by_loops(blocks, rank, size) + LOOP * groups**3 / 6
 
 
 def at_once_by_information(blocks: int, rank: int, rows: int, groups: int) -> float:

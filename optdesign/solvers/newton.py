@@ -42,7 +42,7 @@ from optdesign.solvers.steps import (
     step_at_once,
     whiten_rows,
 )
-from optdesign.solvers.systems import AtOnce, System, cheapest_system, without_strain
+from optdesign.solvers.systems import AtOnce, System, cheapest_system, steadier, without_strain
 from optdesign.solvers.systems.by_iteration import ByIteration
 from optdesign.solvers.systems.layout import Layout
 
@@ -55,7 +55,8 @@ START = 1e-3
 """Share of the uniform design in the starting point, at least; it is one less the efficiency."""
 
 DUST = 1e-4
-"""A share below this fraction of the largest in its group is dust, which is swept away at the end."""
+"""A share below this fraction of the largest in its group is dust, which is swept away at the end; where that
+is too much, a tenth of it, and so on."""
 OVERSHOOT = 0.1
 """Steps go on to this fraction of the target, so that there is room for that, and on from there as long as
 there is none: mostly it takes one more. Not those by iteration, whose gaps fall by a factor of two."""
@@ -118,6 +119,7 @@ class Iteration:
                 if not gained and self.cold:
                     return
                 self.cold, self.bounds = self.cold or not gained, (TO_BOUNDARY[0],) * 2
+                self.system = steadier(self.system, free.layout)
                 at_start, lowest, since_lowest = self.best, np.inf, 0
                 self.x = _start(free, u[rows], self.best if gained else np.inf)
 
@@ -207,12 +209,14 @@ def _start(free: _Free, u: np.ndarray, gap: float) -> _State:
 
 
 def _without_dust(free: _Free, u: np.ndarray, gap: float, target: float) -> tuple[np.ndarray, float, bool]:
-    """Shares without negligible ones, if the target allows it, their gap, and whether some are left."""
-    clean = u.copy()
-    if not _sweep(free.layout.starts, DUST, clean):
-        return u, gap, False
-    without = free.gap(clean)
-    return (clean, without, False) if without <= target else (u, gap, True)
+    """Shares without negligible ones, as many as the target allows, their gap, and whether some are left."""
+    least, clean = DUST, u.copy()
+    while _sweep(free.layout.starts, least, clean):
+        without = free.gap(clean)
+        if without <= target:
+            return clean, without, least < DUST
+        least, clean = least / 10, u.copy()
+    return u, gap, least < DUST
 
 
 def _newton_step(

@@ -12,7 +12,7 @@ from work import done
 import optdesign as od
 from optdesign import source
 from optdesign.reduced import reduce
-from optdesign.solvers import lifted, newton
+from optdesign.solvers import costs, lifted, newton
 from optdesign.solvers.systems import (
     AtOnce,
     ByDifference,
@@ -21,6 +21,7 @@ from optdesign.solvers.systems import (
     ByIteration,
     System,
     dense_ways,
+    steadier,
 )
 from optdesign.solvers.systems.layout import Layout
 from optdesign.testing import assert_feasible
@@ -224,6 +225,24 @@ def test_dust_stays_where_the_target_needs_it() -> None:
     assert newton._without_dust(free, even, 7.0, 0.0) == (even, 7.0, False)
 
 
+def test_dust_goes_as_far_as_it_can() -> None:
+    """One small share is needed for the target: those that are smaller still go."""
+    free = free_of(random_problem(0, "classical"))
+    g, u = np.empty(len(free.rows)), np.full(len(free.rows), 1 / len(free.rows))
+    free.evaluate(u, np.zeros_like(free.z), g)
+    low, lower, *_, high = np.argsort(g)
+    u[high] *= 1e-5  # its variance is the largest: without it, the gap is larger
+    u[[low, lower]] *= 1e-9
+    u /= u.sum()
+    without = u.copy()
+    without[[low, lower]] = 0.0
+    without /= without.sum()
+    clean, gap, dusty = newton._without_dust(free, u, free.gap(u), free.gap(without) * (1 + 1e-12))
+    np.testing.assert_array_equal(clean == 0, without == 0)
+    assert gap == free.gap(clean)
+    assert dusty
+
+
 def test_steps_go_on_until_dust_can_go() -> None:
     """Near copies: shares of 1e-7 still matter for a gap of 1e-9 where steps arrive."""
     beyond = []
@@ -269,6 +288,45 @@ def test_gaps_fall_ever_faster_in_the_end() -> None:
         gaps = np.array([step.gaps[-1] for step in steps if len(step.gaps)])
         falls.append((gaps[:-1] / gaps[1:]).max())
     assert np.median(falls) > 300
+
+
+def grid(seed: int) -> tuple[od.DesignProblem, float]:
+    """A polynomial on a grid, with budgets over twelve orders, and a tolerance not far from rounding."""
+    rng = np.random.default_rng(seed)
+    d, n = int(rng.integers(2, 9)), int(10 ** rng.uniform(2, 3.4))
+    x = np.linspace(-1, 1, n)
+    x = np.polynomial.chebyshev.chebvander(x, d - 1) if seed % 2 else np.vander(x, d)
+    m = int(rng.integers(1, 6))
+    groups = rng.permutation(np.arange(n) % m) if rng.random() < 0.6 else np.arange(n) * m // n
+    budgets = 10 ** rng.uniform(-6, 6, m) if rng.random() < 0.6 else None
+    return od.DesignProblem(x, groups, None, budgets), float(rng.choice([1e-6, 1e-8, 1e-10, 1e-12]))
+
+
+@pytest.mark.parametrize("seed", [21, 255, 1200, 1782, 1971, 2613, 2658])
+def test_a_last_step_that_is_worse_is_not_the_end(seed: int) -> None:
+    """The best shares are below the target and their certificate is just above: there is room to go on."""
+    problem, tol = grid(seed)
+    assert_certified(od.solve(problem, tol=tol, method="newton"), tol)
+
+
+@pytest.mark.parametrize("seed", [846, 1083, 1296, 1518, 2490])
+def test_designs_on_grids_have_few_candidates(seed: int) -> None:
+    """Where a small share is needed, those that are not go all the same."""
+    problem, tol = grid(seed)
+    r = od.solve(problem, tol=tol, method="newton")
+    assert_certified(r, tol)
+    assert len(r.support) <= problem.enough
+
+
+def test_new_starts_are_by_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where either way is one short call: information loses digits where W is large."""
+    small, large = free_of(random_problem(0, "classical")).layout, free_of(STRUCTURES["mixed"]).layout
+    assert steadier(AtOnce(small.offsets), small) == AtOnce(None)
+    monkeypatch.setattr(costs, "LOOP", 1e3)
+    kept = AtOnce(large.offsets)
+    assert steadier(kept, large) is kept
+    system = ByGroup(small)
+    assert steadier(system, small) is system
 
 
 def test_new_starts_keep_their_distance(monkeypatch: pytest.MonkeyPatch) -> None:

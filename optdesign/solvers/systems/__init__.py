@@ -56,6 +56,16 @@ def cheapest_system(layout: Layout) -> System | AtOnce:
     return dense(layout)
 
 
+def steadier(system: System | AtOnce, layout: Layout) -> System | AtOnce:
+    """The same system, or where a step is one call and either way is short, that by candidates: its matrices
+    have a condition, where W is large, which the one of information has not.
+    """
+    if not isinstance(system, AtOnce):
+        return system
+    size = len(layout.ranks), int(layout.ranks.max()), layout.largest, layout.n_groups
+    return AtOnce(None) if costs.at_once_by_candidates(*size) <= costs.IN_PARTS else system
+
+
 def without_strain(system: System | AtOnce) -> System | AtOnce:
     """The same system, or the best dense one where iteration has taken as long as that would."""
     if not (isinstance(system, ByIteration) and system.strained):
