@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def threads(problems: dict[str, od.DesignProblem]) -> None:
-    """One thread against two, taken in turn: medians, of the ratios of runs that follow one another as well, so
+    """One thread against two, taken in turn: medians, also of the ratios of runs that follow one another, so
     that a neighbour who comes and goes meets both.
     """
     jobs = {name: partial(solved, problem) for name, problem in problems.items()}
