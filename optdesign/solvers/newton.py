@@ -307,7 +307,7 @@ def _set_apart(starts, theta, g, s, bound):
 def _sweep(starts, least, u):
     """Set shares below this fraction of the largest in their group to zero, and let the others sum to one.
 
-    Overwrites u; returns how many there were.
+    Overwrites u; returns how many there were that were not zero before.
     """
     count = 0
     for i in range(len(starts) - 1):
@@ -315,7 +315,7 @@ def _sweep(starts, least, u):
         for n in range(starts[i], starts[i + 1]):
             top = max(top, u[n])
         for n in range(starts[i], starts[i + 1]):
-            if u[n] < least * top:
+            if 0.0 < u[n] < least * top:
                 u[n] = 0.0
                 count += 1
             total += u[n]

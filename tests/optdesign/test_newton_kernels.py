@@ -52,7 +52,7 @@ def test_dust_is_swept_away(seed: int) -> None:
     clean = np.where(u < 1e-4 * top[c.groups], 0.0, u)
     assert newton._sweep(c.starts, 1e-4, u) == np.count_nonzero(clean == 0) > 0
     np.testing.assert_allclose(u, clean / (c.sums @ clean)[c.groups], rtol=RTOL)
-    assert newton._sweep(c.starts, 1e-9, u) == np.count_nonzero(u == 0)
+    assert newton._sweep(c.starts, 1e-9, u) == 0  # what is zero is no dust
 
 
 @seeds
