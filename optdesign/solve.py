@@ -198,9 +198,10 @@ class _Run:
             # rounding: so much further, from where it is.
             reached = min((float(np.min(gaps)) for gaps in self.gaps[before:]), default=np.inf)
             seen = max(reached, certificate.gap - certificate.rounding)
-            if reached > target or excess >= seen:
+            further = min(target, seen) - excess
+            if reached > target or further <= 0:
                 break
-            target = min(target, seen) - excess
+            target = further
         seen = certificate.gap - certificate.rounding
         cleared = seen <= max(self.goal, certificate.rounding)
         return Status.PRECISION if cleared else Status.STALLED, certificate

@@ -17,6 +17,14 @@ def test_no_false_claim(name: str) -> None:
     assert sum(f.status == "CONVERGED" for _, f in found) >= 20
 
 
+@pytest.mark.parametrize("seed", [197, 1382, 1665, 1675])
+def test_what_rounding_leaves_no_room_for_is_said(seed: int) -> None:
+    """A smaller gap would be needed, and another, until there is none: no target is below zero."""
+    ((_, found),) = hunt.hunt("plane_with_small_rows", seed, 1)
+    assert found.status in ("CONVERGED", "PRECISION", "STALLED")
+    assert not found.wrong
+
+
 def test_column_scales_change_nothing() -> None:
     for seed in range(1000):
         rng = np.random.default_rng(seed)
