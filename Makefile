@@ -1,6 +1,6 @@
 # Two commands do everything on a machine with Python 3.11 or later and make:
 #   make demo   set up .venv, then solve, certify, verify and draw the paper's synthetic instance
-#   make test   set up .venv, then lint, type-check and test
+#   make test   set up .venv, then lint, type-check and test (`make slow` runs the slow tests)
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -16,7 +16,7 @@ COMMIT = $$(git describe --always)$$(git diff --quiet HEAD -- optdesign bandits 
 # Every table of docs/measured that a benchmark prints, whole, in one run of one commit.
 TABLES := first_use design suite before classical wide large exact rounding fedpe baselines movielens ablation
 
-.PHONY: demo test lint hunt mutants bench docs clean
+.PHONY: demo test slow lint hunt mutants bench docs clean
 
 demo: $(STAMP)
 	@echo "== demo: the paper's synthetic instance, solved, certified, verified (output in demo/)"
@@ -24,9 +24,13 @@ demo: $(STAMP)
 
 test: lint
 	@echo "== tests, with compiled kernels"
-	@$(BIN)/python -m pytest -n 2 --cov --cov-report=
+	@$(BIN)/python -m pytest -n 2 -m "not slow" --cov --cov-report=
 	@echo "== kernel tests again as plain Python, for branch coverage of the kernels"
-	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m kernels --cov --cov-append --cov-report=term --cov-fail-under=95
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "kernels and not slow" --cov --cov-append --cov-report=term --cov-fail-under=95
+
+slow: $(STAMP)
+	@echo "== slow tests"
+	@$(BIN)/python -m pytest -n 2 -m slow
 
 hunt: $(STAMP)
 	@echo "== hunt for false certificates, a minute or so: what it prints goes to docs/measured/hunt.txt"
