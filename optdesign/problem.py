@@ -325,8 +325,8 @@ class DesignProblem:
         )
         if self.exact_rank[b] == LARGER:
             note += (
-                " In exact arithmetic on the numbers as given it is larger: what exceeds it was taken for "
-                "rounding, and the design is optimal for the rest."
+                " In exact arithmetic on the numbers as given it is larger. The differences beyond rank "
+                f"{self.ranks[b]} are treated as round-off: the design and its certificate do not cover them."
             )
         elif self.exact_rank[b] != SAME:
             note += " In exact arithmetic on the numbers as given it is smaller."

@@ -21,6 +21,7 @@ import numpy as np
 
 from optdesign import listing
 from optdesign.certificate import certify
+from optdesign.dependence import of_what
 from optdesign.efficiency import efficiency
 from optdesign.model import pandas
 from optdesign.problem import DesignProblem
@@ -136,13 +137,16 @@ class Runs:
             object.__setattr__(self, name, read_only(value) if isinstance(value, np.ndarray) else value)
 
     def __str__(self) -> str:
-        return (
+        text = (
             f"{self.message}\n"
-            f"  efficiency  at least {rounded_down(self.efficiency)}\n"
+            f"  efficiency  at least {rounded_down(self.efficiency)}{of_what(self.problem)}\n"
             f"  log det     {self.log_det:.9g}    rank {self.rank} of {self.problem.n_parameters}    "
             f"{self.totals.sum()} runs of {len(self.support)} candidates\n"
             f"  method      {self.method}, {self.tries} tries, {self.seconds:.3g} s"
         )
+        for note in listing.notes(self.problem):
+            text += f"\n  note        {note}"
+        return text
 
 
 @dataclass(frozen=True, eq=False)

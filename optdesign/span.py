@@ -12,44 +12,24 @@ the span gives the same problem, so T need not be exact; what has to be is the p
 z_n = sqrt(f_i) t_n stays modest for all candidates, and the information of an optimal design, in which no f_i
 g_n exceeds D, has no eigenvalue below 1 / (D r): it is well conditioned whatever the data are.
 
-*The rank decision.* Neither units of columns nor sizes of rows matter. Rows and columns are scaled by the
-powers of two that fit log |x_nj| = r_n + c_j best, in the least-squares sense; scaling the data by anything
-changes nothing but r and c. Then a candidate counts as outside the span of the pivots chosen so far when its
-residual exceeds ``rtol`` times its own norm, and what rounding in the pivots' directions may have made of it.
-``Span.margin`` says how close a decision was; :mod:`optdesign.modular` compares it with the exact rank.
+The rank decision is in :mod:`optdesign.elimination`. ``Span.margin`` says how close a decision was;
+:mod:`optdesign.modular` compares it with the exact rank.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from optdesign import threads
 from optdesign._kernel import kernel
-from optdesign.compensated import UNIT
+from optdesign.elimination import CLOSE
+from optdesign.elimination import eliminate as eliminate_rows
 from optdesign.source import Source, read_only
 
 RANK_RTOL = 1e-12
 """A candidate adds a dimension when its residual exceeds this fraction of its own norm."""
-
-CLOSE = 1000.0
-"""A rank decision is close when an accepted residual is within this factor of the tolerance."""
-
-FIT_ROUNDS = 8
-"""Rounds of the alternating least-squares fit of the scales; one is enough where no entry is zero."""
-
-DIRECTION_ERRORS = 32.0
-"""Residuals below this many roundings of the pivots' directions are not believed."""
-
-SMALLEST = -900
-"""Rows below this power of two are left out of the basis: their coordinates would overflow."""
-
-LIGHTEST = -400
-"""Sizes of rows are told apart down to this power of two below the largest."""
-
-LOG_2 = math.log(2.0)
 
 POOL = 8
 """Candidates per dimension and block in the sample that is tried first."""
@@ -104,7 +84,7 @@ def find_span(
             margin=np.zeros((n_blocks, 2)),
             rtol=rtol,
         )
-        _eliminate(x, rows, blocks, groups, row_scale, rtol, *span[:4])
+        eliminate_rows(x, rows, blocks, groups, row_scale, rtol, *span[:4])
         return span
 
     def chosen(rows: np.ndarray) -> Span:
@@ -251,164 +231,3 @@ def _may_miss(peak_row, d, ranks, margin, rtol):
 def _are_close(margin, rtol):
     """Tell for every block whether its smallest accepted residual is near rtol."""
     return margin[:, 1] < rtol * CLOSE
-
-
-@kernel
-def _eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivots, margin):
-    """Householder elimination with row pivoting among some candidates, whose rows are x, block by block.
-
-    Overwrites maps T, ranks, pivots (candidates) and margins, given as zeros, and pivots as -1. With Q the
-    product of the reflections and R the (lower triangular) pivot rows after them, T = Q[:, :rank] R^-1, for
-    rows and columns that are scaled; T then takes the scales in.
-    """
-    n, d, n_blocks = len(candidates), x.shape[1], len(ranks)
-    start = np.empty(n_blocks + 1, np.int64)
-    for b in range(n_blocks + 1):
-        start[b] = 0
-    for c in candidates:
-        start[blocks[c] + 1] += 1
-    for b in range(n_blocks):
-        start[b + 1] += start[b]
-    fill = np.empty(n_blocks, np.int64)
-    for b in range(n_blocks):
-        fill[b] = start[b]
-    y = np.empty((n, d))
-    origin = np.empty(n, np.int64)
-    for k in range(n):
-        c = candidates[k]
-        i = fill[blocks[c]]
-        fill[blocks[c]] += 1
-        origin[i] = c
-        for j in range(d):
-            y[i, j] = x[k, j]
-
-    size, column = np.empty(n), np.empty(d)
-    norm, doubt, weight = np.empty(n), np.empty(n), np.empty(n)
-    v, q = np.empty(d), np.empty((d, d))
-    at = np.empty(d, np.int64)
-    for b in range(n_blocks):
-        lo, hi = start[b], start[b + 1]
-        _equilibrate(y, lo, hi, size, column)
-        largest = -np.inf
-        for i in range(lo, hi):
-            norm[i], doubt[i] = 0.0, 0.0
-            for j in range(d):
-                norm[i] += y[i, j] * y[i, j]
-            size[i] += math.log2(row_scale[groups[origin[i]]])
-            largest = max(largest, size[i])
-        for i in range(lo, hi):
-            weight[i] = _power_of_two(2.0 * max(size[i] - largest, LIGHTEST))
-        margin[b, 1] = np.inf
-        for i in range(d):
-            for j in range(d):
-                q[i, j] = 1.0 if i == j else 0.0
-        for k in range(d):
-            best, best_volume, best_value, rejected = -1, 0.0, 0.0, 0.0
-            for i in range(lo, hi):
-                value = 0.0
-                for j in range(k, d):
-                    value += y[i, j] * y[i, j]
-                if value == 0.0:
-                    continue
-                if value > rtol * rtol * norm[i] and value > doubt[i] and size[i] > SMALLEST:
-                    if value * weight[i] > best_volume:
-                        best, best_volume, best_value = i, value * weight[i], value
-                else:
-                    rejected = max(rejected, np.sqrt(value / norm[i]))
-            if best < 0:
-                margin[b, 0] = rejected
-                break
-            relative = np.sqrt(best_value / norm[best])
-            margin[b, 1] = min(margin[b, 1], relative)
-            pivots[b, k] = origin[best]
-            at[k] = best
-            ranks[b] += 1
-            diagonal = -np.sqrt(best_value) if y[best, k] > 0.0 else np.sqrt(best_value)
-            for j in range(k, d):
-                v[j] = y[best, j]
-            v[k] -= diagonal
-            beta = 1.0 / (best_value - diagonal * y[best, k])
-            error = DIRECTION_ERRORS * UNIT / relative
-            for i in range(lo, hi):
-                _reflect(y, i, v, beta, k)
-                doubt[i] += (error * y[i, k]) * (error * y[i, k])
-            for i in range(d):
-                _reflect(q, i, v, beta, k)
-            y[best, k] = diagonal
-            for j in range(k + 1, d):
-                y[best, j] = 0.0
-        r = ranks[b]
-        for i in range(d):
-            for j in range(r - 1, -1, -1):
-                t = q[i, j]
-                for k in range(j + 1, r):
-                    t -= maps[b, i, k] * y[at[k], j]
-                maps[b, i, j] = t / y[at[j], j]
-            for j in range(r):
-                maps[b, i, j] *= _power_of_two(-(column[i] + size[at[j]]))
-
-
-@kernel
-def _equilibrate(y, lo, hi, size, column):
-    """Divide rows lo .. hi - 1 and columns by powers of two.
-
-    They are 2^column_j, then 2^size_n for a row peak in [1/2, 1).
-
-    Overwrites y, size and column. The columns' exponents are those of the least-squares fit
-    log2 |y_nj| = r_n + c_j over the entries that are not zero, logarithms rounded up to whole numbers, by
-    alternating between r and c.
-    """
-    d = y.shape[1]
-    for j in range(d):
-        column[j] = 0.0
-    if d > 1:
-        sums, counts = np.empty(d), np.empty(d)
-        for _ in range(FIT_ROUNDS):
-            for j in range(d):
-                sums[j], counts[j] = 0.0, 0.0
-            for i in range(lo, hi):
-                mean, count = 0.0, 0
-                for j in range(d):
-                    if y[i, j] != 0.0:
-                        mean += math.frexp(y[i, j])[1] - column[j]
-                        count += 1
-                for j in range(d):
-                    if y[i, j] != 0.0:
-                        sums[j] += math.frexp(y[i, j])[1] - mean / count
-                        counts[j] += 1.0
-            moved = 0.0
-            for j in range(d):
-                if counts[j] > 0.0:
-                    moved = max(moved, abs(sums[j] / counts[j] - column[j]))
-                    column[j] = sums[j] / counts[j]
-            if moved < 0.5:
-                break
-    for j in range(d):
-        column[j] = np.rint(column[j])
-    for i in range(lo, hi):
-        peak = -10_000
-        for j in range(d):
-            if y[i, j] != 0.0:
-                peak = max(peak, math.frexp(y[i, j])[1] - int(column[j]))
-        size[i] = peak
-        for j in range(d):
-            if y[i, j] != 0.0:
-                y[i, j] = math.ldexp(y[i, j], -(peak + int(column[j])))
-
-
-@kernel
-def _power_of_two(x):
-    """2^x, exactly if x is whole. As ``2.0**x`` compilers and Python differ in the last digit."""
-    whole = math.floor(x)
-    return math.ldexp(math.exp((x - whole) * LOG_2), whole)
-
-
-@kernel
-def _reflect(a, i, v, beta, k):
-    """Apply the Householder reflection I - beta v v' to a[i, k:]. Overwrites a."""
-    dot = 0.0
-    for j in range(k, a.shape[1]):
-        dot += a[i, j] * v[j]
-    dot *= beta
-    for j in range(k, a.shape[1]):
-        a[i, j] -= dot * v[j]

@@ -9,7 +9,7 @@ from cases import RTOL, Case, seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optdesign import information, passes, reduced, rows, span
+from optdesign import elimination, information, passes, reduced, rows, span
 from optdesign.source import Source
 from optdesign.testing import matrices
 
@@ -66,7 +66,7 @@ def test_what_a_pool_may_miss() -> None:
     full, empty_too = np.array([2, 0]), np.array([1, 0])
     assert not span._may_miss(row, 2, full, clear, rtol)
     assert span._may_miss(row, 2, empty_too, clear, rtol)
-    close = [0.0, rtol * span.CLOSE / 2]
+    close = [0.0, rtol * elimination.CLOSE / 2]
     np.testing.assert_array_equal(span._are_close(np.array([close, [0.0, 1.0]]), rtol), [True, False])
     assert span._may_miss(row, 2, full, np.array([close, [0.0, np.inf]]), rtol)
     assert not span._may_miss(row, 2, full, np.array([[0.0, 1.0], close]), rtol)
@@ -83,7 +83,8 @@ def test_equilibrate(seed: int) -> None:
     results = []
     for data in (x, x * units * sizes[:, None]):
         y, size, column = data.copy(), np.empty(9), np.empty(4)
-        span._equilibrate(y, 0, 9, size, column)
+        elimination.fit_columns(y, 0, 9, column)
+        elimination.scale(y, 0, 9, size, column)
         np.testing.assert_array_equal(y * 2.0**column * 2.0 ** size[:, None], data)
         peak = np.abs(y[1:]).max(axis=1)
         assert np.all((peak >= 0.5) & (peak < 1))
@@ -91,6 +92,34 @@ def test_equilibrate(seed: int) -> None:
     # The fit is unique up to one shift between rows and columns, and rounding of exponents.
     ratio = np.log2(np.abs(results[0][1:][x[1:] != 0] / results[1][1:][x[1:] != 0]))
     assert np.all(np.abs(ratio) <= 2)
+
+
+def test_peak_columns_ignore_entries_far_below_the_peaks() -> None:
+    y = np.array([[1.0, 4.0, 0.0], [2.0, 1.0, 0.0], [0.5, 0.0, 0.0]]) * [1.0, 2.0**40, 1.0]
+    noisy = np.where(y == 0, [1e-60, 1e-60, 0.0], y)
+    columns = []
+    for data in (y, noisy):
+        size, column = np.empty(3), np.full(3, np.nan)
+        elimination.peak_columns(data.copy(), 0, 3, size, column)
+        columns.append(column)
+        elimination.scale(data, 0, 3, size, column)
+        assert np.all(np.abs(data).max(axis=1) >= 0.5)
+        assert np.all(np.abs(data).max(axis=0)[:2] >= 0.5)
+    np.testing.assert_array_equal(*columns)
+
+
+def test_eliminate_again_with_peaks() -> None:
+    """Powers of 1e-17 count like other entries in the least-squares fit; the decision would be close."""
+    levels = np.array([-1.0, 1e-17, 1.0])
+    powers = levels[:, None] ** np.arange(3)
+    x = np.einsum("ai,bj->abij", powers, powers).reshape(9, 9)
+    maps, ranks = np.zeros((1, 9, 9)), np.zeros(1, np.int64)
+    pivots, margin = np.full((1, 9), -1), np.zeros((1, 2))
+    zero = np.zeros(9, np.int64)
+    elimination.eliminate(x, np.arange(9), zero, zero, np.ones(1), 1e-12, maps, ranks, pivots, margin)
+    assert ranks.tolist() == [9]
+    assert margin[0, 1] > 1e-3
+    np.testing.assert_allclose(x[pivots[0]] @ maps[0], np.eye(9), atol=1e-12)
 
 
 @given(matrices(max_rows=10), st.integers(1, 3), st.integers(0, 2**32 - 1))
@@ -104,7 +133,9 @@ def test_eliminate(x: np.ndarray, n_blocks: int, seed: int) -> None:
     d = x.shape[1]
     maps, ranks = np.zeros((n_blocks, d, d)), np.zeros(n_blocks, np.int64)
     pivots, margin = np.full((n_blocks, d), -1), np.zeros((n_blocks, 2))
-    span._eliminate(x[candidates], candidates, blocks, groups, row_scale, 1e-10, maps, ranks, pivots, margin)
+    elimination.eliminate(
+        x[candidates], candidates, blocks, groups, row_scale, 1e-10, maps, ranks, pivots, margin
+    )
     for b in range(n_blocks):
         own = candidates[blocks[candidates] == b]
         part = x[own] * row_scale[groups[own], None]
@@ -136,7 +167,7 @@ def test_reflect(seed: int) -> None:
     expected = a.copy()
     expected[1, k:] -= beta * (a[1, k:] @ v[k:]) * v[k:]
     got = a.copy()
-    span._reflect(got, 1, v, beta, k)
+    elimination.reflect(got, 1, v, beta, k)
     np.testing.assert_allclose(got, expected, atol=RTOL)
     np.testing.assert_array_equal(got[[0, 2]], a[[0, 2]])
     assert np.linalg.norm(got[1]) == pytest.approx(np.linalg.norm(a[1]), rel=RTOL)

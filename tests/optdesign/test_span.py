@@ -1,5 +1,7 @@
 """Rank decisions and bases, on pleasant and on ugly data."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from problems import EPS
 
 import optdesign as od
-from optdesign import source, span
+from optdesign import elimination, source, span
 from optdesign.testing import matrices, problems
 
 
@@ -68,7 +70,7 @@ def test_near_collinear_candidates_keep_their_dimension(angle: float) -> None:
     x = np.array([[1.0, 1.0], [1.0, 1.0 + 2 * angle], [1.0, 1.0 - 2 * angle]])
     p = od.DesignProblem(x)
     assert p.rank == 2
-    assert ("close decision" in p.rank_note) == (angle < span.RANK_RTOL * span.CLOSE)
+    assert ("close decision" in p.rank_note) == (angle < span.RANK_RTOL * elimination.CLOSE)
     assert od.solve(p, tol=1e-9).converged
 
 
@@ -218,6 +220,63 @@ def test_rounding_noise_beside_its_cause_stays_noise() -> None:
     p = od.DesignProblem(np.column_stack([np.ones(37), celsius, 1.8 * celsius + 32]))
     assert p.rank == 2
     assert "larger" in p.rank_note
+
+
+# --------------------------------------------------------------------------- round-off in place of zeros
+
+
+def monomials(points: np.ndarray, exponents: list[tuple[int, ...]]) -> np.ndarray:
+    return np.column_stack([np.prod(points**e, axis=1) for e in exponents])
+
+
+@pytest.mark.parametrize("zero", [3 * 0.1 - 0.3, 1e-17, -2.2e-16, 1e-30])
+@pytest.mark.parametrize("units", [1.0, 1e-5])
+def test_a_factorial_with_round_off_in_place_of_zero_has_its_full_rank(zero: float, units: float) -> None:
+    """The cubic model in two factors on 5 x 5 points has condition number 50; (1e-17)^3 is not a scale."""
+    levels = units * np.array([-1, -0.5, zero, 0.5, 1])
+    points = np.array(list(itertools.product(levels, repeat=2)))
+    p = od.DesignProblem(monomials(points, list(itertools.product(range(4), repeat=2))), budgets=20)
+    assert p.rank == 16
+    assert p.rank_note == ""
+    r = od.solve(p, tol=1e-9)
+    assert r.converged
+    assert (
+        np.linalg.matrix_rank((p.candidates * np.sqrt(r.weights)[:, None]) / np.abs(p.candidates).max(axis=0))
+        == 16
+    )
+    runs = od.exact(p, tries=1)
+    assert runs.rank == 16
+    assert np.linalg.matrix_rank(p.candidates[runs.support] / np.abs(p.candidates).max(axis=0)) == 16
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_mixture_lattice_with_round_off_in_place_of_zeros_has_its_full_rank(seed: int) -> None:
+    """Homogeneous polynomials of degree 3 in 4 components: 20 terms, estimable on a lattice of 4 parts."""
+    rng = np.random.default_rng(seed)
+    points = np.array([p for p in itertools.product(range(5), repeat=4) if sum(p) == 4]) / 4
+    round_off = rng.choice([1e-17, -5.6e-17, 2.2e-16, 1e-20], size=points.shape)
+    noisy = np.where((points == 0) & (rng.random(points.shape) < 0.5), round_off, points)
+    cubic = [e for e in itertools.product(range(4), repeat=4) if sum(e) == 3]
+    p = od.DesignProblem(monomials(noisy, cubic))
+    assert p.rank == len(cubic) == 20
+    assert od.solve(p).converged
+
+
+def test_runs_print_the_notes_of_their_problem() -> None:
+    celsius = np.linspace(-40, 60, 37)
+    x = np.column_stack([np.ones(37), celsius, 1.8 * celsius + 32])
+    text = str(od.exact(od.DesignProblem(x, budgets=4), tries=1))
+    assert "for the 2 of 3 parameters" in text
+    assert "column 2 is a combination of column 0, column 1" in text
+    assert "treated as round-off" in text
+
+
+def test_the_note_on_a_larger_exact_rank_claims_no_optimum() -> None:
+    """The note belongs to the problem and also appears beside weights whose gap is infinite."""
+    p = od.DesignProblem([[1.0, 1.0, 0.0], [1.0, 1.0 + 4 * EPS, 0.0], [0.0, 0.0, 1.0]])
+    assert od.certify(p, [1.0, 0.0, 0.0]).gap == np.inf
+    assert "optimal" not in p.rank_note
+    assert "beyond rank 2 are treated as round-off" in p.rank_note
 
 
 class TestTournament:

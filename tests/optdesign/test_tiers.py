@@ -218,7 +218,7 @@ import numpy as np, optdesign as od
 from optdesign import _kernel
 x = np.random.default_rng(0).normal(size=(60, 3))
 r = od.solve(od.DesignProblem(x, np.repeat([0, 1, 2], 20), np.tile([0, 1], 30)), tol=1e-8)
-kernels = [od.solvers.bca._sweeps, od.span._eliminate, od.whitening._measure]
+kernels = [od.solvers.bca._sweeps, od.elimination.eliminate, od.whitening._measure]
 print(r.gap.hex(), *(len(k.signatures) + 10 * sum(k.stats.cache_hits.values()) for k in kernels))
 """
 
