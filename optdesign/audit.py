@@ -3,12 +3,13 @@ and budgets.
 
 Every claim of a certificate is compared with its own value: the ranks, log Det, the variances, and then what
 follows from them. G, the sum over groups of budget times largest variance, must not exceed what was proved:
-the claimed gap is at least G - D and the claimed efficiency at most D / G. The variances of a full design
-satisfy sum_n w_n g_n = D.
+the claimed gap is at least G - D and the claimed efficiency at most D / G. The status "converged" requires
+that G - D is at most tol * D. The variances of a full design satisfy sum_n w_n g_n = D.
 
-Nothing of the coordinates, maps and factors of the solvers is used. The only thing that is believed is a
-note: where the rank of a block was taken to be lower than it is in exact arithmetic, and the problem says so,
-the claims about that block are compared up to the size of what was left out.
+Nothing of the coordinates, maps and factors of the solvers is used, and no tolerance is taken from the
+design. The only exception is a note: if the problem reports that the rank of a block was taken to be lower
+than it is in exact arithmetic, the claims about that block are compared up to the size of the part that was
+left out.
 """
 
 from __future__ import annotations
@@ -100,6 +101,8 @@ def audit(result: DesignResult) -> Audit:
     comparisons.append(Comparison("rank of the design", lost, 0.0))
     if lost or result.gap == math.inf:
         return Audit(tuple(comparisons), tuple(notes), {}, {})
+    if result.converged and result.tol is None:
+        notes.append("the status was not compared: the design does not record its tolerance.")
     factors = _factors(problem, w, rows, ranks)
     chosen, note = _chosen(result, w, rows, factors)
     notes += note
@@ -130,7 +133,6 @@ def _compared_variances(
 ) -> list[Comparison]:
     """The claimed variances against those of the chosen candidates, and what follows from the latter."""
     problem = result.problem
-    rounding = max(0.0, min(result.certificate.rounding, result.gap))
     support = np.flatnonzero(w != 0)
     total = math.fsum(w[support] * result.variances[support])
     largest = np.zeros(problem.n_groups)
@@ -140,12 +142,16 @@ def _compared_variances(
     error = problem.budgets[problem.groups[chosen]] * np.abs(result.variances[chosen] - own[chosen])
     claimed = np.min([result.gap, result.relative_gap * rank, result.g_value - rank])
     truth = rank / g_value if g_value > 0 else math.inf
-    return [
-        Comparison("sum of weight times variance", abs(total - rank), (ROUNDING + noise) * rank + rounding),
-        Comparison("variances", float(np.max(error, initial=0.0)), (ROUNDING + noise) * size + rounding),
+    comparisons = [
+        Comparison("sum of weight times variance", abs(total - rank), (ROUNDING + noise) * rank),
+        Comparison("variances", float(np.max(error, initial=0.0)), (ROUNDING + noise) * size),
         Comparison("gap", _excess(g_value - rank - claimed), (SHARP + noise) * size),
         Comparison("efficiency", _excess(result.efficiency - truth), SHARP + noise),
     ]
+    if result.converged and result.tol is not None:
+        excess = _excess(g_value - rank - result.tol * rank)
+        comparisons.append(Comparison("status", excess, (SHARP + noise) * size))
+    return comparisons
 
 
 def _left_out(

@@ -247,14 +247,19 @@ def _factorise(u: Information, rank: int, digits: int) -> Factor | None:
         w = _substitute(chosen.T[::-1, ::-1], rest[:, ::-1])[:, ::-1] * size[others, None] / size[order]
         log_det = sum((squared[j].ln() for j in order), Decimal(0))
         log_det += 2 * sum((d.ln() for d in chosen.diagonal()), Decimal(0))
-        log_det += _log_det(w @ w.T + _decimal_identity(len(others)))
+        from_others = _log_det(w @ w.T + _decimal_identity(len(others)))
+        if from_others is None:
+            return None
+        log_det += from_others
         return Factor(np.array(order), others, chosen, rest, size, smallest, log_det, digits)
 
 
-def _log_det(a: np.ndarray) -> Decimal:
-    """log det of a positive definite matrix, by elimination."""
+def _log_det(a: np.ndarray) -> Decimal | None:
+    """Return log det of a positive definite matrix, or None if the digits do not show that it is one."""
     a, total = a.copy(), Decimal(0)
     for k in range(len(a)):
+        if a[k, k] <= 0:
+            return None
         total += a[k, k].ln()
         a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k] / a[k, k], a[k, k + 1 :])
     return total

@@ -318,6 +318,7 @@ class _Run:
             iterations=self.iterations,
             seconds=time.perf_counter() - self.began,
             history=History(iterations.astype(np.int64), seconds, gaps),
+            tol=tol,
         )
 
 

@@ -72,6 +72,8 @@ class DesignResult:
     iterations: int
     seconds: float
     history: History
+    tol: float | None = None
+    """Tolerance that the solver was given; None if the weights were not solved for, or it is unknown."""
 
     @classmethod
     def given(cls, problem: DesignProblem, weights: ArrayLike, *, method: str = "given") -> DesignResult:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdesign.certificate import Certificate, certify
 from optdesign.problem import SINGLE_RTOL, DesignProblem
@@ -29,8 +30,9 @@ FORMAT = "optdesign"
 VERSION = 1
 
 AGREEMENT = 1e-9
-"""How much a certificate that is computed again, perhaps on another machine, may differ: of the rank, or of
-the largest variance."""
+"""Largest difference between a stored certificate and one computed again, perhaps on another machine: as a
+fraction of the rank for gap, G and log det, of 1 for efficiency and relative gap, and of the largest
+variance."""
 
 SCALARS = ("gap", "relative_gap", "efficiency", "g_value", "log_det", "rank", "rounding")
 
@@ -138,6 +140,7 @@ def _result(result: DesignResult) -> dict[str, Any]:
         "iterations": result.iterations,
         "seconds": result.seconds,
         "history": [_array(part) for part in result.history],
+        "tol": result.tol,
     }
 
 
@@ -148,32 +151,47 @@ def _restored_result(saved: dict[str, Any], problem: DesignProblem, path: Path) 
     }
     stored = Certificate(variances=read_only(_values(saved["variances"])), **scalars)
     again = certify(problem, weights)
-    if not _agree(stored, again):
+    if difference := _difference(stored, again):
+        raise ValueError(f"the certificate in {path} must be that of its weights; {difference}. Solve again.")
+    status, tol = Status[saved["status"]], saved.get("tol")
+    if status is Status.CONVERGED and tol is not None and not stored.gap <= tol * stored.rank:
         raise ValueError(
-            f"the certificate in {path} must be that of its weights; it says gap {stored.gap:g} and log det "
-            f"{stored.log_det:.12g}, and they have {again.gap:g} and {again.log_det:.12g}. Solve again."
+            f"the status in {path} must be that of its weights; it says converged at tol {tol:g}, and the "
+            f"relative gap is {stored.relative_gap:g}. Solve again."
         )
     return DesignResult(
         problem=problem,
         weights=weights,
         certificate=stored,
-        status=Status[saved["status"]],
+        status=status,
         method=saved["method"],
         iterations=saved["iterations"],
         seconds=saved["seconds"],
         history=History(*map(_values, saved["history"])),
+        tol=tol,
     )
 
 
-def _agree(one: Certificate, other: Certificate) -> bool:
-    """Whether two certificates are the same up to the rounding of different machines."""
-    if one.rank != other.rank or math.isfinite(one.gap) != math.isfinite(other.gap):
-        return False
-    if not math.isfinite(one.gap):
-        return True
-    allowed = AGREEMENT * one.rank
-    close = abs(one.gap - other.gap) <= allowed and abs(one.log_det - other.log_det) <= allowed
-    return close and bool(np.all(np.abs(one.variances - other.variances) <= AGREEMENT * one.variances.max()))
+def _difference(stored: Certificate, again: Certificate) -> str:
+    """Name the first field in which two certificates differ by more than the round-off of other machines."""
+    if stored.rank != again.rank:
+        return f"rank is {stored.rank} in the file and {again.rank} for the weights"
+    for name in SCALARS:
+        one, other = getattr(stored, name), getattr(again, name)
+        scale = 1.0 if name in ("efficiency", "relative_gap") else stored.rank
+        if not _near(one, other, scale):
+            return f"{name} is {one:.12g} in the file and {other:.12g} for the weights"
+    one, other = stored.variances, again.variances
+    if one.shape != other.shape or not _near(
+        one, other, np.max(other, where=np.isfinite(other), initial=0.0)
+    ):
+        return "variances in the file are not those of the weights"
+    return ""
+
+
+def _near(one: ArrayLike, other: ArrayLike, scale: float) -> bool:
+    """Return True if finite numbers differ by at most AGREEMENT * scale, and others not at all."""
+    return bool(np.allclose(one, other, rtol=0.0, atol=AGREEMENT * scale))
 
 
 def _settings(settings: Settings) -> dict[str, Any]:

@@ -147,7 +147,7 @@ class _Run:
         time_limit: float | None,
         interrupted: Deferred,
     ) -> None:
-        self.problem, self.began, self.interrupted = problem, began, interrupted
+        self.problem, self.began, self.interrupted, self.tol = problem, began, interrupted, tol
         self.goal = tol * problem.rank
         self.deadline = np.inf if time_limit is None else began + time_limit
         self.weights = self._default() if start is None else _given(problem, start)
@@ -256,6 +256,7 @@ class _Run:
                 np.array([a + (b - a) * k / n for a, b, n in self.spans for k in range(1, n + 1)]),
                 np.concatenate(self.gaps) if self.gaps else np.empty(0),
             ),
+            tol=self.tol,
         )
 
 

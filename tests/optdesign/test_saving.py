@@ -156,7 +156,7 @@ def test_files_that_are_not_ours_or_not_whole_are_refused(tmp_path) -> None:
     content = json.dumps(document["content"], ensure_ascii=False)
     refused(
         json.dumps(document | {"sha256": saving._checksum(content)}),
-        "must be that of its weights; it says gap",
+        "must be that of its weights; gap is .* in the file and .* for the weights",
     )
     with pytest.raises(ValueError, match=r"path must end in \.json"):
         od.save(r, tmp_path / "r.txt")
@@ -165,3 +165,53 @@ def test_files_that_are_not_ours_or_not_whole_are_refused(tmp_path) -> None:
     with pytest.raises(TypeError, match="design must be a DesignResult or a DesignProblem; got list"):
         od.save([1], path)
     assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("gap", 0.2),
+        ("relative_gap", 0.2),
+        ("efficiency", 1.0),
+        ("g_value", 3.0),
+        ("log_det", 0.0),
+        ("rank", 2),
+        ("rounding", 0.5),
+        ("efficiency", "nan"),
+    ],
+)
+def test_every_false_number_of_a_certificate_is_refused(field: str, value: object, tmp_path) -> None:
+    """The checksum is right, and one number is not that of the weights."""
+    path = tmp_path / "r.json"
+    od.save(od.DesignResult.given(od.DesignProblem(np.eye(3)), [0.4, 0.3, 0.3]), path)
+    forge(path, lambda result: result["certificate"].update({field: value}))
+    with pytest.raises(ValueError, match=f"must be that of its weights; {field} is .* in the file and"):
+        od.load(path)
+
+
+def test_false_variances_are_refused(tmp_path) -> None:
+    path = tmp_path / "r.json"
+    for entries in ([2.5, 3.0, 3.0], [2.5, 2.0], ["inf", 3.0, 3.0]):
+        od.save(od.DesignResult.given(od.DesignProblem(np.eye(3)), [0.4, 0.3, 0.3]), path)
+        array = {"dtype": "<f8", "shape": [len(entries)], "entries": entries}
+        forge(path, lambda result, array=array: result.update(variances=array))
+        with pytest.raises(ValueError, match="variances in the file are not those of the weights"):
+            od.load(path)
+
+
+def test_a_status_that_the_gap_contradicts_is_refused(tmp_path) -> None:
+    path = tmp_path / "r.json"
+    x = np.random.default_rng(0).normal(size=(40, 3))
+    od.save(od.solve(od.DesignProblem(x), tol=1e-12, max_iter=1), path)
+    assert od.load(path).tol == 1e-12
+    forge(path, lambda result: result.update(status="CONVERGED"))
+    with pytest.raises(ValueError, match="it says converged at tol 1e-12, and the relative gap is"):
+        od.load(path)
+
+
+def forge(path, change) -> None:
+    """Change the result in a file and make its checksum right again."""
+    document = json.loads(path.read_text())
+    change(document["content"]["result"])
+    content = json.dumps(document["content"], allow_nan=False, ensure_ascii=False)
+    path.write_text(json.dumps(document | {"sha256": saving._checksum(content)}))

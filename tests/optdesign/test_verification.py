@@ -16,6 +16,7 @@ from scipy.special import lambertw
 
 import optdesign as od
 from optdesign import audit, reference, verification
+from optdesign.testing import families
 
 LEFT_OUT = "what the noted ranks leave out"
 NAMES = [
@@ -27,6 +28,7 @@ NAMES = [
     "variances",
     "gap",
     "efficiency",
+    "status",
     "objective against cvxpy",
     "information against cvxpy (log eigenvalues)",
 ]
@@ -87,7 +89,7 @@ def forged(r: od.DesignResult, **changes: object) -> od.DesignResult:
 
 def given(problem: od.DesignProblem, weights: np.ndarray) -> od.DesignResult:
     """Any weights with their own certificate."""
-    return dataclasses.replace(od.solve(problem), weights=weights, certificate=od.certify(problem, weights))
+    return od.DesignResult.given(problem, weights)
 
 
 def wrong(v: od.Verification) -> list[str]:
@@ -128,6 +130,33 @@ def test_every_false_claim_is_refuted(kind: str, field: str, change, names: list
     assert v.reference is None
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_claimed_allowance_for_round_off_excuses_nothing(kind: str) -> None:
+    """A large gap and a large allowance leave room for false variances if either is taken as a tolerance."""
+    honest = given(random_problem(53, kind), random_problem(53, kind).uniform())
+    c = honest.certificate
+    forgery = {"rounding": c.gap, "variances": (1 + 1e-6) * c.variances}
+    assert wrong(od.verify(forged(honest, **forgery))) == ["sum of weight times variance", "variances"]
+
+
+def test_a_status_that_the_exact_gap_contradicts_is_refuted() -> None:
+    r = od.solve(random_problem(53, "classical"), tol=1e-12, max_iter=1)
+    assert not r.converged
+    lie = dataclasses.replace(r, status=od.Status.CONVERGED)
+    assert wrong(od.verify(lie)) == ["status"]
+    unknown = od.verify(dataclasses.replace(lie, tol=None))
+    assert any("the status was not compared" in note for note in unknown.notes)
+    assert od.verify(od.solve(r.problem, tol=1e-9))
+
+
+@pytest.mark.parametrize(("family", "seed", "tol"), [("vandermonde", 77, 1e-9), ("column_scales", 20, 1e-6)])
+def test_information_that_needs_more_digits_gets_them(family: str, seed: int, tol: float) -> None:
+    """With 50 digits, I + W W' is not positive definite here, which ended in an exception."""
+    problem = families.FAMILIES[family](np.random.default_rng([seed, 9]))
+    result = od.solve(problem, tol=tol)
+    assert audit.audit(result).wrong == []
+
+
 def test_the_variance_of_a_single_candidate_without_weight_is_refuted() -> None:
     r = od.solve(random_problem(53, "classical"), tol=1e-8)
     variances = r.variances.copy()
@@ -144,7 +173,8 @@ def test_wrong_weights_with_the_certificate_of_others_are_refuted() -> None:
     v = od.verify(other)
     assert v.verdict == "differs"
     assert not v
-    assert wrong(v) == ["log Det", "sum of weight times variance", "variances", "gap", "efficiency"]
+    names = ["log Det", "sum of weight times variance", "variances", "gap", "efficiency", "status"]
+    assert wrong(v) == names
 
 
 def test_a_small_error_shows_in_the_gap_first() -> None:
