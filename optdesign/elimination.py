@@ -8,7 +8,8 @@ residual exceeds ``rtol`` times its own norm, and the bound on the round-off of 
 The fit gives every non-zero entry the same weight. Round-off in place of a zero, such as 3 * 0.1 - 0.3, and
 its powers in a polynomial model can therefore spoil the scales by many orders of magnitude. So a block whose
 rank is not full, or is a close decision, is eliminated a second time with scales from row and column peaks,
-which small entries do not change. The larger rank is kept.
+which small entries do not change, unless these scales are too similar to change the rank. The larger rank is
+kept.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivot
         order[fill[b]] = k
         fill[b] += 1
 
-    y, size, column = np.empty((n, d)), np.empty(n), np.empty(d)
+    y, size, column, fitted = np.empty((n, d)), np.empty(n), np.empty(d), np.empty(d)
     again_map, again_pivots, again_margin = np.empty((d, d)), np.empty(d, np.int64), np.empty(2)
     for b in range(n_blocks):
         lo, hi = start[b], start[b + 1]
@@ -76,12 +77,17 @@ def eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivot
         ranks[b] = _eliminate_block(
             y, lo, hi, size, column, candidates, order, groups, row_scale, rtol, maps[b], pivots[b], margin[b]
         )
-        if ranks[b] == min(d, hi - lo) and not margin[b, 1] < rtol * CLOSE:
+        close = margin[b, 1] < rtol * CLOSE
+        if ranks[b] == min(d, hi - lo) and not close:
             continue
         for i in range(lo, hi):
             for j in range(d):
                 y[i, j] = x[order[i], j]
+                fitted[j] = column[j]
         peak_columns(y, lo, hi, size, column)
+        # Relative residuals change by no more than the spread of the scales, so this rank may be final.
+        if not (close or margin[b, 0] * _spread(column, fitted) > rtol):
+            continue
         scale(y, lo, hi, size, column)
         again_map[:] = 0.0
         again_pivots[:] = -1
@@ -233,6 +239,16 @@ def peak_columns(y, lo, hi, size, column):
                 column[j] = peak
         if moved == 0.0:
             break
+
+
+@kernel
+def _spread(column, other):
+    """Return the factor by which two scalings of the columns differ, apart from a common factor."""
+    low, high = np.inf, -np.inf
+    for j in range(len(column)):
+        low = min(low, column[j] - other[j])
+        high = max(high, column[j] - other[j])
+    return _power_of_two(min(high - low, 1000.0))
 
 
 @kernel
