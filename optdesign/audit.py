@@ -20,12 +20,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from optdesign.certificate import FEASIBILITY_RTOL
+from optdesign.compensated import gamma
 from optdesign.extended import Factor, exact_rank, factorise, information
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult
 
 ROUNDING = 1e-9
 """What doubles may be wrong by where nothing else is claimed, relative to max(1, size of the quantity)."""
+
+MOST_DOUBT = 1e-6
+"""Largest relative error of log Det and variances that is allowed for round-off in ill-conditioned data."""
 
 SHARP = 1e-14
 """Allowance where a bound is claimed, relative to its size: budgets are met, and numbers printed, to
@@ -106,6 +110,7 @@ def audit(result: DesignResult) -> Audit:
     factors = _factors(problem, w, rows, ranks)
     chosen, note = _chosen(result, w, rows, factors)
     notes += note
+    doubt = _doubt(problem, rows, factors, chosen)
     left = [_left_out(problem, rows[b], factors[b], chosen) for b in noted if b in factors]
     share, noise, plain = (max(sizes) for sizes in zip((0.0, 0.0, 0.0), *left, strict=True))
     if noted:
@@ -121,15 +126,42 @@ def audit(result: DesignResult) -> Audit:
         notes.append("log Det was not compared: in these units, what the noted ranks leave out decides it.")
     else:
         log_det = math.fsum(float(f.log_det) for f in factors.values())
-        allowed = ROUNDING * max(1.0, abs(log_det)) + plain * rank
+        allowed = ROUNDING * max(1.0, abs(log_det)) + (plain + doubt) * rank
         comparisons.append(Comparison("log Det", abs(result.log_det - log_det), allowed))
     own = _variances(problem, rows, factors, chosen)
-    comparisons += _compared_variances(result, w, rank, chosen, own, noise)
+    comparisons += _compared_variances(result, w, rank, chosen, own, noise, doubt)
     return Audit(tuple(comparisons), tuple(notes), rows, factors, missing, noise)
 
 
+def _doubt(
+    problem: DesignProblem, rows: dict[int, np.ndarray], factors: dict[int, Factor], chosen: np.ndarray
+) -> float:
+    """Return the relative error that round-off of the candidates alone can make in G and log Det.
+
+    If every entry x_nj is off by a relative error of gamma, the whitened vector y_n = A x_n is off by at most
+    gamma times the length of |A| |x_n|. With eta the largest such error times sqrt(f_i), over M groups, G
+    changes by a fraction of at most 2 eta sqrt(M / G) + 2 eta sqrt(M r) to first order, and r <= G. Nothing
+    of this is taken from the design.
+    """
+    eta, rank = 0.0, 1
+    for b, factor in factors.items():
+        part = np.intersect1d(rows[b], chosen)
+        terms = np.abs(problem.source.take(part)[:, factor.columns]) @ np.abs(factor.inverse())
+        sizes = np.sqrt(problem.budgets[problem.groups[part]]) * np.linalg.norm(terms, axis=1)
+        eta = max(eta, float(np.max(sizes, initial=0.0)))
+        rank = max(rank, len(factor.columns))
+    doubt = 4 * gamma(problem.dim + 8) * eta * math.sqrt(problem.n_groups * rank)
+    return min(doubt, MOST_DOUBT)
+
+
 def _compared_variances(
-    result: DesignResult, w: np.ndarray, rank: int, chosen: np.ndarray, own: np.ndarray, noise: float
+    result: DesignResult,
+    w: np.ndarray,
+    rank: int,
+    chosen: np.ndarray,
+    own: np.ndarray,
+    noise: float,
+    doubt: float,
 ) -> list[Comparison]:
     """The claimed variances against those of the chosen candidates, and what follows from the latter."""
     problem = result.problem
@@ -142,9 +174,10 @@ def _compared_variances(
     error = problem.budgets[problem.groups[chosen]] * np.abs(result.variances[chosen] - own[chosen])
     claimed = np.min([result.gap, result.relative_gap * rank, result.g_value - rank])
     truth = rank / g_value if g_value > 0 else math.inf
+    allowed = ROUNDING + noise + doubt
     comparisons = [
-        Comparison("sum of weight times variance", abs(total - rank), (ROUNDING + noise) * rank),
-        Comparison("variances", float(np.max(error, initial=0.0)), (ROUNDING + noise) * size),
+        Comparison("sum of weight times variance", abs(total - rank), allowed * rank),
+        Comparison("variances", float(np.max(error, initial=0.0)), allowed * size),
         Comparison("gap", _excess(g_value - rank - claimed), (SHARP + noise) * size),
         Comparison("efficiency", _excess(result.efficiency - truth), SHARP + noise),
     ]

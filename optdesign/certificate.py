@@ -47,9 +47,10 @@ ROUNDING_RTOL = 1e-12
 """Weights may miss a group's budget, or be negative, by the first fraction of the budget and no more; above
 the second they are rescaled before they are certified."""
 
-ROUNDING_SHARE, GAP_SHARE = 1e-11, 0.01
-"""If rounding may make up more than these fractions of G and of the gap, the certificate is made again from
-refined rows."""
+ROUNDING_SHARE, GAP_SHARE, LOG_DET_SHARE = 1e-11, 0.01, 1e-9
+"""The certificate is made again from refined rows if the allowance for round-off exceeds the first fraction
+of G, and either the second fraction of the gap or the third of G. The third keeps log det accurate for
+weights that are far from the optimum."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +106,7 @@ def _certificate(problem: DesignProblem, support: np.ndarray, w: np.ndarray, mis
     """The certificate of weights of some candidates, missing budgets by a fraction of at most ``missed``."""
     proof = _prove(problem, problem.rows, support, w, missed)
     rank = problem.rank
-    coarse = max(ROUNDING_SHARE, GAP_SHARE * (1.0 - rank / proof.g_value))
+    coarse = max(ROUNDING_SHARE, min(LOG_DET_SHARE, GAP_SHARE * (1.0 - rank / proof.g_value)))
     if proof.rounding > coarse and problem.rows is not problem.refined:
         proof = _prove(problem, problem.refined, support, w, missed)
     gap = max(0.0, math.nextafter(proof.g_value - rank, math.inf))

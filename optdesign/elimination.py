@@ -6,10 +6,10 @@ changes nothing but r and c. Then a candidate counts as outside the span of the 
 residual exceeds ``rtol`` times its own norm, and the bound on the round-off of the pivots' directions.
 
 The fit gives every non-zero entry the same weight. Round-off in place of a zero, such as 3 * 0.1 - 0.3, and
-its powers in a polynomial model can therefore spoil the scales by many orders of magnitude. So a block whose
-rank is not full, or is a close decision, is eliminated a second time with scales from row and column peaks,
-which small entries do not change, unless these scales are too similar to change the rank. The larger rank is
-kept.
+its powers in a polynomial model can therefore spoil the scales by many orders of magnitude, and with them the
+rank, the choice of the pivots or the digits of their coordinates. Scales from row and column peaks do not
+depend on small entries, but are worse where rows and columns are few and of very different sizes. So a block
+for which the two scalings differ is eliminated with both.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import numpy as np
 from optdesign._kernel import kernel
 from optdesign.compensated import UNIT
 
-CLOSE = 1000.0
-"""A rank decision is close when an accepted residual is within this factor of the tolerance."""
+SIMILAR = 2.0**10
+"""Scalings whose ratios differ by no more than this factor are similar: one of them is tried."""
 
 FIT_ROUNDS = 8
 """Rounds of the alternating least-squares fit of the scales; one is enough where no entry is zero."""
@@ -44,9 +44,9 @@ def eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivot
     """Eliminate among some candidates, whose rows are x, block by block.
 
     Overwrites maps T, ranks, pivots (candidates) and margins, given as zeros, and pivots as -1. A block whose
-    rank is not full, or is a close decision, is eliminated again with columns scaled by their peaks; the
-    elimination with the larger rank is kept, and of equal ranks the one whose smallest accepted residual is
-    larger.
+    columns have other scales by their peaks than by the fit is eliminated with both. The elimination with
+    the larger rank is kept, and of equal ranks the one with the smaller ratio of the largest coordinate to
+    the smallest accepted residual.
     """
     n, d, n_blocks = len(candidates), x.shape[1], len(ranks)
     start = np.empty(n_blocks + 1, np.int64)
@@ -77,16 +77,12 @@ def eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivot
         ranks[b] = _eliminate_block(
             y, lo, hi, size, column, candidates, order, groups, row_scale, rtol, maps[b], pivots[b], margin[b]
         )
-        close = margin[b, 1] < rtol * CLOSE
-        if ranks[b] == min(d, hi - lo) and not close:
-            continue
         for i in range(lo, hi):
             for j in range(d):
                 y[i, j] = x[order[i], j]
                 fitted[j] = column[j]
         peak_columns(y, lo, hi, size, column)
-        # Relative residuals change by no more than the spread of the scales, so this rank may be final.
-        if not (close or margin[b, 0] * _spread(column, fitted) > rtol):
+        if _spread(column, fitted) <= SIMILAR:
             continue
         scale(y, lo, hi, size, column)
         again_map[:] = 0.0
@@ -96,7 +92,14 @@ def eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivot
             y, lo, hi, size, column, candidates, order, groups, row_scale, rtol,
             again_map, again_pivots, again_margin,
         )  # fmt: skip
-        if rank > ranks[b] or (rank == ranks[b] and again_margin[1] > margin[b, 1]):
+        better = rank > ranks[b]
+        if rank == ranks[b]:
+            for i in range(lo, hi):
+                for j in range(d):
+                    y[i, j] = x[order[i], j] * row_scale[groups[candidates[order[i]]]]
+            again = _largest_coordinate(y, lo, hi, again_map, rank) / again_margin[1]
+            better = again < _largest_coordinate(y, lo, hi, maps[b], rank) / margin[b, 1]
+        if better:
             ranks[b] = rank
             maps[b] = again_map
             pivots[b] = again_pivots
@@ -239,6 +242,19 @@ def peak_columns(y, lo, hi, size, column):
                 column[j] = peak
         if moved == 0.0:
             break
+
+
+@kernel
+def _largest_coordinate(y, lo, hi, block_map, rank):
+    """Return the largest absolute coordinate of rows lo .. hi - 1."""
+    largest = 0.0
+    for i in range(lo, hi):
+        for k in range(rank):
+            t = 0.0
+            for j in range(y.shape[1]):
+                t += y[i, j] * block_map[j, k]
+            largest = np.maximum(largest, abs(t))  # a result that is not a number remains
+    return largest
 
 
 @kernel

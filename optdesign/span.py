@@ -24,12 +24,14 @@ import numpy as np
 
 from optdesign import threads
 from optdesign._kernel import kernel
-from optdesign.elimination import CLOSE
 from optdesign.elimination import eliminate as eliminate_rows
 from optdesign.source import Source, read_only
 
 RANK_RTOL = 1e-12
 """A candidate adds a dimension when its residual exceeds this fraction of its own norm."""
+
+CLOSE = 1000.0
+"""A rank decision is close when an accepted residual is within this factor of the tolerance."""
 
 POOL = 8
 """Candidates per dimension and block in the sample that is tried first."""

@@ -232,12 +232,20 @@ PARALLEL = od.DesignProblem([[1.0, 1.0], [1.0, 1.0 + 1e-9], [1.0, 1.0 - 1e-9]])
 
 @pytest.mark.parametrize(
     ("g", "limit"),
-    [(2.0, 1e-11), (2.0 + 1e-10, 1e-11), (2.0 - 1e-10, 1e-11), (4.0, 0.005), (8.0, 0.0075), (np.inf, 0.01)],
+    [
+        (2.0, 1e-11),
+        (2.0 + 1e-10, 1e-11),
+        (2.0 - 1e-10, 1e-11),
+        (2.0 + 2.0**-26, None),
+        (4.0, 1e-9),
+        (np.inf, 1e-9),
+    ],
 )
 def test_refined_rows_are_for_rounding_that_counts(
-    g: float, limit: float, monkeypatch: pytest.MonkeyPatch
+    g: float, limit: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More than 1e-11 of G and a hundredth of the gap, here of G - 2."""
+    """More than 1e-11 of G, and more than a hundredth of the gap, here G - 2, or than 1e-9 of G."""
+    limit = 0.01 * (1.0 - 2.0 / g) if limit is None else limit
     proofs = Proofs(monkeypatch, PLAIN)
     assert PLAIN.rows is not PLAIN.refined
     assert proofs.certificate(g, limit).g_value == g
@@ -264,7 +272,7 @@ def test_gap_and_efficiency_are_rounded_to_the_safe_side(g: float, monkeypatch: 
 
 
 def test_what_rounding_may_have_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Proofs(monkeypatch, PLAIN).certificate(8.0, 0.005).rounding == 0.04
+    assert Proofs(monkeypatch, PARALLEL).certificate(8.0, 0.005).rounding == 0.04
 
 
 @pytest.mark.parametrize("g", [1.0, math.nextafter(2.0, 0.0)])

@@ -66,7 +66,7 @@ def test_what_a_pool_may_miss() -> None:
     full, empty_too = np.array([2, 0]), np.array([1, 0])
     assert not span._may_miss(row, 2, full, clear, rtol)
     assert span._may_miss(row, 2, empty_too, clear, rtol)
-    close = [0.0, rtol * elimination.CLOSE / 2]
+    close = [0.0, rtol * span.CLOSE / 2]
     np.testing.assert_array_equal(span._are_close(np.array([close, [0.0, 1.0]]), rtol), [True, False])
     assert span._may_miss(row, 2, full, np.array([close, [0.0, np.inf]]), rtol)
     assert not span._may_miss(row, 2, full, np.array([[0.0, 1.0], close]), rtol)

@@ -139,6 +139,18 @@ def test_a_claimed_allowance_for_round_off_excuses_nothing(kind: str) -> None:
     assert wrong(od.verify(forged(honest, **forgery))) == ["sum of weight times variance", "variances"]
 
 
+@pytest.mark.parametrize("seed", [84, 121, 172, 382, 383])
+def test_honest_claims_about_a_nearly_singular_design_are_not_refuted(seed: int) -> None:
+    """Two runs differ by 1e-7, so that round-off of 1e-16 moves their difference by a fraction of 1e-9."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(3, 2))
+    problem = od.DesignProblem(np.vstack([x, x[0] + 1e-7 * rng.normal(size=2)]))
+    result = given(problem, [0.3, 0.0, 0.0, 0.7])
+    assert audit.audit(result).wrong == []
+    lie = forged(result, variances=(1 + 1e-5) * result.variances)
+    assert audit.audit(lie).wrong == ["sum of weight times variance", "variances"]
+
+
 def test_a_status_that_the_exact_gap_contradicts_is_refuted() -> None:
     r = od.solve(random_problem(53, "classical"), tol=1e-12, max_iter=1)
     assert not r.converged
