@@ -20,6 +20,7 @@ from bandits.policies.feducb import FedUCB
 from bandits.policies.lints import LinTS
 from bandits.policies.linucb import LinUCB
 from bandits.policies.local_ucb import LocalUCB
+from bandits.policies.longest import LongestFeature
 from bandits.policies.phased import Phased, ceiling, confident, efficient
 from bandits.policies.stepwise import Stepwise
 from bandits.run import Run, concatenate, load
@@ -38,6 +39,7 @@ __all__ = [
     "LinUCB",
     "LinearEnvironment",
     "LocalUCB",
+    "LongestFeature",
     "Phased",
     "Policy",
     "Record",

@@ -28,6 +28,7 @@ from bandits.policies.feducb import FedUCB
 from bandits.policies.lints import LinTS
 from bandits.policies.linucb import LinUCB
 from bandits.policies.local_ucb import LocalUCB
+from bandits.policies.longest import LongestFeature
 from bandits.trial import Policy
 
 EXAMPLE = """\
@@ -66,8 +67,9 @@ kind = "CollaborativeFedPE"
 kind = "LocalUCB"
 label = "UCB, no communication"
 
-# Further kinds: LinUCB, LinTS, DisLinUCB, FedUCB (epsilon = 1.0 for privacy), and DELB where all clients have
-# the same features. Most take parameters = "shared" where all arms have equal parameters.
+# Further kinds: LinUCB, LinTS, DisLinUCB, FedUCB (epsilon = 1.0 for privacy), DELB where all clients have
+# the same features, and LongestFeature, a control without learning. Those that estimate parameters take
+# parameters = "shared" where all arms have equal parameters.
 """
 
 GENERATORS: dict[str, Callable[..., LinearEnvironment]] = {
@@ -88,6 +90,7 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "DELB": DELB,
     "DisLinUCB": DisLinUCB,
     "FedUCB": FedUCB,
+    "LongestFeature": LongestFeature,
 }
 SCHEDULES: dict[str, Callable[..., schedules.Schedule]] = {
     "exponential": schedules.Exponential,

@@ -8,8 +8,9 @@ still active are explored by a G-optimal design pi until every estimate is withi
 
 and arms whose estimate is more than 2 * 2^-l below the best are dropped. The pulls are laid out arm after
 arm and cut into M equal pieces, so clients report at most M + (arms in the design) means a phase; each is
-sent the d numbers of the estimate, and finds the next phase by itself. A best arm survives with probability
-1 - delta, and the regret is of order sqrt(d M T log(K log(T) / delta)) in all.
+sent the d numbers of the estimate, and computes the next phase itself. One client sends the K d numbers of the
+features with the first means, since the server needs them for the estimate. A best arm survives with
+probability 1 - delta, and the regret is of order sqrt(d M T log(K log(T) / delta)) in all.
 
 The paper has the constant 600 d^2 log(M T) in n(a), since its core sets are only approximately optimal; here
 the design is certified, G = max_a ||x_a||^2_V <= d + gap, and the union over arms and phases is spelt out.
@@ -93,7 +94,7 @@ class DELB:
                 if not trial.done:
                     sums = trial.pull(shares).sum(axis=0)
                     theta = estimate(x, total, sums)
-                    ledger.uploaded += int((shares > 0).sum())
+                    ledger.uploaded += int((shares > 0).sum()) + (x.size if phase == 1 else 0)
                     ledger.downloaded += env.clients * env.dim
                     values = x[active] @ theta
                     active = active[values >= values.max() - 2.0 * 0.5**phase]

@@ -1,17 +1,28 @@
-"""DisLinUCB: LinUCB at every client, with all of them synchronised when one has learnt enough.
+"""DisLinUCB: LinUCB at every client; all clients synchronise once one has gained enough information.
 
 Wang, Hu, Chen, Wang: Distributed Bandit Learning: Near-Optimal Regret with Efficient Communication, ICLR
-2020. Client i decides by LinUCB on what was synchronised and on its own pulls since. When for any client
+2020. Client i decides by LinUCB on the synchronised data and its own pulls since. If for any client
 
     ( log det A_i - log det A_last ) (t - t_last)  >  D,         D = T log(M T) / (d M) unless given,
 
-every client sends its new information matrix and moments (d^2 + d scalars a block) and is sent the sums of
-all, so the regret is that of one LinUCB with all pulls up to logarithms, for O(M^1.5 d^3) scalars whatever T
-is.
+all clients exchange the sums of x x' and x y since the last synchronisation, so the regret is that of one LinUCB
+with all pulls up to logarithms, for O(M^1.5 d^3) scalars whatever T is.
 
-The paper has one parameter vector for all arms. With parameters of each arm's own the model has B = K blocks:
-log det is the sum over blocks, and d B takes the place of d in D. The confidence level is delta / (M B), so
-that the intervals of all clients and blocks hold at all times with probability 1 - delta.
+The paper has one parameter vector for all arms. With disjoint parameters the model has B = K blocks: log det is
+the sum over blocks, and d B takes the place of d in D. The confidence level is delta / (M B), a union over
+clients and blocks. As in the paper, no union is taken over synchronisations.
+
+Communication. Only models that changed are sent, and only one half of each symmetric matrix. A model is
+
+    d (d + 1) / 2   entries of the sum of x x'     and     d   entries of the sum of x y .
+
+- Up, client i: the models of the blocks that it has pulled since the last synchronisation.
+- Down, client i: the models of the blocks that another client has pulled since, summed over the clients. A block
+  that only client i has pulled is not sent: it has the sum.
+
+With  q = d (d + 1) / 2 + d  a message of n models costs  min( n (q + 1), B q )  scalars: the models and the indices
+of their blocks, or all B models without indices. The signal that starts a synchronisation has no content and is
+not counted.
 """
 
 from __future__ import annotations
@@ -46,6 +57,8 @@ class State(NamedTuple):
     """Radius, (M, B)."""
     news: Sums
     """Of each client alone, since the last synchronisation."""
+    changed: np.ndarray
+    """True if client i has pulled block b since the last synchronisation, (M, B)."""
     growth: np.ndarray
     """Growth of log det A_i since the last synchronisation, (M,)."""
     last: np.ndarray
@@ -106,6 +119,7 @@ class DisLinUCB(Stepwise):
             model=ridge(m, count, d, self.ridge),
             width=np.full((m, count), radius(0.0, sigma, log_term, bias)),
             news=Sums(np.zeros((m, count, d, d)), np.zeros((m, count, d))),
+            changed=np.zeros((m, count), dtype=np.bool_),
             growth=np.zeros(m),
             last=np.zeros(1),
             threshold=usual if self.threshold is None else float(self.threshold),
@@ -133,15 +147,17 @@ class DisLinUCB(Stepwise):
         state.growth[i] += learn(state.model, i, b, state.features, i, a, y)
         state.width[i, b] = radius(state.model.log_det[i, b], state.sigma, state.log_term, state.bias)
         note(state.news, i, b, state.features, a, y)
+        state.changed[i, b] = True
 
     @staticmethod
     def synchronise(state, t, rng, sent):  # noqa: ARG004
-        """Add everybody's news to everybody's model, if it is time."""
+        """Add the news of all clients to the model of each if log det has grown enough. Adds to sent."""
         if not grown(state, t):
             return
+        count_scalars(state.changed, state.features.shape[2], sent)
         for b in range(state.width.shape[1]):
             collect(state.model, state.news, b)
-        share(state, t, sent)
+        share(state, t)
 
 
 @kernel
@@ -176,8 +192,35 @@ def grown(state, t):
 
 
 @kernel
-def share(state, t, sent):
-    """Give every client the model of client 0, and forget the news. Overwrites the state, adds to sent."""
+def message_scalars(n, count, d):
+    """Return the scalars of a message: n models with their indices, or all count models without, if fewer."""
+    size = d * (d + 1) // 2 + d
+    return min(n * (size + 1), count * size)
+
+
+@kernel
+def count_scalars(changed, d, sent):
+    """Add the scalars of one synchronisation to sent: own changes up, changes of other clients down."""
+    m, count = changed.shape
+    total = np.zeros(count, np.int64)
+    for i in range(m):
+        for b in range(count):
+            if changed[i, b]:
+                total[b] += 1
+    for i in range(m):
+        own, others = 0, 0
+        for b in range(count):
+            mine = 1 if changed[i, b] else 0
+            own += mine
+            if total[b] > mine:
+                others += 1
+        sent[0] += message_scalars(own, count, d)
+        sent[1] += message_scalars(others, count, d)
+
+
+@kernel
+def share(state, t):
+    """Copy the model of client 0 to every client and clear the news. Overwrites the state."""
     model, news = state.model, state.news
     m, count, d = news.moment.shape
     for b in range(count):
@@ -193,8 +236,7 @@ def share(state, t, sent):
                     model.inverse[i, b, j, k] = model.inverse[0, b, j, k]
             model.log_det[i, b] = model.log_det[0, b]
             model.seen[i, b] = 0
+            state.changed[i, b] = False
             state.width[i, b] = wide
             state.growth[i] = 0.0
     state.last[0] = t
-    for direction in range(2):
-        sent[direction] += m * count * (d * d + d)

@@ -1,10 +1,10 @@
 """FedUCB: DisLinUCB whose uploads can be made differentially private.
 
-Dubey, Pentland: Differentially-Private Federated Linear Bandits, NeurIPS 2020. Clients decide and
-synchronise as in DisLinUCB, but what they upload, the sums of (x, y)(x, y)' since the start, goes through
-the tree mechanism: the n-th release is the sum over the binary digits of n of sums over dyadic intervals of
-releases, each with a symmetric Gaussian matrix of its own. An observation is in at most  h = 1 + floor(log2
-N)  of them for N releases, so by the Gaussian mechanism an entry needs the deviation
+Dubey, Pentland: Differentially-Private Federated Linear Bandits, NeurIPS 2020. Clients decide and synchronise
+as in DisLinUCB, but the uploads, the sums of (x, y)(x, y)' since the start, go through the tree mechanism: the
+n-th release is the sum over the binary digits of n of sums over dyadic intervals of releases, each with a
+symmetric Gaussian matrix of its own. An observation is in at most  h = 1 + floor(log2 N)  of them for N
+releases, so by the Gaussian mechanism an entry needs the deviation
 
     sqrt(2 h) (L^2 + c^2) sqrt( 2 log(1.25 / privacy_delta) ) / epsilon        ||x|| <= L, y in [-c, c]
 
@@ -18,13 +18,30 @@ and
 (Shariff, Sheffet: Differentially Private Contextual Linear Bandits, NeurIPS 2018, proposition 4). Without
 epsilon there is no noise, U = 0, and FedUCB is DisLinUCB.
 
-What later work found wrong with it. Zhou, Chowdhury: On Differentially Private Federated Linear Contextual
-Bandits (arXiv 2302.13945) show that the claimed privacy fails, since *when* clients synchronise depends on
-their data, which nothing protects; that the regret bound miscounts the noise, which has to be added up over
-the M clients; and that the communication bound has no ground once there is noise. Here U counts the noise of
-all M clients. The schedule by log det is kept as the default, being the paper's, so with it the uploads are
-private and their times are not; with ``period`` clients synchronise every so many rounds whatever they have
-seen, as those authors do, and the times tell nothing.
+The two deltas
+--------------
+``delta`` is the probability with which confidence intervals may fail, as in all other policies. With privacy it
+is split: delta' = delta / (2 M B), a union over clients and blocks; delta / 4 for the norms of the noise, a
+union over the N releases and B blocks; delta / 4 for rewards beyond the default c. Only the noise is new in each
+release, so only its bound is a union over releases; delta' has the level of DisLinUCB but for the factor 2.
+
+``privacy_delta`` is a property of the mechanism, not of the intervals. (epsilon, privacy_delta)-privacy admits
+a mechanism that discloses each observation in full with probability privacy_delta, so M clients with T
+observations each must expect up to M T privacy_delta disclosures. A value of 1 / T or more therefore
+protects no client and is refused. The default is  delta / (M T) : the chances of all observations add up to at
+most delta.
+
+Communication is that of DisLinUCB without privacy. With privacy all B models are sent in every release, since the
+blocks that changed show which arms a client has pulled, and the noise changes all of them.
+
+Known errors of the paper
+-------------------------
+Zhou, Chowdhury: On Differentially Private Federated Linear Contextual Bandits (arXiv 2302.13945) show that the
+claimed privacy fails, since the times of the synchronisations depend on unprotected data; that the regret
+bound miscounts the noise, which has to be added up over the M clients; and that the communication bound has no
+ground once there is noise. Here U counts the noise of all M clients. The schedule by log det is the paper's and
+stays the default, so the uploads are private and their times are not. With ``period`` clients synchronise at
+fixed times, as those authors do, and the times disclose nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +52,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bandits.policies.dislinucb import DisLinUCB, Sums, grown, note, share
+from bandits.policies.dislinucb import DisLinUCB, Sums, count_scalars, grown, note, share
 from bandits.policies.parameters import blocks
 from bandits.policies.ridge import Ridge, learn, radius, refresh, ridge
 from bandits.trial import Trial
@@ -49,6 +66,7 @@ class State(NamedTuple):
     model: Ridge
     width: np.ndarray
     news: Sums
+    changed: np.ndarray
     growth: np.ndarray
     last: np.ndarray
     threshold: float
@@ -73,14 +91,14 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class FedUCB(DisLinUCB):
-    """FedUCB; without ``epsilon`` nothing is private. Further options are those of ``bandits.DisLinUCB``.
+    """FedUCB; no upload is private without ``epsilon``. Further options are those of ``bandits.DisLinUCB``.
 
     Parameters
     ----------
     epsilon : float in (0, 1], optional
         Privacy of each client's uploads. Default: none.
-    privacy_delta : float
-        Probability that privacy may fail with.
+    privacy_delta : float in (0, 1 / horizon), optional
+        Probability with which the privacy of one observation may fail. Default: delta / (M T).
     reward_bound : float, optional
         c: larger rewards are clipped before they are uploaded. Default: so large that with probability
         1 - delta / 4 none is.
@@ -89,7 +107,7 @@ class FedUCB(DisLinUCB):
     """
 
     epsilon: float | None = None
-    privacy_delta: float = 1e-3
+    privacy_delta: float | None = None
     reward_bound: float | None = None
     period: int | None = None
 
@@ -100,8 +118,11 @@ class FedUCB(DisLinUCB):
                 f"epsilon must lie in (0, 1], where the Gaussian mechanism is proved; got {self.epsilon}. "
                 "Leave it out for no privacy."
             )
-        if not 0.0 < self.privacy_delta < 1.0:
-            raise ValueError(f"privacy_delta must lie strictly in (0, 1); got {self.privacy_delta}.")
+        if self.privacy_delta is not None and not 0.0 < self.privacy_delta < 1.0:
+            raise ValueError(
+                f"privacy_delta must lie strictly in (0, 1); got {self.privacy_delta}. "
+                "Leave it out for delta / (M T)."
+            )
         if self.reward_bound is not None and not self.reward_bound > 0.0:
             raise ValueError(f"reward_bound must be positive; got {self.reward_bound}.")
         if self.period is not None and self.period < 1:
@@ -126,10 +147,11 @@ class FedUCB(DisLinUCB):
             bound = self.reward_bound or s * env.L + plain.sigma * math.sqrt(
                 2.0 * math.log(8.0 * m * trial.horizon / self.delta)
             )
-            alone = node_deviation(height, env.L**2 + bound**2, self.epsilon, self.privacy_delta)
+            failure = self._privacy_delta(m, trial.horizon)
+            alone = node_deviation(height, env.L**2 + bound**2, self.epsilon, failure)
             deviation = math.sqrt(m) * alone
             norm = noise_norm(deviation * math.sqrt(height), d + 1, self.delta / (4.0 * rounds * count))
-            log_term = 2.0 * math.log(2.0 * m * count * rounds / self.delta)
+            log_term = 2.0 * math.log(2.0 * m * count / self.delta)
         low = self.ridge + norm
         bias = s * math.sqrt(self.ridge + 3.0 * norm) + norm / math.sqrt(low)
         return State(
@@ -142,6 +164,17 @@ class FedUCB(DisLinUCB):
             deviation=deviation, diagonal=self.ridge + 2.0 * norm, bound=bound, period=self.period or 0,
         )  # fmt: skip
 
+    def _privacy_delta(self, clients: int, horizon: int) -> float:
+        """Return the given privacy_delta, which must be below 1 / T, or delta / (M T)."""
+        if self.privacy_delta is None:
+            return self.delta / (clients * horizon)
+        if not self.privacy_delta * horizon < 1.0:
+            raise ValueError(
+                f"privacy_delta must be below 1 / horizon = {1.0 / horizon:.3g}, or it admits disclosing one "
+                f"observation of every client; got {self.privacy_delta}. Leave it out for delta / (M T)."
+            )
+        return self.privacy_delta
+
     @staticmethod
     def observe(state, i, a, y):
         """One more observation of the client's own; what will be uploaded of it is clipped."""
@@ -149,18 +182,22 @@ class FedUCB(DisLinUCB):
         state.growth[i] += learn(state.model, i, b, state.features, i, a, y)
         state.width[i, b] = radius(state.model.log_det[i, b], state.sigma, state.log_term, state.bias)
         note(state.news, i, b, state.features, a, min(max(y, -state.bound), state.bound))
+        state.changed[i, b] = True
 
     @staticmethod
     def synchronise(state, t, rng, sent):
-        """Upload through the tree and add it all up, if it is time."""
+        """Upload through the tree and add up the models if a release is due. Adds to sent."""
         due = t % state.period == 0 if state.period > 0 else grown(state, t)
         if not due:
             return
+        if state.deviation > 0.0:
+            state.changed[:] = True
+        count_scalars(state.changed, state.features.shape[2], sent)
         state.releases[0] += 1
         grow(state.nodes, state.releases[0], state.deviation, rng)
         for b in range(state.width.shape[1]):
             release(state, b)
-        share(state, t, sent)
+        share(state, t)
 
 
 def node_deviation(height: int, size: float, epsilon: float, privacy_delta: float) -> float:

@@ -1,41 +1,77 @@
 """Centralised linear Thompson sampling.
 
-Agrawal, Goyal: Thompson Sampling for Contextual Bandits with Linear Payoffs, ICML 2013. For every decision a
-parameter is drawn from  N(theta-hat, v^2 A^-1)  and the arm that is best under it is pulled; v is a
-constant, or by default the paper's
+In each round, client i draws a parameter for every block b and pulls the arm with the largest x' theta-tilde:
 
-    v = sigma sqrt( 9 d log(t / delta) ),
+    theta-tilde_b ~ N( theta-hat_b, v_b^2 A_b^-1 )       (see bandits.policies.ridge for theta-hat and A)
 
-under which the regret is of order d sqrt(d N) up to logarithms for N decisions in all. With parameters of
-each arm's own, only the estimate x' theta_a of each arm is needed, which is normal with variance v^2
-||x||^2_{A^-1}: one number an arm is drawn in place of d.
+The option ``v`` sets the deviation v_b.
 
-Communication is that of centralised LinUCB.
+"beta" (default): v_b is the confidence radius of block b,
+
+    beta_b = sigma sqrt( 2 log(B / delta) + log det A_b - d log lambda ) + sqrt(lambda) s .
+
+Abeille, Lazaric: Linear Thompson Sampling Revisited, AISTATS 2017, sample theta-hat + beta_t V_t^-1/2 eta. On
+the event that all ellipsoids hold, which has probability 1 - delta, a sample of a best arm exceeds the mean of
+that arm with probability at least P(N(0, 1) >= 1) = 0.16. Their regret is of order d sqrt(d N) up to
+logarithms for N decisions. Their beta_t bounds log det A by its largest value; here log det A is computed,
+as in ``LinUCB``, and the confidence level is that of ``LinUCB``.
+
+"worst-case": the constant of Agrawal, Goyal: Thompson Sampling for Contextual Bandits with Linear Payoffs, ICML
+2013, in round t,
+
+    v = sigma sqrt( 9 d log(t / delta) ) .
+
+Their t counts decisions, of which a round has M; delta / M in place of delta gives their level.
+
+"sigma": v = sigma. The sample is then drawn from the Bayesian posterior for Gaussian noise of variance sigma^2
+and the prior N(0, sigma^2 / lambda I). No bound on the regret for a fixed parameter is proved for it.
+
+A number: v is that number in all rounds.
+
+With disjoint parameters only x' theta-tilde_a is needed, which is normal with mean x' theta-hat_a and deviation
+v_a ||x||_{A_a^-1}; one number per arm is drawn in place of d.
+
+The communication is that of centralised LinUCB.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 
 from bandits.policies.linucb import check_linear
 from bandits.policies.parameters import blocks, check_parameters, suffix
-from bandits.policies.ridge import Ridge, learn, predict, ridge
+from bandits.policies.ridge import Ridge, learn, predict, radius, ridge
 from bandits.policies.stepwise import Stepwise
 from bandits.trial import Trial
 from optdesign._kernel import kernel
 
 
+BETA, WORST_CASE, SIGMA = "beta", "worst-case", "sigma"
+DEVIATIONS = (BETA, WORST_CASE, SIGMA)
+"""Named values of the option ``v``."""
+
+
 class State(NamedTuple):
-    """One model for all clients, and the deviation v of every round."""
+    """One model for all clients, and the deviation v_b of every block."""
 
     features: np.ndarray
     model: Ridge
     deviation: np.ndarray
-    """v of round t, for t = 0 .. T."""
+    """v of every block, (B,)."""
+    adaptive: bool
+    """True if v_b is the confidence radius of the block."""
+    schedule: np.ndarray
+    """v of round t for t = 0 .. T; empty unless v depends on t."""
+    sigma: float
+    log_term: float
+    """2 log(B / delta)."""
+    bias: float
+    """sqrt(lambda) s."""
     factor: np.ndarray
     """Work space, (d, d): a factor of A^-1."""
     sample: np.ndarray
@@ -49,60 +85,93 @@ class LinTS(Stepwise):
     Parameters
     ----------
     parameters : "disjoint" or "shared"
-    v : float, optional
-        A constant deviation. Default: the paper's, which grows with log t.
+    v : "beta", "worst-case", "sigma" or float
+        Deviation of the samples: the confidence radius beta_t of Abeille and Lazaric (default), the constant
+        sigma sqrt(9 d log(t / delta)) of Agrawal and Goyal, the posterior deviation sigma, or a constant.
     ridge : float
-        lambda; 1 in the paper.
+        lambda.
     delta : float
-        Probability with which the paper's bound may fail.
-    sigma : float, optional
-        Sub-Gaussian parameter of the rewards. Default: the environment's.
+        Probability with which the confidence radius or the bound of Agrawal and Goyal may fail.
+    sigma, s : float, optional
+        Sub-Gaussian parameter of the rewards, and bound on ||theta||. Default: the environment's.
+
+    Examples
+    --------
+    >>> import bandits
+    >>> env = bandits.environments.authors(clients=6, arms=3, dim=2)
+    >>> beta, worst = (
+    ...     bandits.simulate(bandits.LinTS(v=v), env, horizon=2000, trials=4).mean[-1]
+    ...     for v in ("beta", "worst-case")
+    ... )
+    >>> bool(beta < worst)
+    True
     """
 
     parameters: str = "disjoint"
-    v: float | None = None
+    v: float | str = BETA
     ridge: float = 1.0
     delta: float = 0.1
     sigma: float | None = None
+    s: float | None = None
 
     def __post_init__(self) -> None:
         check_parameters(self.parameters)
-        check_linear(self.ridge, self.delta, self.sigma, None)
-        if self.v is not None and not self.v >= 0.0:
-            raise ValueError(f"v must not be negative; got {self.v}. Leave it out for the paper's.")
+        check_linear(self.ridge, self.delta, self.sigma, self.s)
+        known = self.v in DEVIATIONS if isinstance(self.v, str) else is_deviation(self.v)
+        if not known:
+            raise ValueError(
+                f"v must be one of {', '.join(DEVIATIONS)} or a finite number that is not negative; "
+                f"got {self.v!r}. Leave it out for the confidence radius."
+            )
 
     @property
     def name(self) -> str:
-        """Class name, and what is not the default about the parameters."""
-        return type(self).__name__ + suffix(self.parameters)
+        """Class name, and the parameters and the deviation if they are not the defaults."""
+        deviation = "" if self.v == BETA else f" (v = {self.v})"
+        return type(self).__name__ + suffix(self.parameters) + deviation
 
     def start(self, trial: Trial) -> State:
-        """Features are sent, nothing else is known."""
+        """Return the state before the first round. Every client sends its features."""
         env = trial.env
         trial.ledger.uploaded += env.features.size
+        count = blocks(self.parameters, env)
         sigma = env.sigma if self.sigma is None else self.sigma
-        t = np.maximum(np.arange(trial.horizon + 1.0), 1.0)
-        deviation = sigma * np.sqrt(9.0 * env.dim * (np.log(t) - math.log(self.delta)))
+        log_term = 2.0 * math.log(count / self.delta)
+        bias = math.sqrt(self.ridge) * (env.s if self.s is None else self.s)
+        first, schedule = 0.0, np.zeros(0)
+        if self.v == BETA:
+            first = radius(0.0, sigma, log_term, bias)
+        elif self.v == WORST_CASE:
+            t = np.maximum(np.arange(trial.horizon + 1.0), 1.0)
+            schedule = sigma * np.sqrt(9.0 * env.dim * (np.log(t) - math.log(self.delta)))
+        else:
+            first = sigma if isinstance(self.v, str) else float(self.v)
         return State(
-            np.array(env.features),
-            ridge(1, blocks(self.parameters, env), env.dim, self.ridge),
-            deviation if self.v is None else np.full(trial.horizon + 1, self.v),
-            np.zeros((env.dim, env.dim)),
-            np.zeros(env.dim),
+            features=np.array(env.features),
+            model=ridge(1, count, env.dim, self.ridge),
+            deviation=np.full(count, first),
+            adaptive=self.v == BETA,
+            schedule=schedule,
+            sigma=sigma,
+            log_term=log_term,
+            bias=bias,
+            factor=np.zeros((env.dim, env.dim)),
+            sample=np.zeros(env.dim),
         )
 
     @staticmethod
     def choose(state, i, t, rng):
-        """The best arm under a draw from the posterior."""
+        """Return the best arm under a sample. Overwrites the work space."""
         arms, best, top = state.features.shape[1], 0, -np.inf
-        v = state.deviation[t]
-        disjoint = state.model.theta.shape[1] > 1
+        disjoint = len(state.deviation) > 1
+        if len(state.schedule) > 0:
+            state.deviation[:] = state.schedule[t]
         if not disjoint:
-            _sample(state, v, rng)
+            _sample(state, state.deviation[0], rng)
         for a in range(arms):
             if disjoint:
                 mean, deviation = predict(state.model, 0, a, state.features, i, a)
-                value = mean + v * deviation * rng.standard_normal()
+                value = mean + state.deviation[a] * deviation * rng.standard_normal()
             else:
                 value = 0.0
                 for j in range(len(state.sample)):
@@ -113,14 +182,22 @@ class LinTS(Stepwise):
 
     @staticmethod
     def observe(state, i, a, y):
-        """One more observation of the arm's block."""
-        learn(state.model, 0, a if state.model.theta.shape[1] > 1 else 0, state.features, i, a, y)
+        """Add an observation to the arm's block. Overwrites the state."""
+        b = a if len(state.deviation) > 1 else 0
+        learn(state.model, 0, b, state.features, i, a, y)
+        if state.adaptive:
+            state.deviation[b] = radius(state.model.log_det[0, b], state.sigma, state.log_term, state.bias)
 
     @staticmethod
     def synchronise(state, t, rng, sent):  # noqa: ARG004
-        """A reward up and an arm down, for every client."""
+        """Count a reward up and an arm down for every client. Adds to sent."""
         sent[0] += len(state.features)
         sent[1] += len(state.features)
+
+
+def is_deviation(v: object) -> bool:
+    """Return True if v is a finite number that is not negative."""
+    return isinstance(v, Real) and not isinstance(v, bool) and 0.0 <= float(v) < math.inf
 
 
 @kernel

@@ -80,11 +80,15 @@ def test_best_arms_survive_and_the_regret_is_that_of_the_phases(seed):
 def test_scalars_are_few_and_do_not_grow_with_time():
     env = identical(m=20)
     run = bandits.simulate(bandits.DELB(), env, 5000, trials=2)
+    features = env.arms * env.dim
     for row in run.phases:
         support = row["sparsity"] * env.clients
-        assert row["uploaded"] <= env.clients + support
+        means = row["uploaded"] - (features if row["phase"] == 1 else 0)
+        assert 0 <= means <= env.clients + support
         assert row["downloaded"] <= env.clients * env.dim
     assert run.uploaded.max() == run.phases["uploaded"][run.phases["trial"] == 0].sum()
+    short = bandits.simulate(bandits.DELB(), env, 1, trials=1)
+    assert short.uploaded[0] == short.downloaded[0] == 0, "no decision depends on a message"
 
 
 def test_one_arm_is_played_to_the_end():

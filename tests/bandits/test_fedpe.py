@@ -36,7 +36,7 @@ def transcription(policy, env, horizon, rewards):
     setting = policy.setting(env.clients, env.arms, env.dim, horizon, env.ell, env.sigma)
     pooling = getattr(policy, "pooling", False)
     collaborative = isinstance(policy, bandits.CollaborativeFedPE)
-    if isinstance(policy, bandits.EnhancedFedPE) or (collaborative and not pooling):
+    if isinstance(policy, bandits.EnhancedFedPE) or getattr(policy, "intervals", "") == "enhanced":
         m, k, d = env.features.shape
         intervals = literal.enhanced_intervals(
             m, k, d, 0.1, setting.lengths, sigma=env.sigma, shared=policy.shared
@@ -86,7 +86,9 @@ def assert_same_message(kind, ours, theirs, features):
             (i, a) for i in theirs for a in theirs[i]
         }
         for i, a, t in literal._flat(theirs):
-            np.testing.assert_allclose(ours.values[i, a], t, rtol=1e-9, atol=1e-12)
+            # Collaborative clients send x times the mean of the rewards, or the mean alone.
+            expected = t * features[i, a] if np.ndim(t) < np.ndim(ours.values[i, a]) else t
+            np.testing.assert_allclose(ours.values[i, a], expected, rtol=1e-9, atol=1e-12)
 
 
 def quiet(env):
@@ -94,6 +96,12 @@ def quiet(env):
     return bandits.LinearEnvironment(env.features, env.parameters, scale=0.1)
 
 
+COLLABORATIVE = [
+    {"intervals": "fedpe", "protocol": "vectors"},
+    {"intervals": "fedpe", "protocol": "scalars"},
+    {"intervals": "enhanced", "protocol": "scalars"},
+    {"pooling": True, "protocol": "scalars"},
+]
 CASES = [
     (bandits.FedPE(), bandits.environments.authors(8, 4, 2, seed=1), 1000),
     (bandits.FedPE(), bandits.environments.synthetic(7, 5, 3, seed=2), 1000),
@@ -107,16 +115,16 @@ CASES = [
     (bandits.FedPE(parameters="shared"), bandits.environments.random(5, 4, 3, 5, shared=True), 1000),
     (bandits.EnhancedFedPE(parameters="shared"), bandits.environments.random(5, 4, 3, 6, shared=True), 1000),
     *(
-        (bandits.CollaborativeFedPE(pooling=pooling), bandits.environments.authors(8, 4, 2, seed=7), 1000)
-        for pooling in (False, True)
+        (bandits.CollaborativeFedPE(**options), bandits.environments.authors(8, 4, 2, seed=7), 1000)
+        for options in COLLABORATIVE
     ),
     *(
         (
-            bandits.CollaborativeFedPE("shared", pooling=pooling),
+            bandits.CollaborativeFedPE("shared", **options),
             bandits.environments.random(5, 4, 3, 8, shared=True),
             1000,
         )
-        for pooling in (False, True)
+        for options in COLLABORATIVE
     ),
 ]
 

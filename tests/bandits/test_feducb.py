@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import ndtr
 
 import bandits
 from bandits.policies.feducb import grow, node_deviation, noise_norm
@@ -45,6 +46,7 @@ def test_without_privacy_it_is_dislinucb(parameters):
     b = bandits.simulate(bandits.DisLinUCB(parameters), env, horizon, trials=2)
     np.testing.assert_allclose(a.regret, b.regret, rtol=1e-9)
     np.testing.assert_array_equal(a.uploaded, b.uploaded)
+    np.testing.assert_array_equal(a.downloaded, b.downloaded)
 
 
 @pytest.mark.kernels
@@ -103,7 +105,7 @@ def test_uploads_carry_the_noise_of_all_clients_and_nothing_else(parameters):
         np.testing.assert_allclose(noise, state.nodes.sum(axis=0)[:, :d, :d], atol=1e-6 * state.diagonal)
         entries.extend(noise[:, *np.tril_indices(d)].ravel())
     height = 2  # three releases
-    alone = node_deviation(height, env.L**2 + 4.0, 1.0, 1e-3)
+    alone = node_deviation(height, env.L**2 + 4.0, 1.0, 0.1 / (env.clients * 30))
     variance = 2 * env.clients * alone**2  # 3 has two binary digits
     ratio = np.array(entries) ** 2 / variance
     assert abs(ratio.mean() - 1) <= 5 * math.sqrt(2 / len(ratio))
@@ -137,7 +139,59 @@ def test_privacy_costs_regret():
 def test_a_period_fixes_when_to_synchronise():
     env = environment("shared")
     run = bandits.simulate(bandits.FedUCB("shared", period=7), env, 100, trials=1)
-    assert run.uploaded[0] == run.downloaded[0] == 14 * env.clients * 6
+    assert run.uploaded[0] == run.downloaded[0] == 14 * env.clients * (3 + 2)
+
+
+@pytest.mark.kernels
+def test_private_uploads_do_not_show_which_arms_were_pulled():
+    """All models are sent in every release, whatever was pulled; without privacy those that changed."""
+    env = environment("disjoint", k=5)
+    whole = 3 * env.clients * 5 * (3 + 2)
+    private = bandits.simulate(bandits.FedUCB(epsilon=1.0, period=2), env, 6, trials=2)
+    plain = bandits.simulate(bandits.FedUCB(period=2), env, 6, trials=2)
+    assert set(private.uploaded) == set(private.downloaded) == {whole}
+    assert plain.uploaded.max() < whole
+
+
+@pytest.mark.parametrize(("m", "horizon"), [(1, 1), (3, 10), (100, 2**17)])
+def test_the_default_privacy_delta_is_below_one_over_t(m, horizon):
+    """The probabilities of all M T observations add up to delta."""
+    level = bandits.FedUCB(delta=0.2)._privacy_delta(m, horizon)
+    assert level < 1 / horizon
+    assert level * m * horizon == pytest.approx(0.2, rel=1e-12)
+
+
+def test_a_privacy_delta_of_one_over_t_or_more_is_refused():
+    env = environment("shared")
+    policy = bandits.FedUCB("shared", epsilon=1.0, privacy_delta=1e-3)
+    bandits.simulate(policy, env, 999, trials=1)
+    with pytest.raises(ValueError, match=r"privacy_delta must be below 1 / horizon = 0.001, .* got 0.001"):
+        bandits.simulate(policy, env, 1000, trials=1)
+    without = bandits.FedUCB("shared", privacy_delta=1e-3)
+    bandits.simulate(without, env, 1000, trials=1)
+
+
+@pytest.mark.parametrize("parameters", PARAMETERS)
+def test_the_confidence_level_does_not_depend_on_the_horizon(parameters):
+    """delta' = delta / (2 M B), half the level of DisLinUCB; only bounds on noise are unions over releases."""
+    env = environment(parameters)
+    count = 3 if parameters == "disjoint" else 1
+    for horizon in (10, 10_000):
+        trial = bandits.Trial(env, horizon, [horizon], np.random.default_rng(0))
+        state = bandits.FedUCB(parameters, delta=0.2, epsilon=1.0).start(trial)
+        assert state.log_term == pytest.approx(2 * math.log(2 * env.clients * count / 0.2), rel=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize("failure", [1e-12, 1e-7, 1e-3, 0.1])
+def test_the_gaussian_mechanism_has_the_stated_privacy(epsilon, failure):
+    """The exact delta of the mechanism (Balle, Wang 2018) at the chosen deviation is at most the stated one.
+
+    With r = sensitivity / deviation: delta = Phi(r / 2 - epsilon / r) - e^epsilon Phi(-r / 2 - epsilon / r).
+    """
+    r = math.sqrt(2.0) / node_deviation(1, 1.0, epsilon, failure)
+    exact = ndtr(r / 2 - epsilon / r) - math.exp(epsilon) * ndtr(-r / 2 - epsilon / r)
+    assert 0 <= exact <= failure
 
 
 def test_rewards_are_clipped_in_uploads_only():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 import bandits
 from bandits.policies.ridge import REFRESH, learn, predict, refresh, ridge
@@ -166,6 +167,115 @@ def test_linucb_keeps_the_regret_bound():
     assert run.mean[-1] - half < 0.5 * half, "the second half costs less than the first"
 
 
+class LiteralLinTS(LiteralLinUCB):
+    """theta-tilde = theta-hat + v A^-1/2 eta with plain inverses and determinants; v by name or number."""
+
+    def __init__(self, env, v, weight, delta, shared):
+        super().__init__(env.arms, env.dim, None, weight, shared)
+        self.env, self.v, self.weight, self.delta = env, v, weight, delta
+
+    def deviation(self, block, t):
+        sigma, d = self.env.sigma, self.env.dim
+        if self.v == "beta":
+            ratio = np.linalg.det(self.a[block]) / np.linalg.det(self.weight * np.eye(d))
+            level = self.delta / len(self.a)
+            return sigma * np.sqrt(2 * np.log(np.sqrt(ratio) / level)) + np.sqrt(self.weight) * self.env.s
+        return {"worst-case": sigma * np.sqrt(9 * d * np.log(t / self.delta)), "sigma": sigma}.get(
+            self.v, self.v
+        )
+
+    def draw(self, contexts, t, rng):
+        """Samples along the features: one parameter if shared, else the projection for every arm."""
+        values = []
+        for block in range(len(self.a)):
+            inverse = np.linalg.inv(self.a[block])
+            theta, v = inverse @ self.b[block], self.deviation(block, t)
+            if self.shared:
+                eta = np.array([rng.standard_normal() for _ in theta])
+                return contexts @ (theta + v * np.linalg.cholesky(inverse) @ eta)
+            x = contexts[block]
+            values.append(x @ theta + v * np.sqrt(x @ inverse @ x) * rng.standard_normal())
+        return np.array(values)
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("parameters", PARAMETERS)
+@pytest.mark.parametrize("v", ["beta", "worst-case", "sigma", 0.4])
+def test_thompson_sampling_decides_as_its_transcription(parameters, v):
+    """Decision for decision on the same stream; several rounds of several clients, one after the other."""
+    env = environment(parameters, m=5, k=4, d=3, scale=0.5)
+    policy = bandits.LinTS(parameters, v, ridge=0.7, delta=0.2)
+    trial = Trial(env, 60, [60], np.random.default_rng(3))
+    state = policy.start(trial)
+    twin, stream = LiteralLinTS(env, v, 0.7, 0.2, parameters == "shared"), np.random.default_rng(3)
+    rewards = np.random.default_rng(1)
+    pulled = set()
+    for t in range(1, 61):
+        arms = [policy.choose(state, i, t, trial.rng) for i in range(env.clients)]
+        assert arms == [int(np.argmax(twin.draw(x, t, stream))) for x in env.features]
+        for i, arm in enumerate(arms):
+            y = rewards.normal(env.means[i, arm])
+            policy.observe(state, i, arm, y)
+            twin.update(arm, env.features[i, arm], y)
+        pulled |= set(arms)
+    assert len(pulled) > 1
+
+
+def test_the_default_deviation_is_the_radius_of_linucb():
+    """The same level delta / B, and the same observations, give the same radius."""
+    env = environment("disjoint", m=3, k=4, d=2)
+    trial = Trial(env, 50, [50], np.random.default_rng(0))
+    samples, bounds = bandits.LinTS(delta=0.2, ridge=2.0), bandits.LinUCB(delta=0.2, ridge=2.0)
+    one, two = samples.start(trial), bounds.start(trial)
+    rng = np.random.default_rng(1)
+    for n in range(40):
+        np.testing.assert_array_equal(one.deviation, two.width)
+        y = rng.standard_normal()
+        samples.observe(one, n % 3, n % 4, y)
+        bounds.observe(two, n % 3, n % 4, y)
+    assert len(set(one.deviation)) > 1
+
+
+def test_samples_of_a_best_arm_are_optimistic_with_a_fixed_probability():
+    """Abeille and Lazaric: x' theta-tilde >= x' theta with probability at least P(N(0, 1) >= 1), given data.
+
+    Checked after every round for every client, by the normal law of x' theta-tilde, on the event that the
+    ellipsoids hold; "sigma" does not have the property.
+    """
+    env = environment("disjoint", m=4, k=3, d=2)
+    least = {}
+    for v in ("beta", "sigma"):
+        policy = bandits.LinTS(v=v)
+        least[v] = 1.0
+        for seed in range(20):
+            trial = Trial(env, 40, [40], np.random.default_rng(seed))
+            state = policy.start(trial)
+            for t in range(1, 41):
+                for i in range(env.clients):
+                    a = int(env.means[i].argmax())
+                    mean, width = predict(state.model, 0, a, env.features, i, a)
+                    z = (env.means[i, a] - mean) / (state.deviation[a] * width)
+                    least[v] = min(least[v], float(ndtr(-z)))
+                arms = np.array([policy.choose(state, i, t, trial.rng) for i in range(env.clients)])
+                for i, y in enumerate(trial.step(arms)):
+                    policy.observe(state, i, arms[i], y)
+    assert least["beta"] >= ndtr(-1.0)
+    assert least["sigma"] < ndtr(-1.0)
+
+
+def test_thompson_sampling_beats_clients_without_communication():
+    """The worst-case constant loses to local UCB on the authors' instance; the radius and sigma do not."""
+    env = bandits.environments.authors(100, 10, 3, seed=0)
+    beta, worst, posterior, local = (
+        bandits.simulate(policy, env, 2**12, trials=2).mean[-1]
+        for policy in (
+            bandits.LinTS(), bandits.LinTS(v="worst-case"), bandits.LinTS(v="sigma"), bandits.LocalUCB()
+        )
+    )  # fmt: skip
+    assert posterior < 0.2 * beta
+    assert beta < 0.6 * local < local < worst
+
+
 @pytest.mark.parametrize("parameters", PARAMETERS)
 def test_thompson_sampling_draws_from_the_posterior(parameters):
     """Frequencies of the arms, against draws of whole parameter vectors; z = 5 per arm, odds below 1e-5."""
@@ -193,9 +303,9 @@ def test_thompson_sampling_draws_from_the_posterior(parameters):
 
 @pytest.mark.parametrize("parameters", PARAMETERS)
 def test_thompson_sampling_learns(parameters):
-    """The paper's deviation and a small one: late pulls cost a twentieth of pulls at random."""
+    """Every kind of deviation: late pulls cost a twentieth of pulls at random."""
     env = environment(parameters, m=10, k=4, d=2, scale=0.1)
-    for v in (None, 0.1):
+    for v in ("beta", "worst-case", "sigma", 0.1):
         run = bandits.simulate(bandits.LinTS(parameters, v=v), env, 2000, trials=3, times=[500, 1500])
         assert run.mean[-1] - run.mean[-2] < 0.05 * 500 * env.gaps.mean()
     greedy = bandits.LinTS(parameters, v=0.0)
@@ -246,11 +356,26 @@ def test_widths_are_a_union_over_all_that_is_estimated(kind, parameters):
     np.testing.assert_allclose(width, expected, rtol=1e-12)
 
 
-def test_the_deviation_of_thompson_sampling_is_the_papers():
-    """v = sigma sqrt(9 d log(t / delta)) in round t, or a constant."""
-    env = environment("disjoint", d=3, scale=0.5)
+@pytest.mark.parametrize("parameters", PARAMETERS)
+def test_the_worst_case_deviation_is_the_papers(parameters):
+    """v = sigma sqrt(9 d log(t / delta)) in round t, for all blocks; sigma and numbers do not change."""
+    env = environment(parameters, d=3, scale=0.5)
     trial = Trial(env, 20, [20], np.random.default_rng(0))
-    t = np.arange(1, 21)
-    found = bandits.LinTS(delta=0.2).start(trial).deviation[1:]
-    np.testing.assert_allclose(found, 0.5 * np.sqrt(9 * 3 * np.log(t / 0.2)), rtol=1e-12)
-    assert set(bandits.LinTS(v=0.7).start(trial).deviation) == {0.7}
+    for v in ("worst-case", "sigma", 0.7):
+        policy = bandits.LinTS(parameters, v, delta=0.2)
+        state = policy.start(trial)
+        for t in range(1, 21):
+            arm = policy.choose(state, 0, t, trial.rng)
+            expected = {"worst-case": 0.5 * np.sqrt(9 * 3 * np.log(t / 0.2)), "sigma": 0.5}.get(v, v)
+            np.testing.assert_allclose(state.deviation, expected, rtol=1e-12)
+            policy.observe(state, 0, arm, 1.0)
+
+
+def test_deviations_are_named():
+    assert bandits.LinTS().name == "LinTS"
+    assert bandits.LinTS("shared", v="sigma").name == "LinTS (shared) (v = sigma)"
+    assert bandits.LinTS(v=0.5).name == "LinTS (v = 0.5)"
+    for v in (-1.0, np.inf, np.nan, None, True, "posterior"):
+        with pytest.raises(ValueError, match="v must be one of beta, worst-case, sigma or a finite number"):
+            bandits.LinTS(v=v)
+    assert bandits.LinTS(v=np.float32(2.0)).v == 2.0

@@ -13,8 +13,16 @@ DELTA = 0.1
 
 
 @pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("kind", [bandits.FedPE, bandits.EnhancedFedPE, bandits.CollaborativeFedPE])
-def test_best_arms_survive_and_the_regret_bound_holds(kind, shared):
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (bandits.FedPE, {}),
+        (bandits.EnhancedFedPE, {}),
+        (bandits.CollaborativeFedPE, {"intervals": "fedpe"}),
+        (bandits.CollaborativeFedPE, {"intervals": "enhanced"}),
+    ],
+)
+def test_best_arms_survive_and_the_regret_bound_holds(kind, options, shared):
     """Theorems 1-3: a best arm is lost with probability at most delta, else the regret is bounded.
 
     The noise is small enough for most arms to be eliminated within the horizon, so the statement is not
@@ -24,7 +32,7 @@ def test_best_arms_survive_and_the_regret_bound_holds(kind, shared):
     env = bandits.environments.random(4, 3, 2, seed=11, shared=shared)
     env = bandits.LinearEnvironment(env.features, env.parameters, scale=0.3)
     horizon = 500
-    policy = kind(parameters="shared" if shared else "disjoint", delta=DELTA)
+    policy = kind(parameters="shared" if shared else "disjoint", delta=DELTA, **options)
     run = bandits.simulate(policy, env, horizon, trials=SEEDS, seed=5)
     last = run.phases[run.phases["phase"] == run.phases["phase"].max()]
     assert last["active"].mean() < 2.0
