@@ -8,6 +8,7 @@ import textwrap
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import bandits
 from bandits import cli, config
@@ -190,3 +191,62 @@ def test_classes_of_ones_own_are_named_by_module(tmp_path):
     file.write_text(file.read_text().replace("level = 1", 'level = "high"'))
     with pytest.raises(ValueError, match=r"own\.toml: environment ownthings:Flat: level must be a number"):
         config.read(file)
+
+
+def test_every_kind_of_deviation_interval_and_control_can_be_written(tmp_path):
+    """Options that are a name or a number, and a policy without options, from a file to the results."""
+    (tmp_path / "file.toml").write_text(
+        HEAD
+        + ENVIRONMENT
+        + textwrap.dedent(
+            """
+            [[policy]]
+            kind = "LinTS"
+            [[policy]]
+            kind = "LinTS"
+            v = "worst-case"
+            [[policy]]
+            kind = "LinTS"
+            v = 1
+            [[policy]]
+            kind = "CollaborativeFedPE"
+            [[policy]]
+            kind = "CollaborativeFedPE"
+            intervals = "enhanced"
+            [[policy]]
+            kind = "LongestFeature"
+            """
+        )
+    )
+    policies = config.read(tmp_path / "file.toml").policies
+    assert list(policies) == [
+        "LinTS",
+        "LinTS (v = worst-case)",
+        "LinTS (v = 1.0)",
+        "CollaborativeFedPE",
+        "CollaborativeFedPE (enhanced intervals)",
+        "LongestFeature",
+    ]
+    assert policies["LinTS (v = 1.0)"] == bandits.LinTS(v=1.0)
+    result = CliRunner().invoke(cli.app, ["run", str(tmp_path / "file.toml"), "--out", str(tmp_path / "out")])
+    assert result.exit_code == 0
+    run = bandits.load(tmp_path / "out" / "regret-longestfeature.npz")
+    env = bandits.environments.authors(4, 3, 2)
+    np.testing.assert_array_equal(
+        run.regret, bandits.simulate(bandits.LongestFeature(), env, 100, trials=1).regret
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        ('kind = "LinTS"\nv = "posterior"', "v must be one of beta, worst-case, sigma or a finite number"),
+        ('kind = "LinTS"\nv = true', "v must be a number or text; got True"),
+        ('kind = "CollaborativeFedPE"\nintervals = "wide"', "intervals must be one of fedpe, enhanced"),
+        ('kind = "LongestFeature"\ndelta = 0.1', "policy LongestFeature may have no options; got 'delta'"),
+        ('kind = "FedUCB"\nprivacy_delta = 2', "privacy_delta must lie strictly in (0, 1); got 2.0"),
+    ],
+)
+def test_mistakes_in_these_options_are_named(tmp_path, monkeypatch, capsys, policy, words):
+    text = HEAD + ENVIRONMENT + "[[policy]]\n" + policy + "\n"
+    assert words in refusal(tmp_path, monkeypatch, capsys, text)

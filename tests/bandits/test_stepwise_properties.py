@@ -17,6 +17,8 @@ KINDS = st.sampled_from(
     [
         bandits.LinUCB,
         bandits.LinTS,
+        lambda parameters: bandits.LinTS(parameters, "worst-case"),
+        lambda parameters: bandits.LinTS(parameters, "sigma"),
         bandits.DisLinUCB,
         bandits.FedUCB,
         lambda parameters: bandits.FedUCB(parameters, epsilon=0.5, period=11),

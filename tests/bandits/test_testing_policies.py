@@ -109,6 +109,9 @@ def test_our_policies_obey_the_rules(kind):
 
 def test_policies_for_special_environments_obey_the_rules():
     check_policy(bandits.LocalUCB(), max_examples=25)
+    check_policy(bandits.CollaborativeFedPE(intervals="enhanced"), max_examples=25)
+    for v in ("worst-case", "sigma"):
+        check_policy(bandits.LinTS(v=v), max_examples=25)
     check_policy(bandits.DELB(), environments(parameters="shared", identical=True), max_examples=25)
 
 
