@@ -1,22 +1,28 @@
-"""What clients and server say to each other, and what it costs.
+"""Messages between clients and server, and their cost.
 
-Every message concerns a batch of clients: arrays have a leading client axis, of length one when a message
-travels between two machines and of length M in the simulator. ``gather`` joins the messages of several
-clients into the server's view, ``part`` takes out what one of them receives.
+Every message concerns a batch of clients: arrays have a leading client axis, of length 1 in a message
+between two machines and of length M in the simulator. ``gather`` joins the messages of several clients,
+``part`` extracts the message for some of them.
 
-Cost is counted in scalars, integers and reals alike, as in the paper:
+The cost is the number of scalars, integers and reals alike, as in the paper. Fed-PE, Enhanced Fed-PE and
+Collaborative Fed-PE send the same messages in the same phases and are charged alike:
 
 | message | direction | scalars per client |
 |---|---|---|
-| FirstEstimates | up | d per arm (and d more where the first reward was exactly zero) |
-| ActiveArms | up | one per active arm |
-| PullPlan | down | one per active arm |
+| FirstEstimates | up, once | d per arm (and d more where the first reward was exactly zero) |
+| FullInformation (Collaborative) | up, once | d + 1 per arm: the feature and the first reward |
+| ActiveArms | up | 1 per active arm |
+| PullPlan | down | 1 per active arm |
 | LocalEstimates | up | d per pulled arm ("vectors") or 1 ("scalars") |
-| GlobalEstimates | down ("vectors") | d + d^2 per arm that anybody has active, or once if shared |
+| GlobalEstimates | down ("vectors") | d + d^2 per arm that any client has active, or once if shared |
 | Projections | down ("scalars") | 2 per active arm of the client |
 
-No message holds a feature vector or a reward: estimates are rewards divided by a norm the server does not
-know, along a direction that may be the feature's or its opposite.
+"vectors" is the paper's protocol, message for message, so a potential matrix V_a counts d^2 as in the
+paper's bound although it is symmetric. "scalars" is the protocol of the paper's remark.
+
+No message of Fed-PE holds a feature vector or a reward: estimates are rewards divided by a norm that the
+server does not know, along a direction that may be that of the feature or its opposite. FullInformation
+holds both.
 """
 
 from __future__ import annotations

@@ -130,6 +130,7 @@ def main() -> None:
     rows: list[list[object]] = []
     for policy in (
         bandits.LinUCB(), bandits.LinUCB("shared"), bandits.LinTS(), bandits.LinTS("shared"),
+        bandits.LinTS(v="sigma"),
         bandits.DisLinUCB(), bandits.DisLinUCB("shared"), bandits.FedUCB("shared", epsilon=1.0),
         bandits.LocalUCB(),
     ):  # fmt: skip

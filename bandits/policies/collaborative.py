@@ -1,8 +1,8 @@
 """Collaborative Fed-PE: Fed-PE in which features and rewards are not private.
 
-The paper's benchmark is "a modified Fed-PE algorithm with full information exchange after collaborative
-exploration in each phase". The clients send their features once and their rewards after each exploration, so
-that
+The paper describes its benchmark as Fed-PE, modified so that all information is exchanged after the
+exploration of each phase. The clients send their features once and their rewards after each exploration,
+so that
 
 - estimation is ordinary least squares on the features: the directions become the features, and the width
   ||x||_V has no factor 1 / ell for unknown norms (ell = 1),
@@ -10,22 +10,22 @@ that
 
 The paper does not state the confidence intervals. The option ``intervals`` selects them.
 
-"fedpe" (default): those of Fed-PE, r-hat^p +- alpha sigma ||x||_{V^p} from the last phase, since the text calls
-the algorithm a modified Fed-PE. The estimates of a phase are unbiased given all earlier phases, with variance
-sigma^2 ||x||_V^2, so Lemma "BndAllErr" applies with ell = 1.
+"fedpe" (default): those of Fed-PE, r-hat^p +- alpha sigma ||x||_{V^p} from the last phase, since the text
+calls it a modification of Fed-PE. The estimates of a phase are unbiased given all earlier phases, with
+variance sigma^2 ||x||_V^2, so Lemma "BndAllErr" applies with ell = 1.
 
-"enhanced": those of Enhanced Fed-PE, from the estimates of all phases, each weighted by f^{p-1}. They hold by
-Lemma "Laplace". The regret of the authors' published code, 232 at T = 2^17, agrees with these and not with
-"fedpe"; docs/bandits.md has the measured figures.
+"enhanced": those of Enhanced Fed-PE, from the estimates of all phases, each weighted by f^{p-1}. They hold
+by Lemma "Laplace". The regret of the authors' published code, 232 at T = 2^17, agrees with these and not
+with "fedpe"; docs/bandits.md has the measured figures.
 
 Either way all intervals hold at once with probability 1 - delta.
 
-With ``pooling`` the server runs one least squares over the explorations of all phases, with the interval of
-Fed-PE. Pooled pulls depend on earlier rewards through the active sets, so no guarantee is proved.
+With ``pooling`` the server runs one least squares over the explorations of all phases, with the interval
+of Fed-PE. Pooled pulls depend on earlier rewards through the active sets, so no guarantee is proved.
 
-Communication: the messages are those of Fed-PE under the same ``protocol``, with x in place of the unit direction
-and y in place of the norm of the estimate. Only the first message is longer, by one scalar per arm: it has
-a feature and a reward where Fed-PE sends their product.
+Communication: the messages are those of Fed-PE under the same ``protocol``, with x in place of the unit
+direction and y in place of the norm of the estimate. Only the first message is longer, by one scalar per
+arm: it has a feature and a reward where Fed-PE sends their product.
 """
 
 from __future__ import annotations

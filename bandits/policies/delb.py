@@ -1,19 +1,20 @@
 """DELB: distributed elimination for linear bandits, where all clients have the same arms.
 
 Wang, Hu, Chen, Wang: Distributed Bandit Learning: Near-Optimal Regret with Efficient Communication, ICLR
-2020. One parameter vector, and features that are the same for every client. In phase l = 1, 2, ... the arms
-still active are explored by a G-optimal design pi until every estimate is within 2^-l of the truth,
+2020. One parameter vector, and features that are the same for every client. In phase l = 1, 2, ... the
+arms still active are explored by a G-optimal design pi until every estimate is within 2^-l of the truth,
 
     n(a) = ceil( 2 sigma^2 G(pi) 4^l log( 2 K l (l + 1) / delta ) pi(a) )      pulls by all clients together,
 
 and arms whose estimate is more than 2 * 2^-l below the best are dropped. The pulls are laid out arm after
 arm and cut into M equal pieces, so clients report at most M + (arms in the design) means a phase; each is
-sent the d numbers of the estimate, and computes the next phase itself. One client sends the K d numbers of the
-features with the first means, since the server needs them for the estimate. A best arm survives with
+sent the d numbers of the estimate, and computes the next phase itself. One client sends the K d numbers of
+the features with the first means, since the server needs them for the estimate. A best arm survives with
 probability 1 - delta, and the regret is of order sqrt(d M T log(K log(T) / delta)) in all.
 
-The paper has the constant 600 d^2 log(M T) in n(a), since its core sets are only approximately optimal; here
-the design is certified, G = max_a ||x_a||^2_V <= d + gap, and the union over arms and phases is spelt out.
+The paper has the constant 600 d^2 log(M T) in n(a), since its core sets are only approximately optimal;
+here the design is certified, G = max_a ||x_a||^2_V <= d + gap, and the union over arms and phases is spelt
+out.
 """
 
 from __future__ import annotations

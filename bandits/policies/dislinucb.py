@@ -5,24 +5,24 @@ Wang, Hu, Chen, Wang: Distributed Bandit Learning: Near-Optimal Regret with Effi
 
     ( log det A_i - log det A_last ) (t - t_last)  >  D,         D = T log(M T) / (d M) unless given,
 
-all clients exchange the sums of x x' and x y since the last synchronisation, so the regret is that of one LinUCB
-with all pulls up to logarithms, for O(M^1.5 d^3) scalars whatever T is.
+all clients exchange the sums of x x' and x y since the last synchronisation, so the regret is that of one
+LinUCB with all pulls up to logarithms, for O(M^1.5 d^3) scalars whatever T is.
 
-The paper has one parameter vector for all arms. With disjoint parameters the model has B = K blocks: log det is
-the sum over blocks, and d B takes the place of d in D. The confidence level is delta / (M B), a union over
-clients and blocks. As in the paper, no union is taken over synchronisations.
+The paper has one parameter vector for all arms. With disjoint parameters the model has B = K blocks: log
+det is the sum over blocks, and d B takes the place of d in D. The confidence level is delta / (M B), a
+union over clients and blocks. As in the paper, no union is taken over synchronisations.
 
 Communication. Only models that changed are sent, and only one half of each symmetric matrix. A model is
 
     d (d + 1) / 2   entries of the sum of x x'     and     d   entries of the sum of x y .
 
 - Up, client i: the models of the blocks that it has pulled since the last synchronisation.
-- Down, client i: the models of the blocks that another client has pulled since, summed over the clients. A block
-  that only client i has pulled is not sent: it has the sum.
+- Down, client i: the models of the blocks that another client has pulled since, summed over the clients. A
+  block that only client i has pulled is not sent: it has the sum.
 
-With  q = d (d + 1) / 2 + d  a message of n models costs  min( n (q + 1), B q )  scalars: the models and the indices
-of their blocks, or all B models without indices. The signal that starts a synchronisation has no content and is
-not counted.
+With  q = d (d + 1) / 2 + d  a message of n models costs  min( n (q + 1), B q )  scalars: the models and
+the indices of their blocks, or all B models without indices. The signal that starts a synchronisation has
+no content and is not counted.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """FedUCB: DisLinUCB whose uploads can be made differentially private.
 
-Dubey, Pentland: Differentially-Private Federated Linear Bandits, NeurIPS 2020. Clients decide and synchronise
-as in DisLinUCB, but the uploads, the sums of (x, y)(x, y)' since the start, go through the tree mechanism: the
-n-th release is the sum over the binary digits of n of sums over dyadic intervals of releases, each with a
-symmetric Gaussian matrix of its own. An observation is in at most  h = 1 + floor(log2 N)  of them for N
-releases, so by the Gaussian mechanism an entry needs the deviation
+Dubey, Pentland: Differentially-Private Federated Linear Bandits, NeurIPS 2020. Clients decide and
+synchronise as in DisLinUCB, but the uploads, the sums of (x, y)(x, y)' since the start, go through the
+tree mechanism: the n-th release is the sum over the binary digits of n of sums over dyadic intervals of
+releases, each with a symmetric Gaussian matrix of its own. An observation is in at most  h = 1 +
+floor(log2 N)  of them for N releases, so by the Gaussian mechanism an entry needs the deviation
 
     sqrt(2 h) (L^2 + c^2) sqrt( 2 log(1.25 / privacy_delta) ) / epsilon        ||x|| <= L, y in [-c, c]
 
@@ -18,30 +18,28 @@ and
 (Shariff, Sheffet: Differentially Private Contextual Linear Bandits, NeurIPS 2018, proposition 4). Without
 epsilon there is no noise, U = 0, and FedUCB is DisLinUCB.
 
-The two deltas
---------------
-``delta`` is the probability with which confidence intervals may fail, as in all other policies. With privacy it
-is split: delta' = delta / (2 M B), a union over clients and blocks; delta / 4 for the norms of the noise, a
-union over the N releases and B blocks; delta / 4 for rewards beyond the default c. Only the noise is new in each
-release, so only its bound is a union over releases; delta' has the level of DisLinUCB but for the factor 2.
+``delta`` is the probability with which confidence intervals may fail, as in all other policies. With
+privacy it is split: delta' = delta / (2 M B), a union over clients and blocks; delta / 4 for the norms of
+the noise, a union over the N releases and B blocks; delta / 4 for rewards beyond the default c. The
+self-normalised bound with the fixed regulariser (lambda + U) I holds at all times, so it needs no union
+over releases, as in DisLinUCB.
 
-``privacy_delta`` is a property of the mechanism, not of the intervals. (epsilon, privacy_delta)-privacy admits
-a mechanism that discloses each observation in full with probability privacy_delta, so M clients with T
-observations each must expect up to M T privacy_delta disclosures. A value of 1 / T or more therefore
-protects no client and is refused. The default is  delta / (M T) : the chances of all observations add up to at
-most delta.
+``privacy_delta`` is a property of the mechanism, not of the intervals. (epsilon, privacy_delta)-privacy
+admits a mechanism that discloses each observation in full with probability privacy_delta, so M clients
+with T observations each must expect up to M T privacy_delta disclosures. A value of 1 / T or more
+therefore protects no client and is refused. The default is delta / (M T): the probabilities of all
+observations add up to delta.
 
-Communication is that of DisLinUCB without privacy. With privacy all B models are sent in every release, since the
-blocks that changed show which arms a client has pulled, and the noise changes all of them.
+Communication is that of DisLinUCB without privacy. With privacy all B models are sent in every release,
+since the blocks that changed show which arms a client has pulled, and the noise changes all of them.
 
-Known errors of the paper
--------------------------
-Zhou, Chowdhury: On Differentially Private Federated Linear Contextual Bandits (arXiv 2302.13945) show that the
-claimed privacy fails, since the times of the synchronisations depend on unprotected data; that the regret
-bound miscounts the noise, which has to be added up over the M clients; and that the communication bound has no
-ground once there is noise. Here U counts the noise of all M clients. The schedule by log det is the paper's and
-stays the default, so the uploads are private and their times are not. With ``period`` clients synchronise at
-fixed times, as those authors do, and the times disclose nothing.
+Known errors of the paper. Zhou, Chowdhury: On Differentially Private Federated Linear Contextual Bandits
+(arXiv 2302.13945) show that the claimed privacy fails, since the times of the synchronisations depend on
+unprotected data; that the regret bound miscounts the noise, which has to be added up over the M clients;
+and that the communication bound has no ground once there is noise. Here U counts the noise of all M
+clients. The schedule by log det is the paper's and stays the default, so the uploads are private and their
+times are not. With ``period`` clients synchronise at fixed times, as those authors do, and the times
+disclose nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Centralised linear Thompson sampling.
 
-In each round, client i draws a parameter for every block b and pulls the arm with the largest x' theta-tilde:
+In each round, client i draws a parameter for every block b and pulls the arm with the largest x'
+theta-tilde:
 
     theta-tilde_b ~ N( theta-hat_b, v_b^2 A_b^-1 )       (see bandits.policies.ridge for theta-hat and A)
 
@@ -10,26 +11,27 @@ The option ``v`` sets the deviation v_b.
 
     beta_b = sigma sqrt( 2 log(B / delta) + log det A_b - d log lambda ) + sqrt(lambda) s .
 
-Abeille, Lazaric: Linear Thompson Sampling Revisited, AISTATS 2017, sample theta-hat + beta_t V_t^-1/2 eta. On
-the event that all ellipsoids hold, which has probability 1 - delta, a sample of a best arm exceeds the mean of
-that arm with probability at least P(N(0, 1) >= 1) = 0.16. Their regret is of order d sqrt(d N) up to
-logarithms for N decisions. Their beta_t bounds log det A by its largest value; here log det A is computed,
-as in ``LinUCB``, and the confidence level is that of ``LinUCB``.
+Abeille, Lazaric: Linear Thompson Sampling Revisited, AISTATS 2017, sample theta-hat + beta_t V_t^-1/2 eta.
+On the event that all ellipsoids hold, which has probability 1 - delta, a sample of a best arm exceeds the
+mean of that arm with probability at least P(N(0, 1) >= 1) = 0.16. Their regret is of order d sqrt(d N) up
+to logarithms for N decisions. Their beta_t bounds log det A by its largest value; here log det A is
+computed, as in ``LinUCB``, and the confidence level is that of ``LinUCB``.
 
-"worst-case": the constant of Agrawal, Goyal: Thompson Sampling for Contextual Bandits with Linear Payoffs, ICML
-2013, in round t,
+"worst-case": the constant of Agrawal, Goyal: Thompson Sampling for Contextual Bandits with Linear Payoffs,
+ICML 2013, in round t,
 
     v = sigma sqrt( 9 d log(t / delta) ) .
 
 Their t counts decisions, of which a round has M; delta / M in place of delta gives their level.
 
-"sigma": v = sigma. The sample is then drawn from the Bayesian posterior for Gaussian noise of variance sigma^2
-and the prior N(0, sigma^2 / lambda I). No bound on the regret for a fixed parameter is proved for it.
+"sigma": v = sigma. The sample is then drawn from the Bayesian posterior for Gaussian noise of variance
+sigma^2 and the prior N(0, sigma^2 / lambda I). No bound on the regret for a fixed parameter is proved for
+it.
 
 A number: v is that number in all rounds.
 
-With disjoint parameters only x' theta-tilde_a is needed, which is normal with mean x' theta-hat_a and deviation
-v_a ||x||_{A_a^-1}; one number per arm is drawn in place of d.
+With disjoint parameters only x' theta-tilde_a is needed, which is normal with mean x' theta-hat_a and
+deviation v_a ||x||_{A_a^-1}; one number per arm is drawn in place of d.
 
 The communication is that of centralised LinUCB.
 """
@@ -49,7 +51,6 @@ from bandits.policies.ridge import Ridge, learn, predict, radius, ridge
 from bandits.policies.stepwise import Stepwise
 from bandits.trial import Trial
 from optdesign._kernel import kernel
-
 
 BETA, WORST_CASE, SIGMA = "beta", "worst-case", "sigma"
 DEVIATIONS = (BETA, WORST_CASE, SIGMA)

@@ -2,9 +2,9 @@
 
     arm_i = min argmax_a ||x_{i,a}||
 
-Nothing is estimated and nothing is sent, so the regret measures how far norms alone identify the best arms of an
-instance. An algorithm that does not beat this control on an instance shows no benefit of learning there.
-Norms are compared up to ``TIE``; the lowest arm wins a tie.
+Nothing is estimated and nothing is sent, so the regret measures how far norms alone identify the best arms
+of an instance. An algorithm that does not beat this control on an instance shows no benefit of learning
+there. Norms are compared up to ``TIE``; the lowest arm wins a tie.
 """
 
 from __future__ import annotations

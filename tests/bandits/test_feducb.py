@@ -173,7 +173,7 @@ def test_a_privacy_delta_of_one_over_t_or_more_is_refused():
 
 @pytest.mark.parametrize("parameters", PARAMETERS)
 def test_the_confidence_level_does_not_depend_on_the_horizon(parameters):
-    """delta' = delta / (2 M B), half the level of DisLinUCB; only bounds on noise are unions over releases."""
+    """delta' = delta / (2 M B), half the level of DisLinUCB; only bounds on noise depend on releases."""
     env = environment(parameters)
     count = 3 if parameters == "disjoint" else 1
     for horizon in (10, 10_000):
