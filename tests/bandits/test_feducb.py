@@ -127,6 +127,105 @@ def test_matrices_stay_definite_and_intervals_hold(parameters, options):
     assert missed <= 10
 
 
+class LiteralFedUCB:
+    """FedUCB with privacy in plain NumPy: lists of observations, one noise matrix per dyadic interval."""
+
+    def __init__(self, env, horizon, period, *, epsilon, bound, delta, weight, shared, rng):
+        m, k, d = env.features.shape
+        self.env, self.bound, self.rng, self.shared = env, bound, rng, shared
+        self.blocks, self.d, self.count = (1 if shared else k), d, 0
+        releases = horizon // period
+        height = int(math.log2(releases)) + 1
+        sensitivity = math.sqrt(2 * height) * (env.L**2 + bound**2)
+        privacy = delta / (m * horizon)
+        self.entry = math.sqrt(m) * sensitivity * math.sqrt(2 * math.log(1.25 / privacy)) / epsilon
+        failure = delta / (4 * releases * self.blocks)
+        spread = self.entry * math.sqrt(height)
+        u = spread * (2 * math.sqrt(d + 1) + 2 * math.sqrt(math.log(1 / failure)))
+        self.low, self.diagonal = weight + u, weight + 2 * u
+        self.log_term = 2 * math.log(2 * m * self.blocks / delta)
+        self.bias = env.s * math.sqrt(weight + 3 * u) + u / math.sqrt(self.low)
+        self.uploaded = []
+        self.own = [[] for _ in range(m)]
+        self.nodes = {}
+
+    def model(self, i, b):
+        """A, the estimate and the radius of client i for block b."""
+        a, moment = self.low * np.eye(self.d), np.zeros(self.d)
+        if self.count:
+            noise = sum(self.nodes[self.count, level][b] for level in self.digits())
+            a = self.diagonal * np.eye(self.d) + noise[:-1, :-1]
+            moment = noise[-1, :-1].copy()
+        for block, x, y in self.uploaded:
+            if block == b:
+                a, moment = a + np.outer(x, x), moment + x * min(max(y, -self.bound), self.bound)
+        for block, x, y in self.own[i]:
+            if block == b:
+                a, moment = a + np.outer(x, x), moment + x * y
+        growth = np.linalg.slogdet(a)[1] - self.d * math.log(self.low)
+        return a, np.linalg.solve(a, moment), self.env.sigma * math.sqrt(self.log_term + growth) + self.bias
+
+    def choose(self, i):
+        index = []
+        for arm, x in enumerate(self.env.features[i]):
+            a, theta, radius = self.model(i, 0 if self.shared else arm)
+            index.append(x @ theta + radius * math.sqrt(x @ np.linalg.solve(a, x)))
+        return int(np.argmax(index))
+
+    def digits(self):
+        return [level for level in range(self.count.bit_length()) if (self.count >> level) & 1]
+
+    def release(self):
+        """Upload everything; the lowest digit of the count is a new interval, the others are old ones."""
+        before, self.count = self.count, self.count + 1
+        for level in self.digits()[1:]:
+            self.nodes[self.count, level] = self.nodes[before, level]
+        fresh = np.zeros((self.blocks, self.d + 1, self.d + 1))
+        for b in range(self.blocks):
+            for j in range(self.d + 1):
+                for k in range(j + 1):
+                    fresh[b, j, k] = fresh[b, k, j] = self.entry * self.rng.standard_normal()
+        self.nodes[self.count, self.digits()[0]] = fresh
+        self.uploaded += [one for own in self.own for one in own]
+        self.own = [[] for _ in self.own]
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("parameters", PARAMETERS)
+def test_private_models_are_those_of_the_transcription(parameters):
+    """Arms, estimates, matrices and radii of all clients after every round, on the same stream of noise."""
+    env = environment(parameters, m=3)
+    horizon, period, shared = 23, 3, parameters == "shared"
+    options = {"epsilon": 0.9, "delta": 0.2, "reward_bound": 0.6, "ridge": 0.5}
+    policy = bandits.FedUCB(parameters, period=period, **options)
+    trial = bandits.Trial(env, horizon, [horizon], np.random.default_rng(4))
+    state, sent = policy.start(trial), np.zeros(2, dtype=np.int64)
+    twin = LiteralFedUCB(
+        env, horizon, period, epsilon=0.9, bound=0.6, delta=0.2, weight=0.5, shared=shared,
+        rng=np.random.default_rng(4),
+    )  # fmt: skip
+    rewards = np.random.default_rng(5)
+    for t in range(1, horizon + 1):
+        arms = [policy.choose(state, i, t, trial.rng) for i in range(env.clients)]
+        assert arms == [twin.choose(i) for i in range(env.clients)]
+        for i, arm in enumerate(arms):
+            y = rewards.normal(env.means[i, arm])
+            policy.observe(state, i, arm, y)
+            twin.own[i].append((0 if shared else arm, env.features[i, arm], y))
+        policy.synchronise(state, t, trial.rng, sent)
+        if t % period == 0:
+            twin.release()
+        for i in range(env.clients):
+            for b in range(twin.blocks):
+                # Condition numbers are below 10.
+                a, theta, radius = twin.model(i, b)
+                np.testing.assert_allclose(state.model.information[i, b], a, rtol=1e-11)
+                np.testing.assert_allclose(state.model.theta[i, b], theta, rtol=1e-9, atol=1e-12)
+                assert state.width[i, b] == pytest.approx(radius, rel=1e-11)
+    assert twin.count == state.releases[0] == 7
+    assert tuple(sent) == (7 * 3 * twin.blocks * (3 + 2),) * 2
+
+
 def test_privacy_costs_regret():
     env = environment("shared", m=10, k=5, d=3, seed=1)
     none, loose, strict = (
