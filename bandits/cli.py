@@ -23,7 +23,7 @@ from rich.table import Table
 
 from bandits.config import EXAMPLE, Experiment, read
 from bandits.options import meant
-from bandits.reproduce import EXPERIMENTS, QUICK, Effort, needs_ratings
+from bandits.reproduce import EXPERIMENTS, QUICK, Effort, needs_ratings, totals
 from bandits.reproduce import reproduce as reproduce_experiments
 from bandits.run import Run, fingerprint, load
 from bandits.simulate import simulate
@@ -123,9 +123,8 @@ def reproduce(
             f"interrupted: finished trials are kept in {out}; the same command goes on from there", err=True
         )
         raise typer.Exit(130) from None
-    hold = sum(verdict.holds for verdict in verdicts)
-    if verdicts:
-        typer.echo(f"statements of the paper: {hold} hold, {len(verdicts) - hold} do not")
+    for line in totals(verdicts):
+        typer.echo(f"statements of the paper, {line}")
     typer.echo(f"written: {', '.join(chosen)} as PNG, SVG and CSV, report.html and claims.csv, in {out}")
 
 

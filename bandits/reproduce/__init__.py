@@ -2,8 +2,9 @@
 
     bandits reproduce all --out DIR --ratings u.data
 
-``catalogue`` says what the experiments are, ``running`` plays them, ``drawing`` shows them, ``claims`` lists
-what the paper says about them and ``checks`` decides whether it is so; ``report`` puts it on one page.
+``catalogue`` lists the experiments, ``running`` plays them and ``drawing`` draws them. ``claims`` lists the
+statements of the paper; ``checks``, ``growth`` and ``properties`` measure them and ``decisions`` tests them.
+``report`` writes one page with all of it.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from joblib import Parallel, delayed
 from bandits.plotting import save_figure
 from bandits.reproduce import claims, drawing, report
 from bandits.reproduce.catalogue import EXPERIMENTS
-from bandits.reproduce.claims import Verdict
+from bandits.reproduce.claims import Verdict, totals
 from bandits.reproduce.description import RATED, Experiment, Scaling, Table
 from bandits.reproduce.running import QUICK, Effort, Results, play
 
-__all__ = ["EXPERIMENTS", "QUICK", "Effort", "Verdict", "needs_ratings", "reproduce"]
+__all__ = ["EXPERIMENTS", "QUICK", "Effort", "Verdict", "needs_ratings", "reproduce", "totals"]
 
 
 def needs_ratings(experiment: Experiment) -> bool:

@@ -18,6 +18,7 @@ from bandits.policies.feducb import FedUCB
 from bandits.policies.lints import LinTS
 from bandits.policies.linucb import LinUCB
 from bandits.policies.local_ucb import LocalUCB
+from bandits.policies.longest_feature import LongestFeature
 from bandits.reproduce.description import (
     AUTHORS,
     IDENTICAL,
@@ -49,8 +50,13 @@ SYNTHETIC = (AUTHORS, TEXT)
 DISJOINT_KINDS = (*SYNTHETIC, *RATED)
 """Kinds of instances with a parameter vector per arm, for which the paper has a lower bound."""
 
-FEDPE, ENHANCED, COLLABORATIVE, LOCAL = "Fed-PE", "Enhanced Fed-PE", "Collaborative", "Local UCB"
-PAPER = (FEDPE, ENHANCED, COLLABORATIVE, LOCAL)
+FEDPE, ENHANCED, LOCAL = "Fed-PE", "Enhanced Fed-PE", "Local UCB"
+COLLABORATIVE, COLLABORATIVE_ENHANCED = "Collaborative, Fed-PE intervals", "Collaborative, Enhanced intervals"
+BENCHMARKS = (COLLABORATIVE, COLLABORATIVE_ENHANCED)
+"""Two readings of the paper's benchmark: "a modified Fed-PE" in the text, and the authors' published code."""
+PAPER = (FEDPE, ENHANCED, *BENCHMARKS, LOCAL)
+LONGEST = "Longest feature, no learning"
+"""Control of the tables: each client plays the arm whose feature vector is longest."""
 UNIFORM, EXPONENTIAL, GREEDY = "uniform, f = 100", "exponential, f = 2^p", "greedy"
 PHASE_LENGTHS = (UNIFORM, EXPONENTIAL, GREEDY)
 BOLD, CAUTIOUS = "Enhanced Fed-PE, delta = 0.5", "Enhanced Fed-PE, delta = 0.01"
@@ -61,7 +67,9 @@ FEDPE_SCALARS, FEDPE_SHARED_SCALARS = "Fed-PE, scalars", "Fed-PE, shared, scalar
 POLICIES: dict[str, Policy] = {
     FEDPE: FedPE(),
     ENHANCED: EnhancedFedPE(),
-    COLLABORATIVE: CollaborativeFedPE(),
+    COLLABORATIVE: CollaborativeFedPE(intervals="fedpe"),
+    COLLABORATIVE_ENHANCED: CollaborativeFedPE(intervals="enhanced"),
+    LONGEST: LongestFeature(),
     LOCAL: LocalUCB(),
     UNIFORM: EnhancedFedPE(schedule=schedules.Uniform(100)),
     EXPONENTIAL: EnhancedFedPE(),
@@ -84,11 +92,15 @@ MANY_THETAS = ("√(dKMT log(KMT))", "Md²K log T")
 CENTRAL = ("√(dKMT log³(KMT))", "Md²KT")
 CENTRAL_SHARED = ("d√(MT) log(MT)", "MT")
 ALONE = ("M√(KT log T)", "0")
+UNSTATED = ("not stated", "not stated")
+CONTROL = ("MT", "0")
+"""Without learning, regret is linear in T unless the arm played is the best one."""
 
 ALGORITHMS: tuple[tuple[str, str, Policy, tuple[str, str]], ...] = (
     (LINEAR, "Fed-PE, identical clients", FedPE(parameters="shared"), ONE_THETA),
     (LINEAR, "DELB", DELB(), ("d√(MT log T)", "(Md + d log log d) log T")),
     (LINEAR, "Local UCB, identical clients", LocalUCB(), ALONE),
+    (LINEAR, f"{LONGEST}, identical clients", LongestFeature(), CONTROL),
     (CONTEXTUAL, FEDPE_SHARED, POLICIES[FEDPE_SHARED], ONE_THETA),
     (CONTEXTUAL, ENHANCED_SHARED, POLICIES[ENHANCED_SHARED], ONE_THETA),
     (CONTEXTUAL, FEDUCB_SHARED, FedUCB(parameters="shared"), ("√(dMT) log T", "Md² log T")),
@@ -96,14 +108,16 @@ ALGORITHMS: tuple[tuple[str, str, Policy, tuple[str, str]], ...] = (
     (CONTEXTUAL, LINUCB_SHARED, LinUCB(parameters="shared"), CENTRAL_SHARED),
     (CONTEXTUAL, LINTS_SHARED, LinTS(parameters="shared"), CENTRAL_SHARED),
     (CONTEXTUAL, "Local UCB, shared", LocalUCB(), ALONE),
+    (CONTEXTUAL, f"{LONGEST}, shared", LongestFeature(), CONTROL),
     (DISJOINT, FEDPE, POLICIES[FEDPE], MANY_THETAS),
     (DISJOINT, ENHANCED, POLICIES[ENHANCED], MANY_THETAS),
-    (DISJOINT, COLLABORATIVE, POLICIES[COLLABORATIVE], ("not stated", "not stated")),
+    *((DISJOINT, label, POLICIES[label], UNSTATED) for label in BENCHMARKS),
     (DISJOINT, "LinUCB", LinUCB(), CENTRAL),
     (DISJOINT, "Thompson sampling", LinTS(), CENTRAL),
-    (DISJOINT, "DisLinUCB", DisLinUCB(), ("not stated", "not stated")),
-    (DISJOINT, "FedUCB", FedUCB(), ("not stated", "not stated")),
+    (DISJOINT, "DisLinUCB", DisLinUCB(), UNSTATED),
+    (DISJOINT, "FedUCB", FedUCB(), UNSTATED),
     (DISJOINT, LOCAL, POLICIES[LOCAL], ALONE),
+    (DISJOINT, LONGEST, POLICIES[LONGEST], CONTROL),
 )
 """Table 1, a line per algorithm: model, label, policy, and the orders of total regret and communication."""
 
@@ -122,6 +136,7 @@ ORDERS = {
     UNIFORM: ("√(T log T)", "T/K"),
     EXPONENTIAL: ("√(T log T)", "log T"),
     GREEDY: ("√(T log T) log log T", "log log T"),
+    LONGEST: ("T", "0"),
 }
 
 
@@ -129,6 +144,9 @@ SEEDS = 50
 """Trials behind the statements about which algorithm is better."""
 
 CLIENTS = (100, 1_000, 10_000, 100_000)
+DIMS = (3, 6, 12, 24)
+ARMS = (5, 10, 20, 40)
+"""Sizes over which orders of growth in d and K are fitted, doubled from the smallest of the paper."""
 HORIZONS = tuple(2**n for n in range(10, 18))
 PROTOCOLS = (
     (DISJOINT, FEDPE, MANY_THETAS),
@@ -160,6 +178,21 @@ def lower_bound_pair(policy: str) -> dict[str, dict[int, Case]]:
         kind: {t: Case(Instance(kind, clients=30), policy, t) for t in HORIZONS}
         for kind in (LOWER_FIRST, LOWER_SECOND)
     }
+
+
+def by_dim(kind: str, policy: str) -> dict[int, Case]:
+    """Return the cases that compare the two protocols, by d."""
+    return {d: Case(Instance(kind, dim=d), policy, MIDDLE) for d in DIMS}
+
+
+def by_arms(policy: str) -> dict[int, Case]:
+    """Return the cases of a policy on shared parameters, by K."""
+    return {k: Case(Instance(SHARED, arms=k), policy, MIDDLE) for k in ARMS}
+
+
+def by_horizon(policy: str) -> dict[int, Case]:
+    """Return the cases of a policy on shared parameters, by T."""
+    return {t: Case(Instance(SHARED), policy, t) for t in (2**11, 2**13, SHORT, LONG)}
 
 
 def swept(kind: str, panel: str) -> dict[int, Case]:
@@ -206,18 +239,18 @@ def of_the_paper() -> dict[str, Experiment]:
         tuple(comparison(Instance(kind), PHASE_LENGTHS, MIDDLE) for kind in SYNTHETIC),
     )
     out["table1"] = Table(
-        "Table 1: regret and communication of all algorithms, T = 2^15",
+        "Table 1: regret and communication of all algorithms",
         tuple(
             Row(model, label, Case(MODELS[model], label, SHORT), *orders)
             for model, label, _, orders in ALGORITHMS
         ),
     )
     out["table2"] = Table(
-        "Table 2: three selections of the phase lengths, T = 2^16",
+        "Table 2: three selections of the phase lengths",
         tuple(
             Row(kind, label, Case(Instance(kind), label, MIDDLE), *ORDERS[label])
             for kind in SYNTHETIC
-            for label in PHASE_LENGTHS
+            for label in (*PHASE_LENGTHS, LONGEST)
         ),
     )
     return out
@@ -234,7 +267,7 @@ def beyond_the_paper() -> dict[str, Experiment]:
             logarithmic=True,
         ),
         "protocols": Table(
-            "Fed-PE with the paper's messages, and with scalars, T = 2^16",
+            "Fed-PE with the paper's messages, and with scalars",
             tuple(
                 Row(model, label, Case(MODELS[model], label, MIDDLE), *orders)
                 for model, label, orders in PROTOCOLS
@@ -243,9 +276,10 @@ def beyond_the_paper() -> dict[str, Experiment]:
         "ordering": ordering(SYNTHETIC),
         "ordering-movielens": ordering(RATED),
         "clients": Scaling(
-            "Enhanced Fed-PE with up to 100,000 clients, K = 10, d = 3, T = 2^16",
+            "Enhanced Fed-PE with up to 100,000 clients, K = 10, d = 3",
             "clients",
-            {kind: many_clients(kind) for kind in SYNTHETIC},
+            lambda case: case.instance.clients,
+            {kind: tuple(many_clients(kind).values()) for kind in SYNTHETIC},
             "order in theory, 1/√M",
             lambda case: 1.0 / np.sqrt(case.instance.clients),
             anchored=True,
@@ -253,12 +287,13 @@ def beyond_the_paper() -> dict[str, Experiment]:
         "lowerbound": Scaling(
             "The two instances behind the lower bound, M = 30, K = 10, d = 3",
             "horizon",
+            lambda case: case.horizon,
             {
-                f"{label}, {kind.split(', ')[1]}": cases
+                f"{label}, {kind.split(', ')[1]}": tuple(cases.values())
                 for label in (ENHANCED, LOCAL)
                 for kind, cases in lower_bound_pair(label).items()
             },
-            "lower bound: one of the two is above",
+            "lower bound for the larger of the two",
             minimax,
         ),
     }
@@ -271,17 +306,15 @@ def minimax(case: Case) -> float:
 
 
 def ordering(kinds: tuple[str, ...]) -> Table:
-    """The paper's four algorithms with many seeds."""
-    orders = dict.fromkeys(PAPER, MANY_THETAS) | {
-        COLLABORATIVE: ("not stated", "not stated"),
-        LOCAL: ALONE,
-    }
+    """The paper's algorithms and the control with many seeds."""
+    orders = dict.fromkeys((FEDPE, ENHANCED), MANY_THETAS) | dict.fromkeys(BENCHMARKS, UNSTATED)
+    orders |= {LOCAL: ALONE, LONGEST: CONTROL}
     return Table(
-        f"Which algorithm is better: {SEEDS} seeds, T = 2^17",
+        "Regret and communication of the paper's algorithms and of a control",
         tuple(
             Row(kind, label, main_case(kind, label, SEEDS), *orders[label])
             for kind in kinds
-            for label in PAPER
+            for label in orders
         ),
     )
 

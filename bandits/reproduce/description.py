@@ -7,7 +7,7 @@ figures have in common are simulated once. A figure says which cases it shows an
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -68,8 +68,13 @@ class Instance:
         return make[self.kind](*sizes)
 
     @property
+    def drawn(self) -> bool:
+        """Return True if trials have different instances."""
+        return self.kind != LOWER_FIRST
+
+    @property
     def sizes(self) -> str:
-        """For captions."""
+        """Return M, K and d for captions."""
         return f"M = {self.clients}, K = {self.arms}, d = {self.dim}"
 
 
@@ -142,23 +147,25 @@ class Table:
 
 @dataclass(frozen=True)
 class Scaling:
-    """How regret at the horizon depends on a number: curves are cases by that number."""
+    """Regret at the horizon over a number that differs between cases."""
 
     title: str
     number: str
     """Name of the column and of the axis."""
-    curves: Mapping[str, Mapping[int, Case]]
+    at: Callable[[Case], int]
+    """The number of a case as it was played."""
+    curves: Mapping[str, Sequence[Case]]
     reference: str
-    """What theory has to say, for the legend."""
+    """Label of the line for theory."""
     theory: Callable[[Case], float]
     """Regret per client in theory."""
     anchored: bool = False
-    """Whether theory tells the order only: its line then starts at the first point of the first curve."""
+    """True if theory gives the order only: its line then starts at the first point of the first curve."""
 
     @property
     def cases(self) -> list[Case]:
         """All cases shown."""
-        return [case for curve in self.curves.values() for case in curve.values()]
+        return [case for curve in self.curves.values() for case in curve]
 
 
 Experiment = Figure | Table | Scaling

@@ -12,9 +12,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bandits.plotting import COLOURS, STYLES
-from bandits.reproduce.description import ITERATIONS, REGRET, SPARSITY, Figure, Panel, Scaling, Table
+from bandits.reproduce.description import ITERATIONS, REGRET, SPARSITY, Case, Figure, Panel, Scaling, Table
+from bandits.reproduce.formatting import plain, rounded
 from bandits.reproduce.running import Results
-from bandits.reproduce.summary import bound, bounded, moments, phase_values, table_lines, theory_value
+from bandits.reproduce.summary import (
+    bound,
+    bounded,
+    heading,
+    moments,
+    note,
+    phase_values,
+    points,
+    table_lines,
+    theory_value,
+)
 from bandits.run import Run
 from optdesign.tables import atomic
 
@@ -41,15 +52,8 @@ def curve(quantity: str, run: Run) -> tuple[np.ndarray, np.ndarray]:
     return phase_values(run, quantity)
 
 
-def note(trials: int, spread: str = "bands") -> str:
-    """What is shown, and what the bands or bars are."""
-    return (
-        f"Mean of {trials} trials, each on its own instance; {spread}: plus and minus one standard deviation."
-    )
-
-
 def draw_figure(figure: Figure, results: Results) -> Picture:
-    """The panels of a figure side by side, under one legend; regret on the same axis in all of them."""
+    """Draw the panels of a figure side by side, under one legend; regret on the same axis in all of them."""
     from matplotlib.figure import Figure as Picture
 
     count = len(figure.panels)
@@ -64,19 +68,19 @@ def draw_figure(figure: Figure, results: Results) -> Picture:
         ax.set_ylim(low, highest if figure.quantity == REGRET else None)
     if figure.bounds:
         _draw_bounds(axes[-1], figure.panels[0], results)
-    picture.suptitle(figure.title)
+    picture.suptitle(heading(figure, results))
     known = dict(zip(*reversed(axes[-1].get_legend_handles_labels()), strict=True))
     labels = sorted(known, key=lambda label: label.startswith(BOUND))
     picture.legend(
         [known[label] for label in labels], labels, loc="outside lower center", ncols=3 * columns,
-        frameon=False, fontsize="small", title=note(results.trials(figure.cases[0])),
+        frameon=False, fontsize="small", title=note(figure, results),
         title_fontproperties={"size": "small"},
     )  # fmt: skip
     return picture
 
 
 def draw_table(table: Table, results: Results) -> Picture:
-    """A row per algorithm: its regret and the scalars it sends on two axes, and the orders in theory."""
+    """Draw a row per algorithm: its regret and the scalars it sends on two axes, and the orders in theory."""
     from matplotlib.figure import Figure as Picture
     from matplotlib.ticker import LogLocator
 
@@ -88,10 +92,14 @@ def draw_table(table: Table, results: Results) -> Picture:
     for row, line in zip(rows, lines, strict=True):
         mean, std, sent = line["regret_mean"], line["regret_std"], line["uploaded"] + line["downloaded"]
         marker = MARKERS[models.index(line["model"]) % len(MARKERS)]
-        for ax, value, spread in ((left, mean, std), (right, sent, 0.0)):
-            ax.errorbar(value, row, xerr=spread, color=COLOURS[0], fmt=marker, capsize=3)
+        drawn = 0.0 if np.isnan(std) else std
+        for ax, value, spread, text in (
+            (left, mean, drawn, rounded(mean, std)),
+            (right, sent, 0, plain(sent)),
+        ):
+            ax.errorbar(value, row, xerr=spread or None, color=COLOURS[0], fmt=marker, capsize=3)
             end = (value + spread, row)
-            ax.annotate(_number(value), end, (7, 0), textcoords="offset points", va="center", fontsize=9)
+            ax.annotate(text, end, (7, 0), textcoords="offset points", va="center", fontsize=9)
         orders = f"{line['regret_order']};  {line['communication_order']}"
         right.text(1.02, row, orders, transform=right.get_yaxis_transform(), va="center", fontsize=9)
     right.text(
@@ -117,38 +125,41 @@ def draw_table(table: Table, results: Results) -> Picture:
     for ax in (left, right):
         ax.grid(axis="x", alpha=0.25)
         ax.tick_params(axis="y", length=0)
-    picture.suptitle(table.title)
-    picture.supxlabel(note(results.trials(table.rows[0].case), "bars"), fontsize="small", color="0.3")
+    picture.suptitle(heading(table, results))
+    picture.supxlabel(note(table, results, "bars"), fontsize="small", color="0.3")
     return picture
 
 
 def draw_scaling(scaling: Scaling, results: Results) -> Picture:
-    """Regret at the horizon over a number, on logarithmic axes, beside what theory says."""
+    """Draw regret at the horizon over a number, on logarithmic axes, beside the value in theory."""
     from matplotlib.figure import Figure as Picture
 
     picture = Picture(figsize=(6.4, 4.6), layout="constrained")
     ax = picture.subplots()
     for n, (label, cases) in enumerate(scaling.curves.items()):
-        values = np.array([results[case].regret[:, -1] for case in cases.values()]).T
-        _draw_curve(ax, n, np.array(list(cases)), values, label)
-    cases = next(iter(scaling.curves.values()))
-    line = [theory_value(scaling, case, results) for case in cases.values()]
-    ax.plot(list(cases), line, color="0.45", linewidth=1.0, label=scaling.reference)
+        played = points(cases, results)
+        values = np.array([results[case].regret[:, -1] for case in played]).T
+        _draw_curve(ax, n, np.array([_at(scaling, case, results) for case in played]), values, label)
+    played = points(next(iter(scaling.curves.values())), results)
+    at = [_at(scaling, case, results) for case in played]
+    line = [theory_value(scaling, case, results) for case in played]
+    marker = "_" if len(at) == 1 else None
+    ax.plot(at, line, color="0.45", linewidth=1.0, marker=marker, label=scaling.reference)
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlabel(scaling.number)
     ax.set_ylabel("regret per client at the horizon")
     ax.grid(alpha=0.25)
-    picture.suptitle(scaling.title)
+    picture.suptitle(heading(scaling, results))
     picture.legend(
         loc="outside lower center", ncols=2, frameon=False, fontsize="small",
-        title=note(results.trials(scaling.cases[0])), title_fontproperties={"size": "small"},
+        title=note(scaling, results), title_fontproperties={"size": "small"},
     )  # fmt: skip
     return picture
 
 
 def figure_rows(figure: Figure, results: Results) -> list[list[object]]:
-    """Header and rows: instance, curve, where, mean, standard deviation, every trial."""
+    """Return header and rows: instance, curve, time or phase, mean, standard deviation, every trial."""
     where = "time" if figure.quantity == REGRET else "phase"
     names = _trial_names(results.trials(figure.cases[0]))
     rows: list[list[object]] = [["panel", "curve", where, "mean", "std", *names]]
@@ -160,13 +171,14 @@ def figure_rows(figure: Figure, results: Results) -> list[list[object]]:
 
 
 def scaling_rows(scaling: Scaling, results: Results) -> list[list[object]]:
-    """Header and rows: curve, number, mean, standard deviation, theory, every trial."""
+    """Return header and rows: curve, number, value in theory, mean, standard deviation, every trial."""
     names = _trial_names(results.trials(scaling.cases[0]))
     rows: list[list[object]] = [["curve", scaling.number, "theory", "mean", "std", *names]]
     for label, cases in scaling.curves.items():
-        for number, case in cases.items():
+        for case in points(cases, results):
             theory = theory_value(scaling, case, results)
-            rows.append([label, number, theory, *_spread(results[case].regret[:, -1])])
+            at = _at(scaling, case, results)
+            rows.append([label, at, theory, *_spread(results[case].regret[:, -1])])
     return rows
 
 
@@ -176,9 +188,8 @@ def table_rows(table: Table, results: Results) -> list[list[object]]:
     return [list(lines[0]), *(list(line.values()) for line in lines)]
 
 
-def _number(value: float) -> str:
-    """Whole, but with a decimal where that would say little."""
-    return f"{value:.1f}" if 0.0 < value < 10.0 else f"{value:,.0f}"
+def _at(scaling: Scaling, case: Case, results: Results) -> int:
+    return scaling.at(results.effort.applied(case))
 
 
 def _trial_names(trials: int) -> list[object]:
@@ -192,10 +203,16 @@ def _spread(values: np.ndarray) -> list[object]:
 
 
 def write_rows(path: Path, rows: list[list[object]]) -> None:
-    """A CSV file, whole or not at all; numbers with ten digits."""
+    """Write a CSV file, whole or not at all; numbers have 10 digits, and nan is an empty cell."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([f"{v:.10g}" if isinstance(v, float) else v for v in row] for row in rows)
+        csv.writer(file).writerows([_csv_cell(value) for value in row] for row in rows)
+
+
+def _csv_cell(value: object) -> object:
+    if not isinstance(value, float):
+        return value
+    return "" if np.isnan(value) else f"{value:.10g}"
 
 
 def _draw_panel(ax: Axes, figure: Figure, panel: Panel, results: Results) -> None:
@@ -229,13 +246,13 @@ def _draw_curve(ax: Axes, n: int, at: np.ndarray, values: np.ndarray, label: str
 
 
 def _draw_bounds(ax: Axes, panel: Panel, results: Results) -> None:
-    """Regret and the bounds that hold with probability 1 - delta, on logarithmic axes."""
+    """Draw regret and the bounds that hold with probability 1 - delta, mean over the trials' instances."""
     for n, (label, case) in enumerate(panel.curves.items()):
         run = results[case]
         _draw_curve(ax, n, run.times, run.regret, label)
         if bounded(case):
             t = np.unique(np.geomspace(run.times[0], run.horizon, BOUND_POINTS).round().astype(int))
-            above = [bound(case, results, int(x)) for x in t]
+            above = bound(case, results, t.tolist())
             dash = DASHES[n % len(DASHES)]
             ax.plot(t, above, linestyle=dash, color="0.45", linewidth=1.0, label=BOUND + label)
     ax.set_xscale("log")

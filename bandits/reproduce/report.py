@@ -1,30 +1,32 @@
-"""One page with everything: which statements hold, every figure, every table."""
+"""One page with all verdicts, figures and tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path
+from typing import Any
 
-from bandits.reproduce.claims import Verdict
+from bandits.reproduce.claims import Verdict, method, totals
 from bandits.reproduce.description import Experiment, Table
+from bandits.reproduce.formatting import plain, span, with_spread
 from bandits.reproduce.running import Results
-from bandits.reproduce.summary import table_lines
+from bandits.reproduce.summary import heading, note, table_lines
 from optdesign import __version__
 from optdesign.tables import atomic
 
 COLUMNS = {
     "model": "model",
     "algorithm": "algorithm",
-    "regret_mean": "regret per client",
-    "regret_std": "standard deviation",
+    "regret": "regret per client",
     "regret_bound": "upper bound in theory",
     "lower_bound": "minimax lower bound",
-    "uploaded": "scalars up",
-    "downloaded": "scalars down",
+    "uploaded": "scalars up per client",
+    "downloaded": "scalars down per client",
     "regret_order": "order of the total regret",
     "communication_order": "order of the communication",
 }
+VERDICTS = {True: "yes", False: "no", None: "not decided"}
 
 STYLE = """
 body { font: 16px/1.45 system-ui, sans-serif; color: #1a1a1a; margin: 2rem auto; }
@@ -33,6 +35,7 @@ table { border-collapse: collapse; width: 100%; font-size: 0.85rem; }
 th, td { text-align: left; vertical-align: top; padding: 0.3rem 0.6rem; border-bottom: 1px solid #ccc; }
 td.number { text-align: right; white-space: nowrap; }
 td.yes { background: #e3f1e6; } td.no { background: #f9dfd8; font-weight: bold; }
+td.undecided { background: #eeeeee; font-style: italic; }
 img { max-width: 100%; } figure { margin: 2rem 0; } .warning { font-weight: bold; }
 """
 
@@ -40,33 +43,35 @@ img { max-width: 100%; } figure { margin: 2rem 0; } .warning { font-weight: bold
 def write_report(
     path: Path, experiments: dict[str, Experiment], results: Results, verdicts: list[Verdict]
 ) -> None:
-    """Write the page; pictures are those beside it."""
-    failed = sum(not verdict.holds for verdict in verdicts)
+    """Write the page; it shows the pictures in the same directory."""
     parts = [
         "<h1>Federated linear contextual bandits: the experiments, reproduced</h1>",
-        "<p>Every trial of a case is on an instance of its own; policies meet the same ones in the same "
-        f"trials. Made with optdesign {escape(__version__)}.</p>",
+        "<p>A trial is one instance and one stream of rewards; trial n of every algorithm has the same "
+        f"instance. Made with optdesign {escape(__version__)}.</p>",
     ]
-    if results.effort.longest is not None:
-        words = f"Horizons were cut to {results.effort.longest}: these are not the paper's numbers."
-        parts.append(f'<p class="warning">{escape(words)}</p>')
+    parts += [f'<p class="warning">{escape(words)}</p>' for words in _warnings(experiments, results)]
     if verdicts:
         parts += [
-            f"<h2>Statements of the paper: {len(verdicts) - failed} hold, {failed} do not</h2>",
+            "<h2>Statements of the paper</h2>",
+            "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in totals(verdicts)) + "</ul>",
+            f"<p>{escape(method(verdicts))}</p>",
             _grid(
-                ["statement", "where, and on what", "rule", "measured", "holds"],
-                ([v.claim, v.source, v.rule, v.measured, _yes(v.holds)] for v in verdicts),
+                ["statement", "source, and instance", "sort", "rule", "measured", "holds"],
+                ([v.claim, v.source, v.sort, v.rule, v.measured, VERDICTS[v.holds]] for v in verdicts),
             ),
         ]
     for name, experiment in experiments.items():
+        title = escape(heading(experiment, results))
+        is_table = isinstance(experiment, Table)
+        caption = f"{title}. {escape(note(experiment, results, 'bars' if is_table else 'bands'))}"
         parts.append(
-            f'<figure id="{name}"><img src="{name}.png" alt="{escape(experiment.title)}">'
-            f'<figcaption>{escape(experiment.title)}. Numbers: <a href="{name}.csv">{name}.csv</a>, '
+            f'<figure id="{name}"><img src="{name}.png" alt="{title}">'
+            f'<figcaption>{caption} Numbers: <a href="{name}.csv">{name}.csv</a>, '
             f'vector graphics: <a href="{name}.svg">{name}.svg</a>.</figcaption></figure>'
         )
         if isinstance(experiment, Table):
             lines = table_lines(experiment, results)
-            parts.append(_grid(list(COLUMNS.values()), ([line[key] for key in COLUMNS] for line in lines)))
+            parts.append(_grid(list(COLUMNS.values()), map(_table_row, lines)))
     page = (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Experiments, reproduced</title>'
         f"<style>{STYLE}</style></head>\n<body>\n" + "\n".join(parts) + "\n</body></html>\n"
@@ -76,13 +81,33 @@ def write_report(
 
 
 def claim_rows(verdicts: Iterable[Verdict]) -> list[list[object]]:
-    """Header and rows of claims.csv; the rule stands behind the numbers it judges."""
+    """Return header and rows of claims.csv; sort and rule follow the numbers that they judge."""
     rows: list[list[object]] = [["claim", "source", "measured", "holds"]]
-    return rows + [[v.claim, v.source, f"{v.measured} [rule: {v.rule}]", _yes(v.holds)] for v in verdicts]
+    return rows + [
+        [v.claim, v.source, f"{v.measured} [{v.sort}; rule: {v.rule}]", VERDICTS[v.holds]] for v in verdicts
+    ]
 
 
-def _yes(holds: bool) -> str:
-    return "yes" if holds else "no"
+def _warnings(experiments: dict[str, Experiment], results: Results) -> list[str]:
+    """Return a sentence for each way in which less was played than described."""
+    cases = [case for experiment in experiments.values() for case in experiment.cases]
+    out = []
+    if any(map(results.is_cut, cases)):
+        out.append(f"Horizons were cut to {results.effort.longest:,}: these are not the paper's numbers.")
+    if any(results.trials(case) < case.trials for case in cases):
+        trials, described = results.effort.trials, span(case.trials for case in cases)
+        out.append(f"Trials per case: {trials} in place of {described}.")
+    return out
+
+
+def _table_row(line: dict[str, Any]) -> list[object]:
+    """Return the cells of a line of a table; regret has the digits that its deviation supports."""
+    cells = line | {"regret": Number(with_spread(line["regret_mean"], line["regret_std"]))}
+    return [Number(plain(v)) if isinstance(v, float) else v for v in (cells[key] for key in COLUMNS)]
+
+
+class Number(str):
+    """A formatted number, which the page aligns to the right."""
 
 
 def _grid(heads: list[str], rows: Iterable[list[object]]) -> str:
@@ -92,7 +117,7 @@ def _grid(heads: list[str], rows: Iterable[list[object]]) -> str:
 
 
 def _cell(value: object) -> str:
-    if isinstance(value, float):
-        return f'<td class="number">{value:,.0f}</td>'
-    kind = f' class="{value}"' if value in ("yes", "no") else ""
-    return f"<td{kind}>{escape(str(value))}</td>"
+    classes = {"yes": "yes", "no": "no", "not decided": "undecided"}
+    name = "number" if isinstance(value, Number) else classes.get(str(value), "")
+    attribute = f' class="{name}"' if name else ""
+    return f"<td{attribute}>{escape(str(value))}</td>"

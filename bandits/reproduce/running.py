@@ -54,12 +54,20 @@ class Results:
         played = self.effort.applied(case)
         return self.runs[played.slug].select(range(played.trials))
 
+    def all_trials(self, case: Case) -> Run:
+        """Return the run of a case with all trials that any experiment has played of it."""
+        return self.runs[self.effort.applied(case).slug]
+
     def trials(self, case: Case) -> int:
-        """How many there are of a case."""
+        """Return the number of trials of a case."""
         return self.effort.applied(case).trials
 
+    def is_cut(self, case: Case) -> bool:
+        """Return True if a case was played to a shorter horizon than described."""
+        return self.effort.applied(case).horizon < case.horizon
+
     def environment(self, case: Case, trial: int = 0) -> LinearEnvironment:
-        """What a trial was played on."""
+        """Return the instance of a trial."""
         return _environment(case.instance, self.effort.applied(case).horizon, trial, self.ratings)
 
 

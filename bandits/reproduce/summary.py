@@ -1,52 +1,70 @@
-"""Numbers that figures, tables and claims read from runs."""
+"""Numbers and captions that figures, tables and claims read from runs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from bandits import theory
+from bandits.environments import LinearEnvironment
 from bandits.policies.enhanced import EnhancedFedPE
 from bandits.policies.fedpe import FedPE
 from bandits.policies.phased import Phased
 from bandits.reproduce.catalogue import DISJOINT_KINDS, POLICIES, minimax
-from bandits.reproduce.description import Case, Scaling, Table
+from bandits.reproduce.description import Case, Experiment, Scaling, Table
+from bandits.reproduce.formatting import span
 from bandits.reproduce.running import Results
 from bandits.run import Run
 
 
 def moments(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation over trials, the first axis; the deviation of a single trial is 0."""
-    spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1:])
+    """Return mean and standard deviation over trials, the first axis; the latter is nan for one trial."""
+    spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.full(values.shape[1:], np.nan)
     return values.mean(axis=0), spread
 
 
 def phase_values(run: Run, column: str) -> tuple[np.ndarray, np.ndarray]:
-    """Phase indices (H,), and a column of the phases, (trials, H)."""
-    values = run.phases[column].reshape(len(run.trials), -1).astype(np.float64)
+    """Return phase indices (H,), and a column of the phases, (trials, H)."""
+    trials = len(run.trials)
+    values = run.phases[column].reshape(trials, len(run.phases) // trials).astype(np.float64)
     return np.arange(1, values.shape[1] + 1), values
 
 
 def scalars(run: Run, case: Case) -> np.ndarray:
-    """Scalars sent per client, up and down, (trials,)."""
+    """Return the scalars sent per client, up and down, (trials,)."""
     return (run.uploaded + run.downloaded) / case.instance.clients
 
 
 def bounded(case: Case) -> bool:
-    """Whether a theorem bounds the regret of a case."""
+    """Return True if a theorem bounds the regret of a case."""
     return isinstance(POLICIES[case.policy], FedPE | EnhancedFedPE)
 
 
-def bound(case: Case, results: Results, horizon: int) -> float:
-    """The theorem's bound on the regret per client of a case, on the instance of the first trial."""
-    policy, env = POLICIES[case.policy], results.environment(case)
+def bound_of(case: Case, env: LinearEnvironment, horizon: int) -> float:
+    """Return the theorem's bound on the regret per client of a case on one instance."""
+    policy = POLICIES[case.policy]
     assert isinstance(policy, Phased)
     return theory.regret_bound(policy, env, horizon) / env.clients
 
 
+def bound(case: Case, results: Results, horizons: Iterable[int]) -> list[float]:
+    """Return the theorem's bound at some horizons, mean over the instances of the trials."""
+    instances = [results.environment(case, n) for n in range(results.trials(case))]
+    return [float(np.mean([bound_of(case, env, t) for env in instances])) for t in horizons]
+
+
+def points(cases: Iterable[Case], results: Results) -> list[Case]:
+    """Return the cases that were played as different ones: horizons that were cut alike count once."""
+    played: dict[str, Case] = {}
+    for case in cases:
+        played.setdefault(results.effort.applied(case).slug, case)
+    return list(played.values())
+
+
 def theory_value(scaling: Scaling, case: Case, results: Results) -> float:
-    """Regret per client in theory, for a case as it was played."""
+    """Return the regret per client in theory, for a case as it was played."""
     value = scaling.theory(results.effort.applied(case))
     if not scaling.anchored:
         return value
@@ -54,14 +72,34 @@ def theory_value(scaling: Scaling, case: Case, results: Results) -> float:
     return float(results[first].mean[-1]) * value / scaling.theory(results.effort.applied(first))
 
 
+def heading(experiment: Experiment, results: Results) -> str:
+    """Return the title of an experiment with the horizons that were played."""
+    title = f"{experiment.title}, T = {span(results.effort.applied(c).horizon for c in experiment.cases)}"
+    if any(map(results.is_cut, experiment.cases)):
+        title += f" (cut from {span(case.horizon for case in experiment.cases)})"
+    return title
+
+
+def note(experiment: Experiment, results: Results, spread: str = "bands") -> str:
+    """Return a caption: the number of trials, their instances, and the meaning of bands or bars."""
+    trials = results.trials(experiment.cases[0])
+    fixed = any(not case.instance.drawn for case in experiment.cases)
+    own = "on its own instance" if trials == 1 else "each on its own instance"
+    if fixed:
+        own = "the second instance drawn in each" if trials > 1 else "the second instance drawn"
+    if trials == 1:
+        return f"One trial, {own}; no standard deviation."
+    return f"Mean of {trials} trials, {own}; {spread}: plus and minus one standard deviation."
+
+
 def table_lines(table: Table, results: Results) -> list[dict[str, Any]]:
-    """A dict per row, with the same keys: what was played, what it cost, and the orders in theory."""
+    """Return a dict per row, with the same keys: the case, its regret and messages, the orders in theory."""
     lines = []
     for row in table.rows:
         case, run = row.case, results[row.case]
         i = case.instance
         mean, std = moments(run.regret[:, -1])
-        above = bound(case, results, run.horizon) if bounded(case) else ""
+        above = bound(case, results, [run.horizon])[0] if bounded(case) else ""
         lines.append(
             {
                 "model": row.model,
