@@ -36,7 +36,7 @@ from bandits.reproduce.catalogue import (
     more_clients,
 )
 from bandits.reproduce.checks import ASSOCIATED, CONSTANT, MUCH, ONE, PRIVACY, SLIGHTLY, Check, Reading
-from bandits.reproduce.decisions import LEVEL, Decision, Evidence, holm
+from bandits.reproduce.decisions import LEVEL, UNTESTED, Decision, Evidence, Finding, holm
 from bandits.reproduce.description import LOWER_SECOND, RATED, SHARED, Case
 from bandits.reproduce.formatting import span
 from bandits.reproduce.growth import AT_LEAST, AT_MOST, NEAR
@@ -89,6 +89,8 @@ class Verdict:
     rule: str
     measured: str
     holds: bool | None
+    p: float | None = None
+    """Adjusted p-value, if the statement was tested."""
 
 
 def relevant(names: Iterable[str]) -> list[Claim]:
@@ -103,7 +105,7 @@ def decide(claims: Iterable[Claim], results: Results) -> list[Verdict]:
     A claim about the horizon of the paper is not tested on a shorter one.
     """
     pairs = [(claim, kind) for claim in claims for kind in claim.kinds]
-    found: dict[int, tuple[str, Evidence | bool]] = {}
+    found: dict[int, Finding] = {}
     for n, (claim, kind) in enumerate(pairs):
         if claim.any_horizon or not any(map(results.is_cut, claim.cases())):
             found[n] = claim.check(results, kind)
@@ -111,13 +113,17 @@ def decide(claims: Iterable[Claim], results: Results) -> list[Verdict]:
     decisions = dict(zip(tests, holm(list(tests.values())), strict=True))
     out = []
     for n, (claim, kind) in enumerate(pairs):
+        decision = decisions.get(n, UNTESTED)
         if n in decisions:
-            measured, holds = f"{found[n][0]}; {_adjusted(decisions[n])}", decisions[n].holds
+            measured = f"{found[n][0]}; {_adjusted(decision)}"
         elif n in found:
-            measured, holds = found[n][0], bool(found[n][1])
+            measured, holds = found[n]
+            assert not isinstance(holds, Evidence)
+            decision = Decision(holds, None)
         else:
-            measured, holds = _too_short(claim, results), None
-        out.append(Verdict(claim.claim, f"{claim.source}; {kind}", claim.sort, claim.rule, measured, holds))
+            measured = _too_short(claim, results)
+        source = f"{claim.source}; {kind}"
+        out.append(Verdict(claim.claim, source, claim.sort, claim.rule, measured, *decision))
     return out
 
 
@@ -132,15 +138,18 @@ def totals(verdicts: Iterable[Verdict]) -> list[str]:
 
 
 def method(verdicts: Iterable[Verdict]) -> str:
-    """Return how tested statements were decided, with their number."""
-    tested = sum(verdict.sort != CONSTRUCTION for verdict in verdicts)
+    """Return how the statements were decided, with the number of tests."""
+    found = list(verdicts)
+    tested = sum(verdict.p is not None for verdict in found)
+    empirical = sum(verdict.sort != CONSTRUCTION for verdict in found)
     return (
-        f"{tested} statements are comparisons or orders of growth. Those that were played to the horizon "
-        "they are about are tested by Student's t on one number per trial, for the statement and for its "
-        f"opposite, with Holm's method over all tests: the probability of any false verdict is at most "
-        f"{LEVEL:.0%}. "
-        "A statement is not decided if neither test rejects or if it was played to a shorter horizon. "
-        "Statements that construction decides (instances, schedules, identities, theorems) are only verified."
+        "A statement is counted once for every instance that it is checked on. "
+        f"{tested} of {empirical} comparisons and orders of growth were played to the horizon that they are "
+        "about. These are tested by Student's t on one number per trial, for the statement and for its "
+        "opposite, and Holm's method corrects for all of these tests: the probability of any false verdict "
+        f"is at most {LEVEL:.0%} for normally distributed numbers. A statement is not decided if neither "
+        "test rejects or if the horizon is too short. Statements that construction decides (properties of "
+        "instances and schedules, identities, theorems) are verified; they confirm no experiment."
     )
 
 

@@ -33,10 +33,13 @@ NO_EVIDENCE = Evidence(1.0, 1.0)
 
 
 class Finding(NamedTuple):
-    """Measured numbers in words, and evidence; a statement that needs no test has True or False instead."""
+    """Measured numbers in words, and evidence.
+
+    A statement that needs no test has True or False instead, or None if nothing was measured.
+    """
 
     measured: str
-    evidence: Evidence | bool
+    evidence: Evidence | bool | None
 
 
 class Decision(NamedTuple):
@@ -44,6 +47,9 @@ class Decision(NamedTuple):
 
     holds: bool | None
     p: float | None
+
+
+UNTESTED = Decision(None, None)
 
 
 def exceeds(values: np.ndarray, limit: float = 0.0) -> Evidence:

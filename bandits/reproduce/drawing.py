@@ -7,12 +7,23 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bandits.plotting import COLOURS, STYLES
-from bandits.reproduce.description import ITERATIONS, REGRET, SPARSITY, Case, Figure, Panel, Scaling, Table
+from bandits.reproduce.description import (
+    ITERATIONS,
+    REGRET,
+    SPARSITY,
+    Case,
+    Experiment,
+    Figure,
+    Panel,
+    Scaling,
+    Table,
+)
 from bandits.reproduce.formatting import plain, rounded
 from bandits.reproduce.running import Results
 from bandits.reproduce.summary import (
@@ -40,6 +51,8 @@ AXES = {
     SPARSITY: ("phase p", "arms with positive weight, per client"),
     ITERATIONS: ("phase p", "iterations of the design"),
 }
+TITLE_DENSITY = 10.0
+"""Characters of a title that fit into an inch."""
 BOUND_POINTS = 24
 BOUND = "bound, "
 """What the labels of bounds begin with."""
@@ -68,7 +81,7 @@ def draw_figure(figure: Figure, results: Results) -> Picture:
         ax.set_ylim(low, highest if figure.quantity == REGRET else None)
     if figure.bounds:
         _draw_bounds(axes[-1], figure.panels[0], results)
-    picture.suptitle(heading(figure, results))
+    _set_title(picture, figure, results)
     known = dict(zip(*reversed(axes[-1].get_legend_handles_labels()), strict=True))
     labels = sorted(known, key=lambda label: label.startswith(BOUND))
     picture.legend(
@@ -120,12 +133,12 @@ def draw_table(table: Table, results: Results) -> Picture:
     left.xaxis.set_minor_formatter("")
     left.set_xlabel("regret per client at the horizon")
     right.set_xscale("symlog", linthresh=10.0)
-    right.set_xlim(-2.0, 5.0 * right.get_xlim()[1] ** 1.1)
+    right.set_xlim(-2.0, 25.0 * right.get_xlim()[1] ** 1.1)
     right.set_xlabel("scalars sent per client, up and down")
     for ax in (left, right):
         ax.grid(axis="x", alpha=0.25)
         ax.tick_params(axis="y", length=0)
-    picture.suptitle(heading(table, results))
+    _set_title(picture, table, results)
     picture.supxlabel(note(table, results, "bars"), fontsize="small", color="0.3")
     return picture
 
@@ -150,7 +163,7 @@ def draw_scaling(scaling: Scaling, results: Results) -> Picture:
     ax.set_xlabel(scaling.number)
     ax.set_ylabel("regret per client at the horizon")
     ax.grid(alpha=0.25)
-    picture.suptitle(heading(scaling, results))
+    _set_title(picture, scaling, results)
     picture.legend(
         loc="outside lower center", ncols=2, frameon=False, fontsize="small",
         title=note(scaling, results), title_fontproperties={"size": "small"},
@@ -186,6 +199,12 @@ def table_rows(table: Table, results: Results) -> list[list[object]]:
     """Header and rows of a table."""
     lines = table_lines(table, results)
     return [list(lines[0]), *(list(line.values()) for line in lines)]
+
+
+def _set_title(picture: Picture, experiment: Experiment, results: Results) -> None:
+    """Write the heading above a picture, in as many lines as its width requires."""
+    text = heading(experiment, results).replace(" = ", "\u00a0=\u00a0")
+    picture.suptitle(fill(text, int(TITLE_DENSITY * picture.get_figwidth())))
 
 
 def _at(scaling: Scaling, case: Case, results: Results) -> int:

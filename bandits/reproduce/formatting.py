@@ -41,7 +41,7 @@ def interval(value: float, low: float, high: float) -> str:
     """Return "value (95 % interval low to high)" with the digits that half of the interval supports."""
     half = (high - low) / 2.0
     if not math.isfinite(half):
-        return f"{plain(value)} (no interval from a single trial)"
+        return f"{plain(value)} (no 95 % interval)"
     return f"{rounded(value, half)} (95 % interval {rounded(low, half)} to {rounded(high, half)})"
 
 

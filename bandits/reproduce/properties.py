@@ -101,7 +101,7 @@ def never_below_one(results: Results, kind: str) -> Finding:
     """Compare the smallest sparsity level of all phases with 1."""
     levels = np.concatenate([results.all_trials(case).phases["sparsity"] for case in all_swept(kind)])
     if not len(levels):
-        return Finding("no phase was played", True)
+        return Finding("no phase was played", None)
     return Finding(f"smallest level {plain(levels.min())}", bool(levels.min() >= 1.0))
 
 
@@ -149,7 +149,7 @@ def above_the_lower_bound(results: Results, _kind: str) -> Finding:
         )
     played = span(results.effort.applied(case).horizon for case in first)
     words = "; ".join(f"{policy}: at least {value:.3g} times" for policy, value in least.items())
-    return Finding(f"{words}, T = {played}", min(least.values()) >= 1.0)
+    return Finding(f"{words}, T = {played}", bool(min(least.values()) >= 1.0))
 
 
 def _environments(results: Results, kind: str) -> list[LinearEnvironment]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from bandits.reproduce.claims import Verdict, method, totals
 from bandits.reproduce.description import Experiment, Table
-from bandits.reproduce.formatting import plain, span, with_spread
+from bandits.reproduce.formatting import plain, with_spread
 from bandits.reproduce.running import Results
 from bandits.reproduce.summary import heading, note, table_lines
 from optdesign import __version__
@@ -18,7 +18,7 @@ from optdesign.tables import atomic
 COLUMNS = {
     "model": "model",
     "algorithm": "algorithm",
-    "regret": "regret per client",
+    "regret": "regret per client, mean ± standard deviation",
     "regret_bound": "upper bound in theory",
     "lower_bound": "minimax lower bound",
     "uploaded": "scalars up per client",
@@ -95,8 +95,8 @@ def _warnings(experiments: dict[str, Experiment], results: Results) -> list[str]
     if any(map(results.is_cut, cases)):
         out.append(f"Horizons were cut to {results.effort.longest:,}: these are not the paper's numbers.")
     if any(results.trials(case) < case.trials for case in cases):
-        trials, described = results.effort.trials, span(case.trials for case in cases)
-        out.append(f"Trials per case: {trials} in place of {described}.")
+        described = " or ".join(str(trials) for trials in sorted({case.trials for case in cases}))
+        out.append(f"Trials per case: {results.effort.trials} in place of {described}.")
     return out
 
 

@@ -83,12 +83,11 @@ def heading(experiment: Experiment, results: Results) -> str:
 def note(experiment: Experiment, results: Results, spread: str = "bands") -> str:
     """Return a caption: the number of trials, their instances, and the meaning of bands or bars."""
     trials = results.trials(experiment.cases[0])
-    fixed = any(not case.instance.drawn for case in experiment.cases)
-    own = "on its own instance" if trials == 1 else "each on its own instance"
-    if fixed:
-        own = "the second instance drawn in each" if trials > 1 else "the second instance drawn"
     if trials == 1:
-        return f"One trial, {own}; no standard deviation."
+        return "One trial, so that there is no standard deviation."
+    own = "each on its own instance"
+    if not all(case.instance.drawn for case in experiment.cases):
+        own = "each with its own second instance"
     return f"Mean of {trials} trials, {own}; {spread}: plus and minus one standard deviation."
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import html
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -14,11 +15,23 @@ from typer.testing import CliRunner
 import bandits
 from bandits import cli
 from bandits.reproduce import EXPERIMENTS, QUICK, Effort, reproduce, running
-from bandits.reproduce.catalogue import ALGORITHMS, POLICIES
-from bandits.reproduce.claims import CLAIMS, relevant
-from bandits.reproduce.description import AUTHORS, IDENTICAL, MOVIELENS, RATED, SHARED, TEXT, Case, Instance
-from bandits.reproduce.drawing import note
-from bandits.reproduce.running import play
+from bandits.reproduce.catalogue import ALGORITHMS, BENCHMARKS, LONGEST, POLICIES
+from bandits.reproduce.claims import CLAIMS, relevant, totals
+from bandits.reproduce.description import (
+    AUTHORS,
+    IDENTICAL,
+    MOVIELENS,
+    RATED,
+    SHARED,
+    TEXT,
+    Case,
+    Instance,
+    Table,
+)
+from bandits.reproduce.drawing import draw_scaling, scaling_rows, write_rows
+from bandits.reproduce.report import write_report
+from bandits.reproduce.running import Results, play
+from bandits.reproduce.summary import heading, note, points
 
 SMALL = [Case(Instance(AUTHORS, 6, 3, 2), label, 300) for label in ("Fed-PE", "Local UCB")]
 TINY = Effort(trials=2, longest=200)
@@ -46,7 +59,7 @@ def test_numbers_are_the_papers():
     assert {(c.instance.clients, c.instance.arms, c.instance.dim, c.horizon) for c in first} == {
         (100, 10, 3, 2**17)
     }
-    assert {c.policy for c in first} == {"Fed-PE", "Enhanced Fed-PE", "Collaborative", "Local UCB"}
+    assert {c.policy for c in first} == {"Fed-PE", "Enhanced Fed-PE", *BENCHMARKS, "Local UCB"}
     assert {c.instance.kind for c in first} == {AUTHORS, TEXT}
     assert {c.instance for c in EXPERIMENTS["fig1c"].cases} == {Instance(kind, 100, 30, 3) for kind in RATED}
     assert {(c.instance.arms, c.instance.dim) for c in EXPERIMENTS["fig1b"].cases} == {(10, 4)}
@@ -58,6 +71,24 @@ def test_numbers_are_the_papers():
     assert {c.horizon for c in EXPERIMENTS["fig2a"].cases + EXPERIMENTS["fig5"].cases} == {2**16}
     assert {c.trials for name in list(EXPERIMENTS)[:15] for c in EXPERIMENTS[name].cases} == {10}
     assert {c.trials for c in EXPERIMENTS["ordering"].cases} == {50}
+
+
+def test_collaborative_is_shown_with_both_intervals():
+    assert [POLICIES[label].intervals for label in BENCHMARKS] == ["fedpe", "enhanced"]
+    for name in ("fig1a", "fig1c", "table1", "ordering", "ordering-movielens"):
+        assert set(BENCHMARKS) <= {case.policy for case in EXPERIMENTS[name].cases}
+
+
+def test_tables_have_a_control_without_learning():
+    """On every kind of instance of a table that compares algorithms."""
+    for name in ("table1", "table2", "ordering", "ordering-movielens"):
+        table = EXPERIMENTS[name]
+        assert isinstance(table, Table)
+        controlled = {row.model for row in table.rows if row.label.startswith(LONGEST)}
+        assert controlled == {row.model for row in table.rows}
+        for row in table.rows:
+            control = row.label.startswith(LONGEST)
+            assert isinstance(POLICIES[row.case.policy], bandits.LongestFeature) == control
 
 
 def test_figures_2_to_4_read_the_same_simulations():
@@ -175,19 +206,87 @@ def test_figures_by_phase_count_phases(written):
     assert {row["curve"] for row in found} == {"M = 50", "M = 100", "M = 200"}
 
 
-def test_regret_over_a_number_stands_beside_theory(written):
+def test_horizons_that_were_cut_are_one_point(written):
+    """All horizons of the lower bound are cut to 200, which is played once and drawn once."""
     found = rows(written[0] / "lowerbound.csv")
-    assert len(found) == 4 * 8
-    assert {row["curve"] for row in found} == {
-        f"{label}, {which} instance"
+    assert [(row["curve"], row["horizon"]) for row in found] == [
+        (f"{label}, {which} instance", "200")
         for label in ("Enhanced Fed-PE", "Local UCB")
         for which in ("first", "second")
-    }
+    ]
     for row in found:
-        # Horizons are cut to 200 here.
         expected = bandits.theory.lower_bound(30, 10, 3, 200) / 30
         assert float(row["theory"]) == pytest.approx(expected, rel=1e-8)
         assert float(row["mean"]) > 0
+
+
+@pytest.fixture(scope="module")
+def lower(tmp_path_factory):
+    """The lower bound with horizons up to 3000: 1024 and 2048 are played as described."""
+    scaling = EXPERIMENTS["lowerbound"]
+    return scaling, played(scaling.cases, tmp_path_factory.mktemp("lower"), Effort(trials=2, longest=3000))
+
+
+def test_only_horizons_that_were_played_are_drawn(lower):
+    scaling, results = lower
+    header, *found = scaling_rows(scaling, results)
+    assert [row[header.index("horizon")] for row in found] == [1024, 2048, 3000] * 4
+    ax = draw_scaling(scaling, results).axes[0]
+    for line in ax.get_lines():
+        assert list(line.get_xdata()) == [1024, 2048, 3000]
+    for curve in scaling.curves.values():
+        assert [results[case].horizon for case in points(curve, results)] == [1024, 2048, 3000]
+
+
+def test_titles_and_captions_are_those_of_the_run(lower):
+    scaling, results = lower
+    assert heading(scaling, results) == (
+        "The two instances behind the lower bound, M = 30, K = 10, d = 3, T = 2^10 to 3,000 "
+        "(cut from 2^10 to 2^17)"
+    )
+    assert note(scaling, results) == (
+        "Mean of 2 trials, each with its own second instance; bands: plus and minus one standard deviation."
+    )
+    title = draw_scaling(scaling, results).get_suptitle()
+    assert title.replace("\n", " ").replace("\u00a0", " ") == heading(scaling, results)
+    for experiment in EXPERIMENTS.values():
+        assert "T = " not in experiment.title
+        assert "seeds" not in experiment.title
+
+
+def test_a_title_has_the_described_horizon_if_that_was_played():
+    for effort in (Effort(), Effort(longest=2**17), Effort(longest=2**30)):
+        title = heading(EXPERIMENTS["fig1a"], Results({}, effort))
+        assert title == "Figure 1(a): regret, synthetic data, T = 2^17"
+    assert note(EXPERIMENTS["ordering"], Results({}, Effort()), "bars").startswith("Mean of 50 trials, each")
+    assert note(EXPERIMENTS["fig1a"], Results({}, Effort(trials=1))) == (
+        "One trial, so that there is no standard deviation."
+    )
+
+
+def test_a_single_trial_has_no_deviation(tmp_path):
+    reproduce(["fig5", "table2"], tmp_path, Effort(trials=1, longest=150))
+    assert {row["std"] for row in rows(tmp_path / "fig5.csv")} == {""}
+    assert {row["regret_std"] for row in rows(tmp_path / "table2.csv")} == {""}
+    page = (tmp_path / "report.html").read_text()
+    assert "Trials per case: 1 in place of 10." in page
+    assert "±" not in page.replace("mean ± standard deviation", "")
+
+
+def test_numbers_are_not_rounded_to_zero(tmp_path):
+    """Regret of 0.5 after one pull of each client is 0.5 in the report."""
+    reproduce(["table2"], tmp_path, Effort(trials=2, longest=1))
+    page = (tmp_path / "report.html").read_text()
+    for row in rows(tmp_path / "table2.csv"):
+        mean, std = float(row["regret_mean"]), float(row["regret_std"])
+        assert 0.0 < mean < 1.0
+        assert bandits.reproduce.formatting.with_spread(mean, std) in page
+    assert "0 ± 0<" not in page.replace(".0 ± 0<", "")
+
+
+def test_csv_files_have_ten_digits_and_no_nan(tmp_path):
+    write_rows(tmp_path / "a.csv", [[0.1 + 0.2, float("nan"), 7, "x"]])
+    assert (tmp_path / "a.csv").read_text().strip() == "0.3,,7,x"
 
 
 def test_tables_have_a_line_per_algorithm(written):
@@ -199,9 +298,11 @@ def test_tables_have_a_line_per_algorithm(written):
         assert (line["lower_bound"] != "") == (line["model"] == "linear contextual, disjoint")
         if line["algorithm"].startswith("Local UCB"):
             assert (line["uploaded"], line["downloaded"], line["regret_bound"]) == ("0", "0", "")
-        if "Fed-PE" in line["algorithm"]:
+        if line["algorithm"].startswith(LONGEST):
+            assert (line["uploaded"], line["downloaded"]) == ("0", "0")
+        if "Fed-PE" in line["algorithm"] and line["algorithm"] not in BENCHMARKS:
             assert float(line["regret_bound"]) > float(line["regret_mean"])
-    assert len(rows(out / "table2.csv")) == 6
+    assert len(rows(out / "table2.csv")) == 8
 
 
 def test_claims_are_those_that_the_experiments_decide(written):
@@ -209,8 +310,12 @@ def test_claims_are_those_that_the_experiments_decide(written):
     lines = rows(out / "claims.csv")
     assert list(lines[0]) == ["claim", "source", "measured", "holds"]
     assert [line["claim"] for line in lines] == [verdict.claim for verdict in verdicts]
-    assert {line["holds"] for line in lines} == {"yes", "no"}
-    assert all("[rule: " in line["measured"] for line in lines)
+    assert {line["holds"] for line in lines} == {"yes", "no", "not decided"}
+    # Horizons are cut to 200 pulls, so no statement about the paper's horizons is decided.
+    for line in lines:
+        decided = "construction" in line["measured"] and "played to T = 200" not in line["measured"]
+        assert (line["holds"] != "not decided") == decided
+    assert all("; rule: " in line["measured"] for line in lines)
     decided = relevant(NAMES)
     assert len(lines) == sum(len(claim.kinds) for claim in decided)
     assert not any("MovieLens" in line["source"] for line in lines)
@@ -229,6 +334,7 @@ def test_ratings_of_another_size_are_noticed(tmp_path, monkeypatch):
     assert {verdict.source.split("; ")[1] for verdict in verdicts} == set(RATED)
     size = next(verdict for verdict in verdicts if "matrix" in verdict.claim)
     assert (size.measured, size.holds) == ("110 by 40", False)
+    assert not [v for v in verdicts if v.holds is not None and v.sort != "true or false by construction"]
     assert (tmp_path / "fig1c.png").exists()
 
 
@@ -265,18 +371,30 @@ def test_the_report_is_a_page_with_all_pictures(written):
     assert not page.open
     assert {"fig1a.png", "table2.csv"} <= set(page.files)
     assert all((out / file).exists() for file in page.files)
-    assert page.cells >= 5 * len(verdicts)
-    hold = sum(verdict.holds for verdict in verdicts)
-    assert f"{hold} hold, {len(verdicts) - hold} do not" in text
+    assert page.cells >= 6 * len(verdicts)
+    assert all(f"<li>{line}</li>" in text for line in totals(verdicts))
     assert "Horizons were cut to 200" in text
+    assert "Trials per case: 2 in place of 10." in text
+    for name in NAMES:
+        assert f'alt="{html.escape(EXPERIMENTS[name].title)}, T = 200 (cut from ' in text
 
 
 def test_bands_say_what_they_are(written):
     out, _ = written
-    assert "Every trial of a case is on an instance of its own" in (out / "report.html").read_text()
-    assert (
-        note(2) == "Mean of 2 trials, each on its own instance; bands: plus and minus one standard deviation."
+    words = "Mean of 2 trials, each on its own instance; bands: plus and minus one standard deviation."
+    assert words in (out / "report.html").read_text()
+
+
+def test_a_horizon_that_cuts_nothing_is_no_warning(tmp_path):
+    case = replace(SMALL[0], trials=2)
+    experiment = replace(
+        EXPERIMENTS["fig5"], panels=(replace(EXPERIMENTS["fig5"].panels[0], curves={"x": case}),)
     )
+    results = played([case], tmp_path, Effort(longest=1000))
+    write_report(tmp_path / "report.html", {"x": experiment}, results, [])
+    page = (tmp_path / "report.html").read_text()
+    assert "warning" not in page.split("</style>")[1]
+    assert "T = 300." in page
 
 
 def command(*words):
@@ -286,7 +404,8 @@ def command(*words):
 def test_the_command_writes_and_counts(tmp_path):
     result = command("reproduce", "fig5", "--out", tmp_path, "--trials", 2, "--horizon", 150, "--n-jobs", 1)
     assert result.exit_code == 0
-    assert "statements of the paper" in result.output
+    assert "statements of the paper, empirical comparison: 0 hold, 0 do not, 10 not decided" in result.output
+    assert "statements of the paper, true or false by construction: 2 hold, 1 do not" in result.output
     assert {"fig5.png", "fig5.svg", "fig5.csv", "report.html", "claims.csv", "runs"} == {
         path.name for path in tmp_path.iterdir()
     }
