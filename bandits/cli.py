@@ -25,6 +25,7 @@ from bandits.config import EXAMPLE, Experiment, read
 from bandits.options import meant
 from bandits.reproduce import EXPERIMENTS, QUICK, Effort, needs_ratings, totals
 from bandits.reproduce import reproduce as reproduce_experiments
+from bandits.reproduce.formatting import plain, rounded
 from bandits.run import Run, fingerprint, load
 from bandits.simulate import simulate
 from bandits.trial import Policy
@@ -215,10 +216,10 @@ def _table(runs: dict[str, Run], seconds: dict[str, float], clients: int) -> Tab
         table.add_row(
             label,
             str(len(run.trials)),
-            f"{run.mean[-1]:.2f}",
-            f"{run.std[-1]:.2f}",
-            f"{run.uploaded.mean() / clients:.0f}",
-            f"{run.downloaded.mean() / clients:.0f}",
+            rounded(run.mean[-1], run.std[-1]),
+            rounded(run.std[-1], run.std[-1]) if len(run.trials) > 1 else "-",
+            plain(run.uploaded.mean() / clients),
+            plain(run.downloaded.mean() / clients),
             str(lost) if len(run.phases) else "-",
             f"{seconds[label]:.2f}",
         )

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from made_up import made_up
 from typer.testing import CliRunner
 
 import bandits
@@ -66,6 +67,15 @@ def test_run_writes_a_table_a_plot_and_the_runs_and_resumes(tmp_path):
     assert int(last["time"]) == 200
     assert float(last["mean"]) == pytest.approx(more.mean[-1], rel=1e-9)
     assert float(last["trial_2"]) == pytest.approx(more.regret[2, -1], rel=1e-9)
+
+
+def test_the_table_rounds_no_regret_to_zero():
+    """Numbers have the digits of their deviation, and a single trial has no deviation."""
+    run = made_up([[0.0031], [0.0035]], uploaded=2)
+    table = cli._table({"x": run, "y": run.select([0])}, {"x": 1.0, "y": 1.0}, 4)
+    cells = [list(column.cells) for column in table.columns]
+    assert [column[0] for column in cells[1:6]] == ["2", "0.00330", "0.00028", "0.5", "0"]
+    assert [column[1] for column in cells[1:6]] == ["1", "0.0031", "-", "0.5", "0"]
 
 
 def test_the_example_is_complete_and_valid(tmp_path):
