@@ -204,7 +204,9 @@ def table_rows(table: Table, results: Results) -> list[list[object]]:
 
 def _set_title(picture: Picture, experiment: Experiment, results: Results) -> None:
     """Write the heading above a picture, in as many lines as its width requires."""
-    text = heading(experiment, results).replace(" = ", "\u00a0=\u00a0")
+    text = heading(experiment, results)
+    for phrase in (" = ", "(cut from "):
+        text = text.replace(phrase, phrase.replace(" ", "\u00a0"))
     picture.suptitle(fill(text, int(TITLE_DENSITY * picture.get_figwidth())))
 
 

@@ -10,6 +10,8 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import bandits
@@ -236,6 +238,15 @@ def test_only_horizons_that_were_played_are_drawn(lower):
         assert list(line.get_xdata()) == [1024, 2048, 3000]
     for curve in scaling.curves.values():
         assert [results[case].horizon for case in points(curve, results)] == [1024, 2048, 3000]
+
+
+@given(st.integers(1, 2**18))
+def test_every_point_has_a_horizon_of_its_own(longest):
+    results = Results({}, Effort(longest=longest))
+    for curve in EXPERIMENTS["lowerbound"].curves.values():
+        horizons = [results.effort.applied(case).horizon for case in points(curve, results)]
+        assert horizons == sorted(set(horizons))
+        assert horizons[-1] == min(longest, 2**17)
 
 
 def test_titles_and_captions_are_those_of_the_run(lower):
