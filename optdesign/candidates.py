@@ -121,8 +121,8 @@ def candidates(
         unless it says ``0 +``. Text is coded by contrasts, the first level being the reference.
     where : boolean array, function of the settings, or expression, optional
         Which settings are possible; the others are left out before the model is evaluated. An expression
-        may have factors, numbers, text, comparisons and arithmetic: ``"temp <= 40 or cat == 'a'"``.
-        Its comparisons forgive rounding: 0.1 + 0.2 is at most 0.3, and equals it.
+        has factors, numbers, text, comparisons and arithmetic: ``"temp <= 40 or cat == 'a'"``. Whole numbers
+        are exact, and comparisons of others allow for round-off: 0.1 + 0.2 is at most 0.3, and equals it.
     coded : bool or list of str
         Whether the model sees numeric factors, or those that are named, on the scale from -1 to 1, over the
         range of all settings (before ``where``). Settings stay in their own units. D-optimal designs are the

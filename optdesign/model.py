@@ -173,14 +173,14 @@ def _coding(settings: Settings, wanted: bool | Iterable[str]) -> dict[str, tuple
 def _frame(
     settings: Settings, names: Iterable[str], levels: Mapping[str, Any], coding: Mapping[str, Any]
 ) -> Any:
-    """The factors as a data frame: numbers in double precision, and coded; text with its levels."""
+    """Return the factors as a data frame: numbers in double precision, and coded; text with its levels."""
     library = pandas()
     columns = {}
     for name in names:
         values = settings[name]
         if name in levels:
             columns[name] = library.Categorical(values, categories=list(levels[name]))
-        elif values.dtype.kind in "iuf":
+        elif values.dtype.kind in "biuf":  # booleans as 0 and 1, whose sum is 2
             exact = values.astype(np.float64)
             columns[name] = coded(exact, *coding[name]) if name in coding else exact
         else:

@@ -1,8 +1,8 @@
 """Settings of the candidates: one column a factor, one row a candidate, in the factors' own units.
 
-A column is an array of booleans, whole numbers, floats, dates, or text (an object array). Columns of a
-categorical type, or from levels that were listed, remember the order of their levels. Missing entries stay
-what they are, None or NaN, until somebody needs the column.
+A column is an array of booleans, whole numbers, floats, dates, or text (an object array). Whole numbers are
+int64 (uint64 if one does not fit), so that sums of small ones do not wrap around. Columns of a categorical
+type, or from levels that were listed, keep the order of their levels. Missing entries are None, NaN or NaT.
 
 >>> s = Settings({"temp": [20, 40], "cat": ["b", "a"]}, levels={"cat": ("b", "a")})
 >>> list(s), s.n_rows, s["cat"].tolist(), s.levels
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from difflib import get_close_matches
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -170,6 +170,10 @@ def column(values: Any, name: str) -> tuple[np.ndarray, tuple[Any, ...] | None]:
         raise ValueError(f"{name} must have one plain value a row. Unpack nested values first.") from None
     if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
         array = np.array(values, dtype=object)  # lest numbers among text become text
+    has_integers = isinstance(values, list | tuple) or _type_name(values).startswith(("int", "uint"))
+    if array.dtype == np.float64 and has_integers and np.any(np.abs(array) >= 2.0**53):
+        # Integers beside missing entries or fractions, which float64 may have rounded.
+        array = np.array(values.to_pylist() if hasattr(values, "to_pylist") else list(values), dtype=object)
     if array.dtype.kind in "US":
         array = array.astype(str).astype(object)
     elif array.dtype.kind == "O":
@@ -178,6 +182,8 @@ def column(values: Any, name: str) -> tuple[np.ndarray, tuple[Any, ...] | None]:
         raise ValueError(
             f"{name} must hold numbers, text, booleans or dates; got dtype {array.dtype}. Convert it first."
         )
+    elif array.dtype.kind in "iu" and int(array.max(initial=0)) < 2**63:
+        array = array.astype(np.int64)
     if levels is not None and array.dtype == object:
         levels = tuple(v if isinstance(v, bool) else str(v) for v in levels)
     array.flags.writeable = False
@@ -186,7 +192,9 @@ def column(values: Any, name: str) -> tuple[np.ndarray, tuple[Any, ...] | None]:
 
 def check_exact(source: np.ndarray, x: np.ndarray, name: str = "candidates") -> None:
     """Refuse integers and long doubles that double precision cannot hold."""
-    lost = ~np.all((x.astype(source.dtype) == source) | (source != source), axis=1)
+    with np.errstate(invalid="ignore"):  # of numbers next to the largest integer
+        back = x.astype(source.dtype)
+    lost = ~np.all((back == source) | (source != source), axis=1)
     if lost.any():
         at = int(np.argmax(lost))
         raise ValueError(
@@ -233,6 +241,8 @@ def _decoded(values: Any) -> tuple[Any, tuple[Any, ...] | None]:
             v if isinstance(v, str | Real | date) else str(v) for v in list(categorical.categories)
         )
         return _by_code(np.asarray(categorical.codes), levels), levels
+    if hasattr(values, "get_chunks") and _type_name(values).startswith(("int", "uint")):
+        return values, None
     if hasattr(values, "get_chunks"):  # polars, of whose categorical types only Enum has an order of its own
         ordered = getattr(values.dtype, "categories", None) if str(values.dtype).startswith("Enum") else None
         return values.to_numpy(), None if ordered is None else tuple(ordered.to_list())
@@ -240,9 +250,14 @@ def _decoded(values: Any) -> tuple[Any, tuple[Any, ...] | None]:
         one = values.unify_dictionaries().combine_chunks() if hasattr(values, "chunks") else values
         levels = tuple(one.dictionary.to_pylist())
         return one.to_pylist(), levels
-    if hasattr(values, "to_pylist") and not str(values.type).startswith(("int", "uint", "float", "double")):
+    if hasattr(values, "to_pylist") and not _type_name(values).startswith(("int", "uint", "float", "double")):
         return values.to_pylist(), None
     return values, None
+
+
+def _type_name(values: Any) -> str:
+    """Return the name of the type of the entries: of a Series or an array of pandas, polars or pyarrow."""
+    return str(getattr(values, "dtype", getattr(values, "type", ""))).lower()
 
 
 def _by_code(codes: np.ndarray, levels: tuple[Any, ...]) -> np.ndarray:
@@ -267,16 +282,29 @@ def _plain(array: np.ndarray, name: str) -> np.ndarray:
         )
     kind = kinds.pop() if kinds else "text"
     if kind == "number":
-        whole = all(isinstance(v, int) for v in values)
-        numbers = np.array(
-            [np.nan if v is None else v for v in values], dtype=np.int64 if whole else np.float64
-        )
-        return numbers.reshape(array.shape)
+        return _numbers(values, name).reshape(array.shape)
     if kind == "boolean" and None not in values:
         return np.array(values, dtype=bool).reshape(array.shape)
     out = np.empty(len(values), dtype=object)
     out[:] = [None if v is None else v if kind == "boolean" else str(v) for v in values]
     return out.reshape(array.shape)
+
+
+def _numbers(values: list[Any], name: str) -> np.ndarray:
+    """Return numbers of any type as whole numbers if all are, or as float64 with NaN for None."""
+    whole = [int(v) for v in values if isinstance(v, Integral)]
+    size = max(map(abs, whole), default=0)
+    if len(whole) == len(values) and size < 2**63:
+        return np.array(values, dtype=np.int64)
+    if len(whole) == len(values) and size < 2**64 and min(whole) >= 0:
+        return np.array(values, dtype=np.uint64)
+    for row, value in enumerate(values if size > 2**53 else ()):
+        if isinstance(value, Integral) and (abs(int(value)) >= 2**1023 or int(float(value)) != value):
+            raise ValueError(
+                f"{name} must fit double precision beside fractions and missing entries, which {value} in "
+                f"row {row} does not. Subtract an offset."
+            )
+    return np.array([np.nan if v is None else float(v) for v in values], dtype=np.float64)
 
 
 def _is_missing(value: Any) -> bool:

@@ -1,0 +1,457 @@
+"""Conditions on settings, compared with an evaluation of every row in exact rational arithmetic."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from decimal import Decimal, getcontext
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optdesign.restriction import kept
+from optdesign.settings import Settings
+
+INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
+HOLDS = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
+    ast.Gt: operator.gt, ast.GtE: operator.ge,
+}  # fmt: skip
+NEGLIGIBLE = Fraction(1, 10**60)
+
+
+def rows(columns: Any, where: str) -> list[int]:
+    """Return the rows that meet a condition, also if there are none."""
+    table = columns if isinstance(columns, Settings) else Settings(columns)
+    try:
+        return kept(table, where).tolist()
+    except ValueError as error:
+        if "leaves none" in str(error):
+            return []
+        raise
+
+
+# ------------------------------------------------------------------------------------------- the reference
+
+
+class Unclear(Exception):
+    """A row whose truth depends on less than the tolerance."""
+
+
+class Exact(NamedTuple):
+    """An exact value, and how far it moves if every fraction among its inputs moves by 2^-40 of itself."""
+
+    value: Fraction
+    error: Fraction
+
+
+UNDEFINED = "undefined"
+"""The result of a division by 0."""
+
+
+def read(value: Any, error: Fraction) -> Any:
+    exact = Fraction(value)
+    return Exact(exact, abs(exact) * error)
+
+
+def combine(op: ast.operator, a: Any, b: Any) -> Any:
+    """Return the exact result of an operation with its error to first order."""
+    if UNDEFINED in (a, b):
+        return UNDEFINED
+    (x, ex), (y, ey) = a, b
+    if (ex or ey or isinstance(op, ast.Div)) and max(abs(x), abs(y)) > 2**53:  # which is rounded
+        ex, ey = ex + abs(x) / 2**50, ey + abs(y) / 2**50
+    if isinstance(op, ast.Add):
+        return Exact(x + y, ex + ey)
+    if isinstance(op, ast.Sub):
+        return Exact(x - y, ex + ey)
+    if isinstance(op, ast.Mult):
+        return Exact(x * y, abs(x) * ey + abs(y) * ex + ex * ey)
+    if isinstance(op, ast.Pow):
+        return raised(a, b)
+    if 0 < abs(y) <= 4 * ey:
+        raise Unclear
+    if y == 0:
+        return UNDEFINED
+    quotient = Exact(x / y, (ex + abs(x / y) * ey) / abs(y))
+    if isinstance(op, ast.Div):
+        return quotient
+    floor = Fraction(quotient.value.__floor__())
+    apart = abs(quotient.value - round(quotient.value))
+    if 0 < apart <= 4 * quotient.error or quotient.error > Fraction(1, 10):
+        raise Unclear
+    return (
+        Exact(floor, Fraction(0))
+        if isinstance(op, ast.FloorDiv)
+        else combine(ast.Sub(), a, combine(ast.Mult(), b, Exact(floor, Fraction(0))))
+    )
+
+
+def raised(a: Exact, b: Exact) -> Any:
+    (x, ex), (y, _) = a, b
+    if x == 0 and y < 0:
+        return UNDEFINED
+    if 0 < abs(x) <= 4 * ex and (y < 0 or y.denominator > 1):
+        raise Unclear
+    if y.denominator == 1:
+        value = x ** int(y)
+    elif x < 0:
+        return UNDEFINED
+    else:
+        getcontext().prec = 80
+        value = Fraction((Decimal(x.numerator) / x.denominator) ** (Decimal(y.numerator) / y.denominator))
+    near = abs(y) * abs(value) * ex / abs(x) if x else (ex ** int(y) if y.denominator == 1 else ex)
+    return Exact(value, 4 * near + abs(value) * Fraction(1, 2**36))
+
+
+def reference(node: ast.expr, row: dict[str, Any]) -> Any:
+    """Return the value of a node in one row: an Exact, a bool, text or UNDEFINED."""
+    if isinstance(node, ast.Name):
+        return row[node.id]
+    if isinstance(node, ast.Constant):
+        if isinstance(node.value, bool | str):
+            return node.value
+        decimal = Fraction(Decimal(repr(node.value)))
+        return read(decimal, Fraction(isinstance(node.value, float), 2**40))
+    if isinstance(node, ast.BoolOp):
+        join = all if isinstance(node.op, ast.And) else any
+        return join([reference(v, row) for v in node.values])
+    if isinstance(node, ast.UnaryOp):
+        operand = reference(node.operand, row)
+        if isinstance(node.op, ast.Not):
+            return not operand
+        return combine(ast.Sub(), read(0, Fraction(0)), number(operand))
+    if isinstance(node, ast.BinOp):
+        return combine(node.op, number(reference(node.left, row)), number(reference(node.right, row)))
+    assert isinstance(node, ast.Compare)
+    left, truth = reference(node.left, row), []
+    for op, other in zip(node.ops, node.comparators, strict=True):
+        if isinstance(op, ast.In | ast.NotIn):
+            found = [compared(ast.Eq(), left, reference(e, row)) for e in other.elts]
+            truth.append(any(found) == isinstance(op, ast.In))
+        else:
+            right = reference(other, row)
+            truth.append(compared(op, left, right))
+            left = right
+    return all(truth)
+
+
+def number(value: Any) -> Any:
+    return read(int(value), Fraction(0)) if isinstance(value, bool) else value
+
+
+def compared(op: ast.cmpop, a: Any, b: Any) -> bool:
+    a, b = number(a), number(b)
+    if isinstance(a, str) and isinstance(b, str) and UNDEFINED not in (a, b):
+        return HOLDS[type(op)](a, b)
+    if UNDEFINED in (a, b):
+        raise Unclear  # infinities and NaN have tests of their own
+    apart, error = abs(a.value - b.value), a.error + b.error
+    if apart <= NEGLIGIBLE:
+        return HOLDS[type(op)](0, 0)
+    largest = max(abs(a.value), abs(b.value))
+    if error and apart <= 4 * error + largest / 2**45:
+        raise Unclear
+    return HOLDS[type(op)](a.value, b.value)
+
+
+# ------------------------------------------------------------------------------------- random expressions
+
+
+def draw_columns(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return columns of many types, and the same rows as exact values."""
+    columns: dict[str, Any] = {}
+    truth: dict[str, list[Any]] = {}
+    for name in "abc":
+        dtype = INTEGERS[rng.integers(len(INTEGERS))]
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        span = rng.choice([3, 20, 10**6, high])
+        columns[name] = rng.integers(max(low, -span), min(high, span), n, dtype=dtype, endpoint=True)
+        truth[name] = [read(int(v), Fraction(0)) for v in columns[name]]
+    for name in "xyz":
+        tenths, scale = rng.integers(-30, 31, n), int(rng.choice([2, 4, 5, 10, 100]))
+        columns[name] = tenths / scale
+        truth[name] = [read(Fraction(int(t), scale), Fraction(1, 2**40)) for t in tenths]
+    for name in "uv":
+        columns[name] = rng.random(n) < 0.5
+        truth[name] = columns[name].tolist()
+    columns["g"] = np.array(["p", "q", "r"], dtype=object)[rng.integers(3, size=n)]
+    truth["g"] = columns["g"].tolist()
+    return columns, [dict(zip(truth, row, strict=True)) for row in zip(*truth.values(), strict=True)]
+
+
+def draw_number(rng: np.random.Generator, depth: int, names: str) -> str:
+    kind = rng.integers(10) if depth else rng.integers(4)
+    if kind < 3:
+        return str(rng.choice(list(names)))
+    if kind == 3:
+        whole = not set(names) & set("xyz") or rng.random() < 0.5
+        return str(rng.integers(1, 300)) if whole else str(rng.integers(1, 40) / 10)
+    if kind == 4:
+        return f"(-{draw_number(rng, depth - 1, names)})"
+    if kind == 5:
+        return f"({draw_condition(rng, depth - 1, names)})"
+    if kind == 6:
+        exponent = rng.choice(["2", "3", "0", "5"] + ["-1", "-2", "0.5"] * bool(set(names) & set("xyz")))
+        return f"({draw_number(rng, depth - 1, names)}) ** {exponent}"
+    signs = ["+", "-", "*", "//", "%"] + ["/"] * bool(set(names) & set("xyz"))
+    left, right = draw_number(rng, depth - 1, names), draw_number(rng, depth - 1, names)
+    return f"({left} {rng.choice(signs)} {right})"
+
+
+def draw_condition(rng: np.random.Generator, depth: int, names: str) -> str:
+    kind = rng.integers(8) if depth else 0
+    if kind == 1:
+        return f"(not {draw_condition(rng, depth - 1, names)})"
+    if kind == 2:
+        word = rng.choice(["and", "or"])
+        return f"({draw_condition(rng, depth - 1, names)} {word} {draw_condition(rng, depth - 1, names)})"
+    if kind == 3:
+        entries = ", ".join(draw_number(rng, 0, names) for _ in range(rng.integers(1, 4)))
+        return f"{draw_number(rng, depth - 1, names)} {rng.choice(['in', 'not in'])} [{entries}]"
+    if kind == 4:
+        return f"g {rng.choice(['==', '!=', '<', '>='])} '{rng.choice(list('pqr'))}'"
+    sides = [draw_number(rng, max(depth - 1, 0), names) for _ in range(2 + (kind == 5))]
+    text = sides[0]
+    for side in sides[1:]:
+        text += f" {rng.choice(['==', '!=', '<', '<=', '>', '>='])} {side}"
+    return text
+
+
+def check(seed: int, n: int = 12) -> int:
+    """Compare one random expression on n rows with the reference. Return the number of rows compared."""
+    rng = np.random.default_rng(seed)
+    columns, truth = draw_columns(rng, n)
+    names = str(rng.choice(["abcuv", "abcxyzuv", "xyz", "abc"]))
+    where = draw_condition(rng, int(rng.integers(1, 5)), names)
+    tree = ast.parse(where, mode="eval").body
+    if not any(isinstance(node, ast.Name) for node in ast.walk(tree)):
+        return 0
+    try:
+        found = rows(columns, where)
+    except ValueError as error:
+        if "whole numbers must stay below" in str(error):
+            return 0
+        raise
+    count = 0
+    for k, row in enumerate(truth):
+        try:
+            expected = reference(tree, row)
+        except Unclear:
+            continue
+        count += 1
+        plain = {name: column[k] for name, column in columns.items()}
+        assert (k in found) == expected, f"seed {seed}: {where} in {plain}"
+    return count
+
+
+@pytest.mark.parametrize("start", range(0, 400, 100))
+def test_random_expressions_equal_exact_arithmetic(start: int) -> None:
+    assert sum(check(seed) for seed in range(start, start + 100)) > 500
+
+
+@pytest.mark.slow
+def test_many_random_expressions_equal_exact_arithmetic() -> None:
+    assert sum(check(seed) for seed in range(1000, 6000)) > 25_000
+
+
+# ------------------------------------------------------------------------------------------- single cases
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_integers_of_every_type_do_not_wrap_around(data: st.DataObject) -> None:
+    types = data.draw(st.tuples(*[st.sampled_from(INTEGERS)] * 2))
+    drawn = [
+        data.draw(st.lists(st.integers(int(np.iinfo(t).min), int(np.iinfo(t).max)), min_size=3, max_size=3))
+        for t in types
+    ]
+    columns = {name: np.array(v, dtype=t) for name, v, t in zip("ab", drawn, types, strict=True)}
+    limit = data.draw(st.integers(-(2**130), 2**130))
+    pairs = list(zip(*drawn, strict=True))
+    assert rows(columns, f"a + b <= {limit}") == [k for k, (a, b) in enumerate(pairs) if a + b <= limit]
+    assert rows(columns, f"a - b < {limit}") == [k for k, (a, b) in enumerate(pairs) if a - b < limit]
+    assert rows(columns, f"a * b > {limit}") == [k for k, (a, b) in enumerate(pairs) if a * b > limit]
+    assert rows(columns, f"a ** 2 >= {limit}") == [k for k, (a, _) in enumerate(pairs) if a**2 >= limit]
+    assert rows(columns, "a == b") == [k for k, (a, b) in enumerate(pairs) if a == b]
+
+
+SMALL = np.array([200, 100, 255, 0], np.uint8)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"a": SMALL, "b": SMALL},
+        pd.DataFrame({"a": SMALL, "b": SMALL}),
+        pd.DataFrame({"a": pd.array(SMALL, dtype="UInt8"), "b": SMALL}),
+        pl.DataFrame({"a": SMALL, "b": SMALL}),
+        pa.table({"a": SMALL, "b": SMALL}),
+    ],
+    ids=["arrays", "pandas", "nullable", "polars", "pyarrow"],
+)
+def test_sums_of_small_integers(table: Any) -> None:
+    assert rows(Settings(table), "a + b <= 255") == [1, 3]
+    assert kept(Settings(table), lambda s: s["a"] + s["b"] <= 255).tolist() == [1, 3]
+
+
+CASES: list[tuple[dict[str, Any], str, list[int]]] = [
+    ({"x": [0, 0, 1, 1], "y": [0, 1, 0, 1]}, "(x > 0) + (y > 0) <= 1", [0, 1, 2]),
+    ({"u": [True, False], "v": [True, True]}, "u + v == 2", [0]),
+    ({"u": [True, False], "v": [True, True]}, "-u < 0 and v * 3 == 3", [0]),
+    ({"u": [True, False], "v": [True, True]}, "u and v", [0]),
+    ({"u": [True, False, None]}, "u == True", [0]),
+    ({"u": [True, False, None]}, "u != True", [1, 2]),
+    ({"u": [True, False]}, "u == 1 or not True", [0]),
+    ({"x": [2**62, 1]}, "x * 4 > 0", [0, 1]),
+    ({"x": np.array([2**64 - 1, 1], np.uint64)}, "x + 1 > 18446744073709551615", [0]),
+    ({"x": [2**53, 2**53 + 1]}, "x > 9007199254740992", [1]),
+    ({"x": [10**15, 10**15 + 1]}, "x + 0.5 > 1000000000000001", [1]),
+    ({"x": [-3, 3]}, "x % 2 == 1 and x // 2 == -2", [0]),
+    ({"x": [-3.0, 3.0]}, "x % 2 == 1 and x // 2 == -2", [0]),
+    ({"x": [-3, 3, 0]}, "x / 0 > 1", [1]),
+    ({"x": [-3, 3, 0]}, "x // 0 > 1", [1]),
+    ({"x": [-3.0, 3.0, 0.0]}, "x // 0 > 1", [1]),
+    ({"x": [-3, 3, 0]}, "x % 0 == x % 0", []),
+    ({"x": [-3, 3, 0]}, "6 % x == 0", [0, 1]),
+    ({"x": [-3.0, 3.0, 0.0]}, "6 % x == 0", [0, 1]),
+    ({"x": [0, 1]}, "x ** -1 > 5", [0]),
+    ({"x": [2, 3]}, "x ** -1 == 0.5", [0]),
+    ({"x": [-4, 4]}, "x ** 0.5 == 2", [1]),
+    ({"x": [-8.0, 8.0]}, "x ** 3 == -512", [0]),
+    ({"x": [0.3, 0.2, 0.25, 0.1, 0.7]}, "x % 0.1 == 0", [0, 1, 3, 4]),
+    ({"x": [0.3, 0.2, 0.25, 0.1, 0.7]}, "x % 0.1 < 0.01", [0, 1, 3, 4]),
+    ({"x": [0.3, 0.29, 0.31, 0.7]}, "x // 0.1 == 3", [0, 2]),
+    ({"x": [0.1, 0.2]}, "x ** 2 == 0.01", [0]),
+    ({"x": [0.1, 0.2]}, "x ** 2 <= 0.04", [0, 1]),
+    ({"x": [0.1, 0.2]}, "x ** 2 < 0.04", [0]),
+    ({"x": [2, 3]}, "x ** 0.5 * x ** 0.5 == x", [0, 1]),
+    ({"x": [0.1], "y": [0.2]}, "(0.3 - x - y) ** 0.5 == 0", [0]),
+    ({"x": [0.1], "y": [0.2]}, "1 / (x + y - 0.3) > 5", [0]),
+    ({"x": [0.1], "y": [0.2]}, "(x + y - 0.3) / (x + y - 0.3) == 1", []),
+    ({"x": [1.0, np.nan]}, "x > 0", [0]),
+    ({"x": [1.0, np.nan]}, "x != 7", [0, 1]),
+    ({"x": [1.0, np.nan]}, "x not in [7]", [0, 1]),
+    ({"x": [1, 2, 3]}, "1 < x <= 2 < 3", [1]),
+    ({"x": [1, 2, 3]}, "x not in []", [0, 1, 2]),
+    ({"x": [1, 2, 3]}, "x in (1, 1 + 2)", [0, 2]),
+    ({"x": np.array([0.1, 0.5], np.float16)}, "x == 0.1", [0]),
+    ({"x": np.array([0.1, 0.5], np.float32)}, "x * 3 == 0.3", [0]),
+    ({"x": [Decimal("0.1"), Decimal("0.2")]}, "x * 3 == 0.3", [0]),
+    ({"x": [Fraction(1, 3), Fraction(2, 3)]}, "x * 3 == 1", [0]),
+    ({"g": ["a", "b", None]}, "g != 'a'", [1, 2]),
+    ({"g": ["a", "b", None]}, "g < 'b'", [0]),
+    ({"g": ["a", "b", None]}, "g == g", [0, 1]),
+    ({"a b": [1, 2], "c": ["`a b`", "x"]}, "`a b` > 1 or c == '`a b`'", [0, 1]),
+    ({"d": np.array(["2020-01-01", "2020-03-01"], "datetime64[ns]")}, "d < '2020-02-01'", [0]),
+    ({"d": np.array(["2020-01-01", "2020-03-01"], "datetime64[ns]")}, "d < '3000-01-01'", [0, 1]),
+    ({"d": np.array(["2020-01-01", "2020-03-01"], "datetime64[ns]")}, "d in ['2020-01-01']", [0]),
+    ({"d": np.array(["2020-01-01", "NaT"], "datetime64[s]")}, "'2020-01-01' != d", [1]),
+    (
+        {"d": np.array(["2020-01", "2020-03"], "datetime64[M]"), "e": np.array(["2020-02-01"] * 2, "M8[us]")},
+        "d < e",
+        [0],
+    ),
+    ({"d": np.array([1, 2], "timedelta64[h]"), "e": np.array([90, 90], "timedelta64[m]")}, "d < e", [0]),
+]
+
+
+@pytest.mark.parametrize(("columns", "where", "expected"), CASES, ids=[case[1] for case in CASES])
+def test_values_of_single_conditions(columns: dict[str, Any], where: str, expected: list[int]) -> None:
+    assert rows(columns, where) == expected
+
+
+@pytest.mark.parametrize(
+    ("columns", "where", "message"),
+    [
+        ({"g": ["1", "2"]}, "g == 1", "g holds text and 1 numbers"),
+        ({"g": ["1", "2"]}, "g in ['1', 2]", "g holds text and 2 numbers"),
+        ({"g": ["1", "2"]}, "g + 1 > 2", "arithmetic must have numbers; g holds text"),
+        ({"a b": ["1", "2"]}, "`a b` > 2", "`a b` holds text"),
+        ({"x": [1, 2]}, "x == '1'", "x holds numbers and '1' text"),
+        ({"x": [1, 2]}, "x == [1]", "a list must follow in"),
+        ({"x": [1, 2]}, "x in 1", "a list must follow in or not in, as in"),
+        ({"x": [1, 2]}, "x == None", "constants must be numbers, text, True or False; got None"),
+        ({"x": [1, 2]}, "x and x > 1", "and, or, not must join conditions such as x > 0; x is none"),
+        ({"x": [1, 2]}, "~x == 1", "must join conditions"),
+        ({"x": [1, 2]}, "(x & 1) == 1", "must join conditions"),
+        ({"u": [True, None]}, "not u", "u is none, or is missing in some rows"),
+        ({"x": [2, 3]}, "x ** 1000000 > 1", r"whole numbers must stay below 2\^1000"),
+        ({"x": [2, 3]}, "9 ** 9 ** 9 > x", r"whole numbers must stay below 2\^1000"),
+        ({"x": [2, 3]}, "x > " + "-" * 5000 + "1", "recursion"),
+        ({"d": np.array(["2020"], "M8[s]")}, "d < 'x'", "dates must be compared with text such as"),
+        ({"d": np.array(["2020"], "M8[s]")}, "d < ''", "dates must be compared with text such as"),
+        ({"d": np.array(["2020"], "M8[s]")}, "d < '2020-01-01T00:00Z'", "dates must be compared with text"),
+        ({"d": np.array(["2020"], "M8[s]")}, "d < 2021", "d holds dates and 2021 numbers"),
+        ({"d": np.array(["2020"], "M8[s]")}, "d - d < 1", "arithmetic must have numbers; d holds dates"),
+        ({"d": np.array([1], "m8[s]")}, "d < '1 hour'", "'1 hour' is text and the other side is not"),
+    ],
+)
+def test_conditions_without_a_meaning(columns: dict[str, Any], where: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        rows(columns, where)
+
+
+def test_text_whose_levels_have_another_order_is_not_ordered() -> None:
+    doses = pd.DataFrame({"dose": pd.Categorical(["low", "high"], ["low", "mid", "high"])})
+    with pytest.raises(ValueError, match=r"levels are not in alphabetical order\. List the levels"):
+        rows(Settings(doses), "dose <= 'mid'")
+    assert rows(Settings(doses), "dose in ('low', 'mid')") == [0]
+    assert rows(Settings({"g": pd.Categorical(["b", "a"])}), "g < 'b'") == [1]
+    assert rows(Settings({"g": pd.Categorical([3, 1])}), "g <= 2") == [1]
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        pd.Series([1, None, 2**60 + 1], dtype="Int64"),
+        pl.Series([1, None, 2**60 + 1]),
+        pa.array([1, None, 2**60 + 1]),
+        pa.chunked_array([[1, None], [2**60 + 1]]),
+        [1, None, 2**60 + 1],
+    ],
+    ids=lambda v: type(v).__module__,
+)
+def test_large_integers_beside_missing_entries_are_not_rounded(ids: Any) -> None:
+    with pytest.raises(
+        ValueError, match=r"id must fit double precision .* which 1152921504606846977 in row 2"
+    ):
+        Settings({"id": ids})
+    assert Settings({"id": [1, 2**63]})["id"].dtype == np.uint64
+
+
+def test_boolean_factors_count_as_0_and_1_in_a_model() -> None:
+    import optdesign as od
+
+    both = pd.DataFrame({"a": [True, False, True], "b": [True, True, False]})
+    c = od.candidates(both, "~ 0 + a + I(a + b) + I(a - b) + a:b")
+    by_name = dict(zip(c.names, c.features.T.tolist(), strict=True))
+    assert by_name["I(a + b)"] == [2, 1, 1]
+    assert by_name["I(a - b)"] == [0, -1, 1]
+    assert by_name["a"] == [1, 0, 1]
+    assert by_name["a:b"] == [1, 0, 0]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_small_integers_do_not_wrap_around_in_a_model(dtype: type) -> None:
+    import optdesign as od
+
+    levels = np.array([0, 50, 127], dtype=dtype)
+    c = od.candidates(
+        od.factorial({"a": levels, "b": levels}), "~ 0 + I(a * b) + a:b + I(a**3) + I(a - 2 * b)"
+    )
+    a, b = np.repeat([0.0, 50.0, 127.0], 3), np.tile([0.0, 50.0, 127.0], 3)
+    by_name = dict(zip(c.names, c.features.T, strict=True))
+    np.testing.assert_array_equal(by_name["I(a * b)"], a * b)
+    np.testing.assert_array_equal(by_name["a:b"], a * b)
+    np.testing.assert_array_equal(by_name["I(a ** 3)"], a**3)
+    np.testing.assert_array_equal(by_name["I(a - 2 * b)"], a - 2 * b)
+    problem = od.DesignProblem(np.array([[100, 1], [1, 100]], dtype=dtype))
+    np.testing.assert_array_equal(problem.candidates, [[100, 1], [1, 100]])
