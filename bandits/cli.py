@@ -4,7 +4,8 @@
     bandits run config.toml --out results
     bandits reproduce all --out figures --ratings u.data
 
-Exit codes: 0 done, 2 bad input, 130 interrupted, with one message on standard error.
+Exit codes: 0 done, 2 bad input, 130 interrupted, with one message on standard error, 141 if the program that
+reads the output stops reading.
 """
 
 from __future__ import annotations
@@ -30,10 +31,12 @@ from bandits.run import Run, fingerprint, load
 from bandits.simulate import simulate
 from bandits.trial import Policy
 from optdesign import __version__
+from optdesign.pipes import PipedCommands
 from optdesign.plotting import matplotlib
 
 app = typer.Typer(
     name="bandits",
+    cls=PipedCommands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -236,9 +239,6 @@ def main() -> None:
         app(prog_name="bandits")
     except (ValueError, ImportError) as error:
         _refuse(str(error))
-    except OSError as error:
-        where = f": {error.filename}" if error.filename else ""
-        _refuse(f"{error.strerror or error}{where}. Check the path.")
 
 
 def _refuse(message: str) -> NoReturn:

@@ -25,8 +25,8 @@ import numpy as np
 from optdesign.factors import factorial
 from optdesign.model import Model, fit
 from optdesign.restriction import kept
-from optdesign.settings import Settings, check_index, is_frame, listed
-from optdesign.tables import Table, check_suffix, number, place, read_table
+from optdesign.settings import Settings, check_index, is_frame, is_single, listed
+from optdesign.tables import Table, check_suffix, names_rows, number, place, read_table
 
 TABLES = (".csv", ".parquet")
 
@@ -42,6 +42,13 @@ class Candidates:
     settings: Settings
     """The factors' columns, N entries each, in their own units."""
     model: Model
+    row_names: tuple[str, ...] = ()
+    """Columns of the frame or file that only name rows, and are not among the settings."""
+
+    @property
+    def is_single(self) -> bool:
+        """True if a factor of the model is in single precision."""
+        return any(is_single(self.settings[name]) for name in self.model.factors)
 
     def rows(self, settings: Any) -> np.ndarray:
         """The features of other settings, (M, d), under the same model: same coding, contrasts and bases.
@@ -58,11 +65,13 @@ class Candidates:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What is odd about the candidates, in sentences: none if all is well."""
+        """Warnings about the candidates, in sentences."""
         from optdesign.dependence import in_words  # both need the class Candidates
         from optdesign.problem import DesignProblem
 
         found = []
+        if self.row_names:
+            found.append(f"not used, because they only name rows: columns {listed(self.row_names)}")
         unused = [name for name in self.settings if name not in self.model.factors]
         if unused:
             found.append(f"not in the model: {listed(unused)}; such factors may still be groups or blocks")
@@ -87,7 +96,7 @@ class Candidates:
         return len(self.features)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("features", "names", "settings", "model")}
+        return {name: getattr(self, name) for name in ("features", "names", "settings", "model", "row_names")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore pickled candidates: frozen as before, which arrays by themselves do not remember."""
@@ -142,13 +151,32 @@ def candidates(
         check_suffix(path, "factors", TABLES)
         return from_table(read_table(path, text=set()), path, model, where=where, coded=coded)[0]
     check_index(factors, where, "where")
-    settings = _settings(factors)
+    settings, row_names = _without_row_names(_settings(factors), model, where, is_frame(factors))
+    return _made(settings, model, where, coded, row_names)
+
+
+def _made(
+    settings: Settings, model: str, where: Any, coded: bool | Iterable[str], row_names: tuple[str, ...]
+) -> Candidates:
+    """Return the candidates of settings, one row a candidate."""
     if not settings.n_rows or not len(settings):
         raise ValueError("factors must have a factor and a row; there is none. Give one candidate a row.")
     rows = None if where is None else kept(settings, where)
     whole, settings = settings, settings if rows is None else settings.take(rows)
     fitted, features = fit(model, settings, coded=coded, whole=whole)
-    return Candidates(features, fitted.names, settings, fitted)
+    return Candidates(features, fitted.names, settings, fitted, row_names)
+
+
+def _without_row_names(
+    settings: Settings, model: Any, where: Any, is_table: bool = True
+) -> tuple[Settings, tuple[str, ...]]:
+    """Return settings without the columns of a table that only name rows, and the names of these."""
+    formulas = f"{model} {where}" if isinstance(where, str) else str(model)
+    names = tuple(k for k in settings if is_table and names_rows(k) and not (k and k in formulas))
+    if not names:
+        return settings, ()
+    levels = {k: v for k, v in settings.levels.items() if k not in names}
+    return Settings({k: v for k, v in settings.items() if k not in names}, levels), names
 
 
 def from_table(
@@ -160,14 +188,17 @@ def from_table(
     would turn a factor into a categorical one.
     """
     filled = {
-        name: [v if v != "" else None for v in column] if column.dtype == object else column
+        name: [None if isinstance(v, str) and not v.strip() else v for v in column]
+        if column.dtype == object
+        else column
         for name, column in columns.items()
     }
-    settings = Settings(filled)
+    settings, row_names = _without_row_names(Settings(filled), model, where)
     n = settings.n_rows
     rows = np.arange(n) if where is None or not n else kept(settings, where)
     try:
-        made = candidates(settings, model, where=np.isin(np.arange(n), rows) if n else None, coded=coded)
+        mask = np.isin(np.arange(n), rows) if n else None
+        made = _made(settings, model, mask, coded, row_names)
     except ValueError as error:
         told = re.sub(r"\brow (\d+)", lambda m: f"{place(path, int(rows[int(m[1])]))} of {path}", str(error))
         raise ValueError(told) from None

@@ -7,7 +7,8 @@
     optdesign demo
 
 Exit codes: 0 solved (certified, verified), 1 not converged (not so; whatever was found is still written) or
-a search for runs that was interrupted, 2 bad input, with one message on standard error.
+a search for runs that was interrupted, 2 bad input, with one message on standard error, 141 if the program
+that reads the output stops reading.
 """
 
 from __future__ import annotations
@@ -28,10 +29,25 @@ from optdesign.exact import exact
 from optdesign.examples import authors_features, grid_file
 from optdesign.files import CandidateFile
 from optdesign.listing import CANDIDATE
-from optdesign.options import Block, Budget, Features, Group, Json, Model, Passing, Saved, TimeLimit
+from optdesign.options import (
+    Block,
+    Budget,
+    Features,
+    Group,
+    Json,
+    Model,
+    NoBlock,
+    NoGroup,
+    Passing,
+    Saved,
+    TimeLimit,
+    chosen_label,
+)
+from optdesign.pipes import PipedCommands
 from optdesign.problem import DesignProblem
 from optdesign.progress import waiting
 from optdesign.result import DesignResult
+from optdesign.roles import Label
 from optdesign.runs import Runs, RunStatus
 from optdesign.solve import METHODS, solve
 from optdesign.verification import verify
@@ -45,6 +61,7 @@ VERIFY_TOL = 1e-4
 
 app = typer.Typer(
     name="optdesign",
+    cls=PipedCommands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -85,7 +102,9 @@ def solve_command(
         typer.Option(metavar="CONDITION", help="Rows that are candidates: 'temp <= 60 or cat == \"a\"'."),
     ] = None,
     group: Group = None,
+    no_group: NoGroup = False,
     block: Block = None,
+    no_block: NoBlock = False,
     features: Features = None,
     budget: Budget = None,
     runs: Annotated[
@@ -138,8 +157,8 @@ def solve_command(
         with waiting(f"reading {file}"):
             source = files.read(
                 file,
-                group=group,
-                block=block,
+                group=chosen_label("group", group, no_group),
+                block=chosen_label("block", block, no_block),
                 features=_names(features),
                 model=model,
                 where=where,
@@ -151,7 +170,7 @@ def solve_command(
             problem = source.problem()
         if runs is not None:
             _check_whole(problem)
-            with waiting("searching for runs"):
+            with waiting("searching for runs"), _assuming(source):
                 found = exact(problem, seed=seed or 0, tries=tries, time_limit=time_limit)
             _report_runs(found, source, randomise, out, plot, as_json)
         result = solve(
@@ -211,7 +230,9 @@ def certify_command(
     design: Saved,
     model: Model = None,
     group: Group = None,
+    no_group: NoGroup = False,
     block: Block = None,
+    no_block: NoBlock = False,
     features: Features = None,
     budget: Budget = None,
     tol: Passing = VERIFY_TOL,
@@ -223,7 +244,8 @@ def certify_command(
     that differ from these budgets are refused.
     """
     with _bad_input():
-        source, result = _read_design(design, model, group, block, features, budget, tol)
+        labels = chosen_label("group", group, no_group), chosen_label("block", block, no_block)
+        source, result = _read_design(design, model, labels, features, budget, tol)
     if as_json:
         described = report.described(source, result.problem)
         report.print_json({**report.certified(result), **described, **report.judged(result, tol)})
@@ -241,7 +263,9 @@ def verify_command(
     design: Saved,
     model: Model = None,
     group: Group = None,
+    no_group: NoGroup = False,
     block: Block = None,
+    no_block: NoBlock = False,
     features: Features = None,
     budget: Budget = None,
     solver: Annotated[str, typer.Option(help="CLARABEL, SCS or another cone solver of cvxpy.")] = "CLARABEL",
@@ -259,7 +283,8 @@ def verify_command(
             raise ValueError(
                 f"--time-limit must be positive seconds; got {time_limit}. Leave it out for none."
             )
-        source, result = _read_design(design, model, group, block, features, budget, tol)
+        labels = chosen_label("group", group, no_group), chosen_label("block", block, no_block)
+        source, result = _read_design(design, model, labels, features, budget, tol)
         with waiting("loading cvxpy"):
             solver = _known_solver(solver)
         outcome = verify(result, solver, time_limit=time_limit, progress=True)
@@ -306,14 +331,11 @@ def demo_command(
 
 @contextmanager
 def _bad_input() -> Iterator[None]:
-    """Turn what is wrong with the input, or with where output should go, into a message and exit code 2."""
+    """Turn an error of the input into a message and exit code 2."""
     try:
         yield
     except (ValueError, ImportError) as error:
         _refuse(report.spelled(str(error)))
-    except OSError as error:
-        where = f": {error.filename}" if error.filename else ""
-        _refuse(f"{error.strerror or error}{where}. Check the path.")
 
 
 @contextmanager
@@ -336,6 +358,15 @@ def _words(source: CandidateFile) -> tuple[str, str]:
     return source.group or files.GROUP, source.block or files.BLOCK
 
 
+@contextmanager
+def _assuming(source: CandidateFile) -> Iterator[None]:
+    """Add to an error which columns of the file are labels only because of their names."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{error}{source.assumed}") from None
+
+
 def _names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
@@ -343,8 +374,7 @@ def _names(text: str | None) -> list[str] | None:
 def _read_design(
     path: Path,
     model: str | None,
-    group: str | None,
-    block: str | None,
+    labels: tuple[Label, Label],
     features: str | None,
     budget: str | None,
     tol: float,
@@ -353,6 +383,7 @@ def _read_design(
     if not tol > 0:
         raise ValueError(f"--tol must be positive; got {tol}. The default is {VERIFY_TOL:g}.")
     with waiting(f"reading {path}"):
+        group, block = labels
         source = files.read(path, group=group, block=block, features=_names(features), model=model)
         source = replace(source, notes=(*source.notes, *notices.assumed(source.ignored)))
         if budget is not None:

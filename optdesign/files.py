@@ -9,7 +9,7 @@ the names of the columns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,19 +18,22 @@ import numpy as np
 from optdesign.budgets import parse
 from optdesign.candidates import from_table
 from optdesign.listing import BLOCK, GROUP, RUN, VARIANCE, WEIGHT, beside
+from optdesign.model import named
 from optdesign.notices import categories, counting
 from optdesign.problem import DesignProblem
-from optdesign.settings import Labels, check_exact, listed, lookup
-from optdesign.settings import number as number_labels
+from optdesign.roles import Label, LabelColumns, assumed, check_labels, chosen, notes, numbered
+from optdesign.settings import Labels, check_exact, is_single, listed
 from optdesign.tables import (
     Table,
     atomic,
     check_suffix,
     is_exact,
+    names_rows,
     number,
     place,
     read_archive,
     read_table,
+    stored_index,
     write_table,
     written,
 )
@@ -65,6 +68,10 @@ class CandidateFile:
     """What was noticed while reading, in sentences."""
     rows: np.ndarray | None = None
     """Which rows of the file the candidates are, from 0, if not all of them."""
+    single: bool = False
+    """True if a column behind the candidates is in single precision."""
+    assumed: str = ""
+    """A sentence about columns that are labels only because of their names."""
 
     def row(self, candidate: int) -> int:
         """The row of the file that a candidate is, from 1."""
@@ -86,6 +93,7 @@ class CandidateFile:
             settings={name: self.columns[name] for name in self.factors} if self.model else None,
             group_names=None if self.group is None else self.groups.names.tolist(),
             block_names=None if self.block is None else self.blocks.names.tolist(),
+            _single=self.single,
         )
 
     def with_budgets(self, given: str, option: str = "--budget") -> CandidateFile:
@@ -96,8 +104,8 @@ class CandidateFile:
 def read(
     path: Path,
     *,
-    group: str | None = None,
-    block: str | None = None,
+    group: Label = None,
+    block: Label = None,
     features: Sequence[str] | None = None,
     model: str | None = None,
     where: str | None = None,
@@ -105,9 +113,10 @@ def read(
 ) -> CandidateFile:
     """Read candidates from a CSV, Parquet or NPZ file.
 
-    ``group`` and ``block`` name the columns of labels; left out, columns called "group" and "block" are
-    taken if there are any, and otherwise everything is one group, or one block. ``features`` names the
-    feature columns; left out, they are all numeric columns that are neither labels nor weight nor variance.
+    ``group`` and ``block`` name the columns of labels. None takes columns called "group" and "block", if
+    there are any that neither ``features`` nor ``model`` names; without one, and with False, everything is
+    one group, or one block. ``features`` names the feature columns; left out, they are all numeric columns
+    that are neither labels nor weight nor variance and do not only name the rows.
     With ``fresh``, a file that has a weight or a variance is refused: a design saved from it would lose them.
 
     With a ``model``, a formula, columns are factors instead, and the features are what the model makes of
@@ -124,10 +133,20 @@ def read(
             raise ValueError(f"--model needs a table of factors, .csv or .parquet; got {path}. Leave it out.")
         return _from_arrays(read_archive(path), path, group, block, features, fresh)
     numbers = None if features is None else {*features, WEIGHT}
-    columns = read_table(path, text={group or GROUP, block or BLOCK}, numbers=numbers)
-    if model is None:
-        return _from_columns(columns, path, group, block, features, fresh)
-    return _from_factors(columns, path, group, block, model, where, fresh)
+    in_model = set() if model is None else named(model)
+    labels = chosen(group, block, in_model | set(features or ()))
+    text = {name for name in labels if name is not None and name not in in_model}
+    columns = read_table(path, text=text, numbers=numbers)
+    labels = check_labels(columns, path, labels, (group, block), features or [], fresh)
+    if model is not None:
+        return _from_factors(columns, path, labels, (group, block), model, where)
+    unused = {*filter(names_rows, columns), *stored_index(path)}.difference(labels, features or ())
+    file = _from_columns(columns, path, labels, features, unused)
+    return replace(
+        file,
+        notes=(*file.notes, *notes(columns, labels, (group, block), [k for k in columns if k in unused])),
+        assumed=assumed(labels, (group, block)),
+    )
 
 
 def write(
@@ -168,17 +187,12 @@ def write_runs(path: Path, source: CandidateFile, rows: np.ndarray) -> None:
 
 
 def _from_columns(
-    columns: Table,
-    path: Path,
-    group: str | None,
-    block: str | None,
-    features: Sequence[str] | None,
-    fresh: bool,
+    columns: Table, path: Path, labels: LabelColumns, features: Sequence[str] | None, unused: Set[str]
 ) -> CandidateFile:
-    group, block = _label_columns(columns, path, group, block, features or [], fresh)
-    labels = (group, block, WEIGHT, VARIANCE)
-    names = _infer(columns, path, labels) if features is None else features
-    ignored = [] if features is not None else [k for k in columns if k not in (*labels, *names)]
+    group, block = labels
+    others = {*labels, WEIGHT, VARIANCE, *unused}
+    names = _infer(columns, path, others) if features is None else features
+    ignored = [] if features is not None else [k for k in columns if k not in {*others, *names}]
     if not names:
         raise ValueError(
             f"there must be a feature, that is a column of numbers that is neither group, block, weight nor "
@@ -195,39 +209,38 @@ def _from_columns(
         ignored=tuple(ignored),
         group=group,
         block=block,
-        groups=_numbered(columns, group, n, path),
-        blocks=_numbered(columns, block, n, path),
+        groups=numbered(columns, group, n, path),
+        blocks=numbered(columns, block, n, path),
         budgets=None,
         weights=_finite(columns, WEIGHT, path) if WEIGHT in columns else None,
         columns=columns,
         factors=tuple(names),
         notes=() if features is not None else counting(candidates, names),
+        single=any(is_single(columns[name]) for name in names),
     )
 
 
 def _from_factors(
     columns: Table,
     path: Path,
-    group: str | None,
-    block: str | None,
+    labels: LabelColumns,
+    given: tuple[Label, Label],
     model: str,
     where: str | None,
-    fresh: bool,
 ) -> CandidateFile:
-    group, block = _label_columns(columns, path, group, block, [], fresh)
+    group, block = labels
     factors = {name: column for name, column in columns.items() if name not in (WEIGHT, VARIANCE)}
     made, rows = from_table(factors, path, model, where=where)
     kept = {name: column[rows] for name, column in columns.items()}
-    labels = {name for name in (group, block) if name is not None}
-    unused = [k for k in factors if k not in made.model.factors and k not in labels]
+    unused = [k for k in factors if k not in made.model.factors and k not in {*labels, *made.row_names}]
     return CandidateFile(
         candidates=made.features,
         features=made.names,
         ignored=tuple(unused),
         group=group,
         block=block,
-        groups=_numbered(kept, group, len(rows), path),
-        blocks=_numbered(kept, block, len(rows), path),
+        groups=numbered(kept, group, len(rows), path),
+        blocks=numbered(kept, block, len(rows), path),
         budgets=None,
         weights=_finite(kept, WEIGHT, path) if WEIGHT in kept else None,
         columns=kept,
@@ -237,42 +250,18 @@ def _from_factors(
         notes=(
             *(note for note in made.notes if note.startswith("only one level")),
             *categories(kept, made.model.factors),
+            *notes(columns, labels, given, made.row_names),
         ),
+        single=made.is_single,
+        assumed=assumed(labels, given),
     )
-
-
-def _label_columns(
-    columns: Table, path: Path, group: str | None, block: str | None, features: Sequence[str], fresh: bool
-) -> tuple[str | None, str | None]:
-    """The columns of labels, after a look at what a file of candidates may have."""
-    if not len(next(iter(columns.values()), ())):
-        raise ValueError(f"{path} must have one candidate a row; it has no rows.")
-    taken = [name for name in (WEIGHT, VARIANCE) if name in columns]
-    if fresh and taken:
-        raise ValueError(
-            f"{path} must not have a column {taken[0]!r}: that is what a saved design adds. If it is your "
-            f"data, rename it, say to 'body_{taken[0]}'; if {path} is a saved design, add --again."
-        )
-    group = GROUP if group is None and GROUP in columns else group
-    block = BLOCK if block is None and BLOCK in columns else block
-    for argument, wanted in (("--group", [group]), ("--block", [block]), ("--features", features)):
-        for name in wanted:
-            if name is not None:
-                lookup(columns, name, argument, str(path))
-    for argument, wanted in (("--group", [group]), ("--block", [block]), ("--features", features)):
-        for name in {WEIGHT, VARIANCE}.intersection(wanted):
-            raise ValueError(
-                f"{argument} must not be {name!r}, which is an output column. Rename yours in {path}, say to "
-                f"'body_{name}'."
-            )
-    return group, block
 
 
 def _from_arrays(
     arrays: Table,
     path: Path,
-    group: str | None,
-    block: str | None,
+    group: Label,
+    block: Label,
     features: Sequence[str] | None,
     fresh: bool,
 ) -> CandidateFile:
@@ -295,7 +284,7 @@ def _from_arrays(
         )
     others = {}
     for default, given, key in ((GROUP, group, "groups"), (BLOCK, block, "blocks")):
-        if (given or key) in arrays:
+        if given is not False and (given or key) in arrays:
             others[given or default] = arrays[given or key]
     if "weights" in arrays:
         others[WEIGHT] = arrays["weights"]
@@ -310,7 +299,9 @@ def _from_arrays(
                 f"{name} in {path} must have one entry per candidate, shape ({len(x)},); got {column.shape}. "
                 "Give one for every row of candidates."
             )
-    file = _from_columns(columns, path, group, block, names if features is None else features, fresh)
+    taken = names if features is None else features
+    labels = check_labels(columns, path, chosen(group, block, taken), (group, block), taken, fresh)
+    file = _from_columns(columns, path, labels, taken, set())
     budgets = arrays.get("budgets")
     if budgets is not None and budgets.shape != file.groups.names.shape:
         raise ValueError(
@@ -320,7 +311,7 @@ def _from_arrays(
     return replace(file, budgets=budgets)
 
 
-def _infer(columns: Table, path: Path, others: Sequence[str | None]) -> list[str]:
+def _infer(columns: Table, path: Path, others: Set[str | None]) -> list[str]:
     """All numeric columns but the others. Numbers mixed with text are refused, lest a feature be lost."""
     names = []
     for name, column in columns.items():
@@ -365,22 +356,6 @@ def _first_text(column: np.ndarray, name: str, path: Path) -> str:
     held = written(column[at])
     what = f"holds {held!r}{why}" if held.strip() else "is empty"
     return f"{place(path, at)}, column {name!r} of {path} {what}"
-
-
-def _numbered(columns: Table, name: str | None, n: int, path: Path) -> Labels:
-    """Number the labels of a column; without one, all rows have the label 0."""
-    if name is None:
-        return Labels(np.zeros(1, np.int64), np.zeros(n, np.int64))
-    column = columns[name]
-    empty = next((k for k, v in enumerate(column.tolist()) if v is None or v == "" or v != v), None)
-    if empty is not None:
-        raise ValueError(
-            f"every row must have a label; {place(path, empty)}, column {name!r} of {path} is empty. "
-            "Fill it in or drop the row."
-        )
-    if column.dtype.kind in "mM":
-        column = column.astype(str).astype(object)
-    return number_labels(column if column.dtype != object else np.array(list(map(str, column)), dtype=object))
 
 
 def _storable(labels: Labels) -> np.ndarray:

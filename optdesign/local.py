@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from optdesign.candidates import Candidates
 from optdesign.problem import floats
-from optdesign.settings import listed
+from optdesign.settings import is_single, listed
 from optdesign.validation import matrix
 
 
@@ -75,7 +75,8 @@ def local(features: Any, parameters: Any, family: str = "logistic") -> Any:
         names is such a mapping.
     family : "logistic", "probit", "cloglog" (binary responses), or "poisson" (counts, logarithmic link)
 
-    Returns what it was given, with rows scaled: candidates keep their settings and names.
+    Returns what it was given, with rows scaled: candidates keep their settings and names, and arrays in
+    single precision their precision.
 
     >>> local([[1.0, 0.0], [1.0, 2.0]], [0.0, 0.0]).tolist()  # at zero every weight is 1/4
     [[0.5, 0.0], [0.5, 1.0]]
@@ -95,7 +96,7 @@ def local(features: Any, parameters: Any, family: str = "logistic") -> Any:
     if isinstance(features, Candidates):
         model = replace(features.model, scale=partial(rows, parameters=theta, family=family))
         return replace(features, features=scaled, model=model)
-    return scaled
+    return scaled.astype(np.float32) if is_single(features) else scaled
 
 
 def _in_order(parameters: Any, names: tuple[str, ...] | None) -> Any:

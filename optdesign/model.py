@@ -116,6 +116,20 @@ def fit(
     return model, _checked(matrix, settings, factors, formula)
 
 
+def named(formula: str) -> set[str]:
+    """Return the columns that a formula names, as far as it can be read without the columns.
+
+    >>> sorted(named("~ block + log(temp) + poly(`a b`, 2)"))
+    ['a b', 'block', 'temp']
+    """
+    quoted = set(re.findall("`([^`]*)`", formula))
+    library = formulaic()
+    try:
+        return quoted | set(map(str, library.Formula(formula).required_variables))
+    except Exception:  # the formula is wrong, which is reported when it is evaluated, or has a "."
+        return quoted
+
+
 def formulaic() -> Any:
     """The library formulaic, or an ImportError that says how to get it."""
     try:

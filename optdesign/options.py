@@ -7,16 +7,34 @@ from typing import Annotated
 
 import typer
 
+from optdesign.roles import Label
+
 Group = Annotated[
     str | None,
-    typer.Option(metavar="COL", help="Column of group labels [default: 'group', if there is one]."),
+    typer.Option(
+        metavar="COL",
+        help="Column of group labels [default: 'group', if there is one that the model does not name].",
+    ),
+]
+NoGroup = Annotated[
+    bool, typer.Option("--no-group", help="A column called 'group' is no label: there is one group.")
 ]
 Block = Annotated[
     str | None,
-    typer.Option(metavar="COL", help="Column of block labels [default: 'block', if there is one]."),
+    typer.Option(
+        metavar="COL",
+        help="Column of block labels [default: 'block', if there is one that the model does not name].",
+    ),
+]
+NoBlock = Annotated[
+    bool, typer.Option("--no-block", help="A column called 'block' is no label: there is one block.")
 ]
 Features = Annotated[
-    str | None, typer.Option(metavar="A,B,C", help="Feature columns [default: all other numeric columns].")
+    str | None,
+    typer.Option(
+        metavar="A,B,C",
+        help="Feature columns [default: all other numeric columns that do not only name the rows].",
+    ),
 ]
 Model = Annotated[
     str | None,
@@ -38,3 +56,10 @@ Saved = Annotated[Path, typer.Argument(metavar="DESIGN", help="A saved design, w
 Passing = Annotated[float, typer.Option("--tol", help="Largest gap / rank of a design that passes.")]
 TimeLimit = Annotated[float | None, typer.Option(help="Most seconds.")]
 Json = Annotated[bool, typer.Option("--json", help="Print a report in JSON instead of a table.")]
+
+
+def chosen_label(name: str, column: str | None, off: bool) -> Label:
+    """Return the column of labels that two options choose; False for none."""
+    if off and column is not None:
+        raise ValueError(f"--{name} and --no-{name} must not both be given; got --{name} {column}. Drop one.")
+    return False if off else column

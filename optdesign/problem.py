@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign.modular import LARGER, SAME, compare_ranks
+from optdesign.parts import unpack
 from optdesign.rows import Rows, log_volume, refined_rows, working_rows, write_refined
 from optdesign.settings import Settings
 from optdesign.source import Source, read_only
@@ -40,11 +41,9 @@ from optdesign.validation import (
     check_range,
     check_settings,
     column_names,
-    is_single,
     label,
     matrix,
     refuse_mask,
-    unpack,
 )
 
 SINGLE_RTOL = 2.0**-19
@@ -53,7 +52,7 @@ SINGLE_RTOL = 2.0**-19
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DesignProblem:
-    """Candidates with their groups, blocks and budgets. Frozen, and validated once, here.
+    """Candidates, from :func:`optdesign.candidates` or elsewhere, with groups, blocks and budgets. Frozen.
 
     Parameters
     ----------
@@ -62,7 +61,7 @@ class DesignProblem:
         vectors (they inform nothing). Row-major float64 arrays above 64 MiB, and such memory maps of
         float64 or float32, are not copied: leave them unchanged while the problem lives. The columns of a
         data frame (pandas, polars, pyarrow) or file are the features, except those that groups and blocks
-        name; :func:`optdesign.candidates` makes candidates from factors and a model.
+        name and those that only name rows ("Unnamed: 0", "__index_level_0__", an unnamed first column).
     groups : (N,) labels, or the name of a column, optional
         Group of every candidate: integers 0 .. n_groups - 1, each with at least one candidate; or labels of
         any other kind, numbered in sorted order, or in that of their categories. Default: one group. With
@@ -119,6 +118,7 @@ class DesignProblem:
         block_names: Sequence[Any] | None = None,
         _n_blocks: int = 0,
         _grid: tuple[int, int, np.ndarray | None] | None = None,
+        _single: bool = False,
     ) -> None:
         parts = unpack(candidates, names, settings, (groups, blocks))
         source = Source(matrix(parts.candidates))
@@ -155,7 +155,7 @@ class DesignProblem:
                 f"{given} must have at least one non-zero row; all {n} rows are zero. "
                 "There is nothing to inform: check the feature columns."
             )
-        rtol = max(RANK_RTOL, SINGLE_RTOL if is_single(parts.candidates) else 0.0)
+        rtol = max(RANK_RTOL, SINGLE_RTOL if parts.is_single or _single else 0.0)
         span = find_span(source, block, np.sqrt(budget), group, peaks, rtol)
         values: dict[str, Any] = {
             "source": source, "groups": group, "blocks": block, "budgets": budget,

@@ -57,14 +57,14 @@ def save(design: DesignResult | DesignProblem, path: str | PathLike[str]) -> Non
     text = json.dumps(content, allow_nan=False, ensure_ascii=False)
     head = {"format": FORMAT, "version": VERSION, "sha256": _checksum(text)}
     with atomic(path) as temporary:
-        temporary.write_text(f'{json.dumps(head)[:-1]},\n"content": {text}}}\n', encoding="utf-8")
+        temporary.write_bytes(_encoded(f'{json.dumps(head)[:-1]},\n"content": {text}}}\n'))
 
 
 def load(path: str | PathLike[str]) -> Any:
     """What :func:`save` wrote: a design, or a problem."""
     path = Path(path)
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_bytes().decode("utf-8", "surrogatepass"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(
             f"{path} must be a file that save wrote; it is no JSON ({error}). It may be cut "
@@ -88,8 +88,13 @@ def load(path: str | PathLike[str]) -> Any:
     return problem if content["result"] is None else _restored_result(content["result"], problem, path)
 
 
+def _encoded(text: str) -> bytes:
+    """Return text in UTF-8. Lone surrogates, which file names may have, are encoded like other characters."""
+    return text.encode("utf-8", "surrogatepass")
+
+
 def _checksum(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+    return hashlib.sha256(_encoded(text)).hexdigest()
 
 
 def _problem(problem: DesignProblem) -> dict[str, Any]:
@@ -117,15 +122,15 @@ def _restored_problem(saved: dict[str, Any]) -> DesignProblem:
         options["_grid"] = (clients, arms, None if flat is None else _values(flat))
         options["_n_blocks"] = saved["n_blocks"]
     return DesignProblem(
-        # Numbers of single precision are known by their type.
-        candidates.astype(np.float32) if saved["single"] else candidates,
+        candidates,
         _values(saved["groups"]),
         _values(saved["blocks"]),
         _values(saved["budgets"]),
         names=saved["names"],
         settings=None if saved["settings"] is None else _restored_settings(saved["settings"]),
-        group_names=saved["group_names"],
-        block_names=saved["block_names"],
+        group_names=_restored_labels(saved["group_names"]),
+        block_names=_restored_labels(saved["block_names"]),
+        _single=saved["single"],
         **options,
     )
 
@@ -203,12 +208,16 @@ def _settings(settings: Settings) -> dict[str, Any]:
 
 
 def _restored_settings(saved: dict[str, Any]) -> Settings:
-    levels = {name: tuple(column["levels"]) for name, column in saved.items() if column["levels"] is not None}
+    levels = {
+        name: tuple(_restored_labels(column["levels"]) or ())
+        for name, column in saved.items()
+        if column["levels"] is not None
+    }
     return Settings({name: _values(column) for name, column in saved.items()}, levels)
 
 
 def _labels(labels: tuple[Any, ...] | None, what: str) -> list[Any] | None:
-    """Labels as JSON has them: text, numbers and booleans."""
+    """Return labels as JSON has them: text, numbers and booleans, and infinities as {"float": "inf"}."""
     if labels is None:
         return None
     for label in labels:
@@ -216,7 +225,12 @@ def _labels(labels: tuple[Any, ...] | None, what: str) -> list[Any] | None:
             raise ValueError(
                 f"{what} must be text or numbers to be saved; got {label!r}. Turn them into text."
             )
-    return list(labels)
+    return [{"float": repr(v)} if isinstance(v, float) and not math.isfinite(v) else v for v in labels]
+
+
+def _restored_labels(saved: list[Any] | None) -> list[Any] | None:
+    """Return labels that were saved."""
+    return saved and [float(label["float"]) if isinstance(label, dict) else label for label in saved]
 
 
 def _array(array: np.ndarray) -> dict[str, Any]:

@@ -116,6 +116,14 @@ def missing(array: np.ndarray) -> int | None:
     return int(np.argmax(gone)) if gone.any() else None
 
 
+def missing_label(array: np.ndarray) -> int | None:
+    """Return the first row without a label, or None. Text without a visible character is no label."""
+    if array.dtype == object:
+        labels = enumerate(array)
+        return next((k for k, v in labels if _is_missing(v) or (isinstance(v, str) and not v.strip())), None)
+    return missing(array)
+
+
 def lookup(columns: Mapping[str, Any], name: str, argument: str, source: str = "the settings") -> Any:
     """The column of a name, or an error that lists the names."""
     if name not in columns:
@@ -188,6 +196,12 @@ def column(values: Any, name: str) -> tuple[np.ndarray, tuple[Any, ...] | None]:
         levels = tuple(v if isinstance(v, bool) else str(v) for v in levels)
     array.flags.writeable = False
     return array, levels
+
+
+def is_single(array: Any) -> bool:
+    """Return True if an array is in single precision or less."""
+    dtype: Any = getattr(array, "dtype", None)
+    return getattr(dtype, "kind", "") == "f" and dtype.itemsize < 8
 
 
 def check_exact(source: np.ndarray, x: np.ndarray, name: str = "candidates") -> None:

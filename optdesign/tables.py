@@ -37,6 +37,12 @@ THOUSANDS = re.compile(r"\s*[-+]?([1-9]\d{0,2}(\.\d{3})+|\d{1,3})\s*")
 CHUNK = 4096
 """Rows of a CSV file that are converted at a time."""
 
+ROW_NAMES = re.compile(r"(Unnamed: \d+|__index_level_\d+__)?")
+"""Names of columns that only name rows: none at all in a CSV file, and what pandas and pyarrow make of it."""
+
+UNNAMED = "\0"
+"""Begins the stand-in for the name of a column that has none and is not the first."""
+
 Table = dict[str, np.ndarray]
 
 
@@ -49,6 +55,23 @@ def read_table(path: Path, *, text: set[str], numbers: set[str] | None = None) -
     if path.suffix.lower() == ".csv":
         return _read_csv(path, text, numbers)
     return _read_parquet(path)
+
+
+def names_rows(name: str) -> bool:
+    """Return True if a column of this name only names rows.
+
+    >>> [names_rows(name) for name in ("", "Unnamed: 0", "__index_level_0__", "index", "Unnamed")]
+    [True, True, True, False, False]
+    """
+    return ROW_NAMES.fullmatch(name) is not None
+
+
+def stored_index(path: Path) -> set[str]:
+    """Return the columns of a Parquet file that pandas wrote as the index of a frame."""
+    if path.suffix.lower() != ".parquet":
+        return set()
+    metadata = pyarrow().parquet.read_schema(path).pandas_metadata or {}
+    return {name for name in metadata.get("index_columns", ()) if isinstance(name, str)}
 
 
 def write_table(path: Path, columns: Table) -> None:
@@ -269,6 +292,12 @@ def _read_csv(path: Path, text: set[str], numbers: set[str] | None) -> Table:
                 f"{name!r} holds {example!r}, a thousand or a decimal point. Leave out the thousands "
                 "separators, or write all decimals with a comma."
             )
+    for name in [name for name in names if name.startswith(UNNAMED)]:
+        if any(str(value).strip() for part in parts.pop(name) for value in np.atleast_1d(part)):
+            raise ValueError(
+                f"{path} must name every column; column {names.index(name) + 1} has no name. Name it, or "
+                "delete it."
+            )
     return {
         name: _text_column(values, name in text) if name in plain else _number_column(values)
         for name, values in parts.items()
@@ -290,6 +319,7 @@ def _numbers(fields: Sequence[str], mark: str) -> np.ndarray | None:
 
 def _header(row: list[str], path: Path) -> list[str]:
     names = [name.strip() for name in row]
+    names[1:] = [name or f"{UNNAMED}{k}" for k, name in enumerate(names[1:], 2)]
     if not names:
         raise ValueError(f"{path} must have a header and one candidate a row; it is empty.")
     if len(set(names)) < len(names):

@@ -1,35 +1,21 @@
-"""What a problem may be made of: the one place where its parts are checked.
+"""Checks of the parts of a problem, which :mod:`optdesign.parts` takes from frames and files.
 
-Candidates, groups, blocks and budgets come as arrays, as columns of a data frame, or with the settings of
-:mod:`optdesign.candidates`; labels may be numbers from 0 or text, and budgets come by position or by label.
-Everything leaves as read-only arrays of the types that kernels are compiled for, or with an error that names
-the argument, the rule, the value and the remedy.
+Labels may be numbers from 0 or text, and budgets come by position or by label. The results are read-only
+arrays of the types that kernels are compiled for. An error names the argument, the rule, the value and the
+remedy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdesign.candidates import TABLES, Candidates
-from optdesign.settings import (
-    Settings,
-    check_exact,
-    check_index,
-    column,
-    is_frame,
-    listed,
-    lookup,
-    missing,
-    number,
-)
+from optdesign.settings import Settings, check_exact, column, listed, lookup, missing_label, number
 from optdesign.source import read_only
-from optdesign.tables import check_suffix, read_table
 
 COPY_LIMIT = 1 << 26
 """Input arrays up to this many bytes are copied; larger ones are kept by reference if their type fits."""
@@ -44,59 +30,6 @@ LABEL_SLACK = 1000
 """Labels may leave gaps up to here, or up to ten times the number of candidates."""
 
 Names = tuple[Any, ...]
-
-
-class Parts(NamedTuple):
-    """Candidates apart from what else came with them."""
-
-    candidates: Any
-    names: Sequence[Any] | None
-    settings: Settings | None
-    columns: Mapping[str, Any]
-    """Columns that groups and blocks may name."""
-
-
-def unpack(candidates: Any, names: Any, settings: Any, labels: Sequence[Any]) -> Parts:
-    """Take candidates apart: an array, a frame or file, or :class:`optdesign.candidates.Candidates`.
-
-    Of a frame or file all columns are features but those that ``labels`` (groups and blocks) name.
-    """
-    if isinstance(candidates, Candidates):
-        if names is not None or settings is not None:
-            raise TypeError("names and settings must not be given with Candidates, which have their own.")
-        return Parts(candidates.features, candidates.names, candidates.settings, candidates.settings)
-    own = None if settings is None else settings if isinstance(settings, Settings) else Settings(settings)
-    if isinstance(candidates, str | Path):
-        check_suffix(Path(candidates), "candidates", TABLES)
-        candidates = Settings(read_table(Path(candidates), text={v for v in labels if isinstance(v, str)}))
-    if not isinstance(candidates, Settings) and not is_frame(candidates):
-        return Parts(candidates, names, own, own or {})
-    table = candidates if isinstance(candidates, Settings) else Settings(candidates)
-    taken = {label for label in labels if isinstance(label, str)}
-    for name, argument in zip(labels, ("groups", "blocks"), strict=True):
-        check_index(candidates, name, argument)
-        if isinstance(name, str):
-            lookup(table, name, argument, "the frame")
-    features = [name for name in table if name not in taken]
-    if not features:
-        raise ValueError("candidates must have a feature; all columns of the frame are labels. Add columns.")
-    for name in features:
-        at = missing(table[name])
-        if table[name].dtype.kind not in "biuf" or name in table.levels:
-            raise ValueError(
-                f"candidates must be numbers; column {name!r} is not. Name it as groups or blocks, drop it, "
-                "or make the features from a model: candidates(frame, model=...)."
-            )
-        if at is not None:
-            raise ValueError(
-                f"candidates must be finite; column {name!r} is missing in row {at}. "
-                "Drop the row or fill it in."
-            )
-        check_exact(
-            table[name][:, None], np.asarray(table[name][:, None], dtype=np.float64), f"column {name!r}"
-        )
-    x = np.column_stack([table[name] for name in features])
-    return Parts(x, features if names is None else names, own, table)
 
 
 def _frozen(array: np.ndarray, source: object) -> np.ndarray:
@@ -130,14 +63,8 @@ def matrix(candidates: ArrayLike) -> np.ndarray:
     return _frozen(x, source)
 
 
-def is_single(candidates: ArrayLike) -> bool:
-    """Whether candidates come in single precision or less, with the rounding that this means."""
-    dtype = getattr(candidates, "dtype", None)
-    return dtype is not None and dtype.kind == "f" and dtype.itemsize < 8
-
-
-def refuse_mask(array: np.ndarray, name: str) -> None:
-    """Refuse masked arrays."""
+def refuse_mask(array: Any, name: str) -> None:
+    """Raise ValueError if an array is masked."""
     if isinstance(array, np.ma.MaskedArray):
         raise ValueError(
             f"{name} must not be masked; NumPy would drop the mask. Drop the masked rows, or fill them in."
@@ -175,6 +102,7 @@ def label(
         values = lookup(source, labels, name)
         return _by_name(values, getattr(source, "levels", {}).get(labels), n, name, names)
     array = labels if isinstance(labels, np.ndarray) else as_array(labels, name)
+    refuse_mask(array, name)
     if array.shape != (n,):
         raise ValueError(
             f"{name} must have one label per candidate, shape ({n},); got {array.shape}. "
@@ -182,6 +110,7 @@ def label(
         )
     if array.dtype.kind not in "buif" or hasattr(labels, "cat") or hasattr(labels, "codes"):
         return _by_name(*column(labels, name), n, name, names)
+    _check_labels(array, name)
     if array.dtype.kind == "f":
         array = _integral(array, name)
     if hasattr(budgets, "items") and names is None:
@@ -217,13 +146,18 @@ def _by_name(
         raise ValueError(
             f"{name} must have one label per candidate; got {len(array)} for {n}. Label every row."
         )
-    at = missing(array)
-    if at is not None:
-        raise ValueError(f"{name} must not be missing; {name}[{at}] is. Fill it in or drop the row.")
+    _check_labels(array, name)
     if array.dtype.kind == "M":
         array = np.datetime_as_string(array, unit="auto").astype(object)
     found = number(array.astype(str).astype(object) if array.dtype.kind == "m" else array, levels)
     return read_only(found.numbers.astype(np.int64)), len(found.names), tuple(found.names.tolist())
+
+
+def _check_labels(array: np.ndarray, name: str) -> None:
+    """Raise ValueError if a label is missing: None, NaN, NaT, or text without a visible character."""
+    at = missing_label(array)
+    if at is not None:
+        raise ValueError(f"{name} must not be missing; {name}[{at}] is. Fill it in or drop the row.")
 
 
 def _label_names(names: Any, count: int, name: str) -> Names | None:
@@ -236,6 +170,9 @@ def _label_names(names: Any, count: int, name: str) -> Names | None:
             f"{argument} must be {count} different labels, one for each number; got {listed(given)}. "
             "Give them in the order of the numbers."
         )
+    labels = np.empty(len(given), dtype=object)
+    labels[:] = given
+    _check_labels(labels, argument)
     return given
 
 
@@ -280,6 +217,7 @@ def check_budgets(budgets: Any, n_groups: int, names: Names | None = None) -> np
     """A budget for every group: given by position, by label, as one number for all, or 1."""
     if budgets is None:
         return read_only(np.ones(n_groups))
+    refuse_mask(budgets, "budgets")
     array = as_array(_by_label(budgets, n_groups, names), "budgets")
     if array.dtype.kind not in "buif":
         raise ValueError(f"budgets must be real numbers; got dtype {array.dtype}. Convert them first.")
@@ -339,7 +277,7 @@ def _by_label(budgets: Any, n_groups: int, names: Names | None) -> Any:
 
 def _as_spelled(key: Any, known: list[Any]) -> Any:
     """The label of a budget as the labels of groups are spelled, which are text if they were dates."""
-    if isinstance(key, date | np.datetime64) and key not in known:
+    if isinstance(key, date | np.datetime64) and key == key and key not in known:  # not NaT
         if str(key) in known or getattr(key, "tzinfo", None) is not None:
             return str(key)
         return str(np.datetime_as_string(np.datetime64(key), unit="auto"))

@@ -13,7 +13,7 @@ from optdesign.bases import basis
 from optdesign.exact import exact
 from optdesign.plotting.naming import whole_ticks
 from optdesign.plotting.style import BLUE, ORANGE, legend, picture
-from optdesign.problem import DesignProblem
+from optdesign.problem import SINGLE_RTOL, DesignProblem
 from optdesign.result import DesignResult
 from optdesign.rounding import round as rounded
 from optdesign.runs import RunStatus, whole_runs
@@ -89,7 +89,9 @@ def _possible(p: DesignProblem, numbers: list[int]) -> tuple[dict[int, DesignPro
     possible: dict[int, DesignProblem] = {}
     too_few: list[int] = []
     for n in numbers:
-        here = DesignProblem(p.source.whole(), p.groups, p.blocks, shares(p.budgets, n))
+        here = DesignProblem(
+            p.source.whole(), p.groups, p.blocks, shares(p.budgets, n), _single=p.span.rtol >= SINGLE_RTOL
+        )
         try:
             basis(here, whole_runs(here), here.uniform())
         except ValueError:

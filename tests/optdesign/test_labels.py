@@ -194,3 +194,157 @@ def test_budgets_by_date(days) -> None:
         assert p.groups.tolist() == [1, 0, 1, 0]
         assert p.budgets.tolist() == [4.0, 3.0]
         assert p.group_names[0].startswith(str(min(days))[:10])
+
+
+# ---------------------------------------------------------------------------------------- missing labels
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NaT, pd.NA, "", "  ", "\t"])
+@pytest.mark.parametrize("argument", ["groups", "blocks"])
+def test_a_missing_label_is_refused_with_its_row(missing, argument: str) -> None:
+    labels = ["a", "b", missing, "a"]
+    frames = [pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "site": pd.Series(labels, dtype=object)})]
+    if missing is None or isinstance(missing, str):
+        frames += [
+            pl.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "site": labels}),
+            pa.table({"x": [1.0, 2.0, 3.0, 4.0], "site": labels}),
+            pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "site": pd.Categorical(labels)}),
+        ]
+    message = rf"{argument} must not be missing; {argument}\[2\] is. Fill it in or drop the row"
+    for given in (labels, np.array(labels, dtype=object), pd.Series(labels, dtype=object)):
+        with pytest.raises(ValueError, match=message):
+            od.DesignProblem(X, **{argument: given})
+    for frame in frames:
+        with pytest.raises(ValueError, match=message):
+            od.DesignProblem(frame, **{argument: "site"})
+        with pytest.raises(ValueError, match=message):
+            od.DesignProblem(od.candidates(frame, "~ x"), **{argument: "site"})
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [0, 1, None, 1],
+        [0.0, 1.0, np.nan, 1.0],
+        pd.Series([0, 1, None, 1], dtype="Int64"),
+        pd.Series([True, False, None, True], dtype="boolean"),
+        pl.Series([0, 1, None, 1]),
+        pa.array([0, 1, None, 1]),
+        np.array(["2020-01-01", "2020-01-02", "NaT", "2020-01-01"], "datetime64[D]"),
+    ],
+    ids=lambda v: type(v).__module__ + "." + type(v).__name__,
+)
+def test_missing_numbers_and_dates_are_no_labels(labels) -> None:
+    with pytest.raises(ValueError, match=r"groups must not be missing; groups\[2\] is"):
+        od.DesignProblem(X, groups=labels)
+
+
+def test_an_empty_cell_of_a_file_is_no_label(tmp_path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text('x,y,site\n1,0,a\n0,1,\n1,1,b\n2,1,"  "\n')
+    with pytest.raises(ValueError, match=r"groups must not be missing; line 3, column 'site' of .*rows.csv"):
+        od.DesignProblem(path, groups="site", budgets={"a": 1, "": 1, "b": 1})
+    with pytest.raises(ValueError, match=r"groups must not be missing; groups\[1\] is"):
+        od.DesignProblem(od.candidates(path, "~ x + y"), groups="site")
+    path.write_text('x,y,site\n1,0,a\n0,1,c\n1,1,b\n2,1,"  "\n')
+    with pytest.raises(ValueError, match="blocks must not be missing; line 5"):
+        od.DesignProblem(path, blocks="site")
+    pd.DataFrame({"x": [1.0, 2.0], "site": ["a", None]}).to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(ValueError, match="groups must not be missing; row 2, column 'site'"):
+        od.DesignProblem(tmp_path / "rows.parquet", groups="site")
+
+
+def test_names_of_groups_are_not_missing_and_budgets_have_the_labels_of_groups() -> None:
+    for names in (["a", ""], ["a", None], [np.nan, "b"]):
+        with pytest.raises(ValueError, match=r"group_names must not be missing; group_names\[\d\] is"):
+            od.DesignProblem(X, [0, 1, 1, 0], group_names=names)
+    for key in (None, "", np.nan, pd.NaT):
+        with pytest.raises(ValueError, match="budgets with labels must have those of the groups"):
+            od.DesignProblem(X, groups=SITES, budgets={"Turin": 1, "Lyon": 2, key: 3})
+
+
+def test_masked_labels_and_budgets_are_refused() -> None:
+    mask = [False, True, False, False]
+    with pytest.raises(ValueError, match="groups must not be masked"):
+        od.DesignProblem(X, groups=np.ma.array([0, 1, 1, 0], mask=mask))
+    with pytest.raises(ValueError, match="blocks must not be masked"):
+        od.DesignProblem(X, blocks=np.ma.array(SITES, mask=mask))
+    with pytest.raises(ValueError, match="budgets must not be masked"):
+        od.DesignProblem(X, groups=[0, 1, 2, 3], budgets=np.ma.array([1, 1, 1, 1], mask=mask))
+
+
+# -------------------------------------------------------------------------------------- single precision
+
+
+def test_single_precision_survives_every_way_in(tmp_path) -> None:
+    x = np.random.default_rng(0).random((30, 2))
+    both = np.column_stack([x, x @ [0.3, 0.7]]).astype(np.float32)  # rank 2 up to the rounding of float32
+    assert np.linalg.matrix_rank(both.astype(float)) == 3
+    frame = pd.DataFrame(both, columns=["a", "b", "c"])
+    frame.to_parquet(tmp_path / "rows.parquet")
+    n = np.arange(30) % 3
+    tables = [frame, pl.DataFrame(dict(frame)), pa.table(dict(frame)), tmp_path / "rows.parquet"]
+    assert od.DesignProblem(both).rank == 2
+    for table in tables:
+        assert od.DesignProblem(table).rank == 2
+        made = od.candidates(table, "~ 0 + a + b + c")
+        assert od.DesignProblem(made).rank == 2
+        assert od.DesignProblem(od.local(made, [0.0, 0.0, 0.0])).rank == 2
+        assert od.DesignProblem(pickle.loads(pickle.dumps(made))).rank == 2
+    assert od.DesignProblem(od.local(both, [0.0, 0.0, 0.0])).rank == 2
+    assert od.DesignProblem(frame.assign(n=n, m=1.5 * n)).rank == 3
+    assert od.DesignProblem(od.candidates(frame.assign(n=n), "~ 0 + a + b + c + n")).rank == 3
+    made = od.candidates(frame, "~ 0 + a + b + c + I(a**2)")
+    problem = od.DesignProblem(made)
+    assert problem.rank == 3
+    od.save(problem, tmp_path / "p.json")
+    again = od.load(tmp_path / "p.json")
+    assert (again.rank, again.span.rtol) == (3, problem.span.rtol)
+    np.testing.assert_array_equal(again.candidates, made.features)
+    # A factor that the model does not use has no say.
+    assert (
+        od.DesignProblem(od.candidates(frame.astype(float).assign(d=both[:, 0]), "~ 0 + a + b + c")).rank == 3
+    )
+
+
+# ------------------------------------------------------------------------------- columns that name rows
+
+
+@pytest.mark.parametrize("name", ["Unnamed: 0", "__index_level_0__"])
+def test_columns_that_name_rows_are_no_features(name: str) -> None:
+    frame = pd.DataFrame({name: [5, 6, 7, 8], "x": [1.0, 2.0, 3.0, 4.0]})
+    for table in (frame, pl.DataFrame(dict(frame)), pa.table(dict(frame))):
+        with pytest.warns(UserWarning, match=f"columns '{name}' name the rows and are not features"):
+            assert od.DesignProblem(table).names == ("x",)
+        c = od.candidates(table, "~ .")
+        assert c.names == ("Intercept", "x")
+        assert c.notes[0] == f"not used, because they only name rows: columns '{name}'"
+        assert name not in c.settings
+        assert od.candidates(table, f"~ `{name}`").names == ("Intercept", name)
+        assert len(od.candidates(table, "~ x", where=f"`{name}` > 6")) == 2
+    assert od.DesignProblem(frame, groups=name).names == ("x",)
+
+
+def test_an_index_in_a_file_is_no_feature(tmp_path) -> None:
+    frame = pd.DataFrame({"x": [1.0, 2.0, 4.0]}, index=pd.Index([3, 1, 2], name="plot"))
+    frame.to_csv(tmp_path / "named.csv")
+    assert od.DesignProblem(tmp_path / "named.csv").names == ("plot", "x")  # the file does not say more
+    frame.to_parquet(tmp_path / "rows.parquet")
+    with pytest.warns(UserWarning, match="columns 'plot' name the rows"):
+        assert od.DesignProblem(tmp_path / "rows.parquet").names == ("x",)
+    assert od.DesignProblem(tmp_path / "rows.parquet", groups="plot").names == ("x",)
+    frame.rename_axis(None).to_csv(tmp_path / "rows.csv")
+    frame.rename_axis(None).to_parquet(tmp_path / "bare.parquet")
+    for name in ("rows.csv", "bare.parquet"):
+        with pytest.warns(UserWarning, match="name the rows"):
+            assert od.DesignProblem(tmp_path / name).names == ("x",)
+        assert od.candidates(tmp_path / name, "~ .").names == ("Intercept", "x")
+
+
+def test_the_columns_of_a_saved_design_are_no_features(tmp_path) -> None:
+    frame = od.solve(od.DesignProblem(X, names=["a", "b"])).to_frame()
+    frame.to_csv(tmp_path / "design.csv", index=False)
+    for table in (frame, tmp_path / "design.csv"):
+        with pytest.raises(ValueError, match="'weight' and 'variance' are those of a saved design"):
+            od.DesignProblem(table)
+    assert od.DesignProblem(frame[["a", "b", "weight"]]).names == ("a", "b", "weight")

@@ -51,7 +51,7 @@ X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
             r"groups must be numbered .* 18446744073709551615",
         ),
         ({"groups": [0, 1, 0.5]}, r"groups must be integers; groups\[2\] = 0.5. Number your labels"),
-        ({"groups": [0, np.nan, 1]}, r"groups must be integers; groups\[1\] = nan. Number"),
+        ({"groups": [0, np.nan, 1]}, r"groups must not be missing; groups\[1\] is. Fill it in"),
         ({"groups": [0, np.inf, 1]}, r"groups must be integers; groups\[1\] = inf. Number"),
         ({"groups": [0, 1e300, 1]}, r"groups must be integers; groups\[1\] = 1e\+300. Number"),
         ({"groups": ["a", None, "c"]}, r"groups must not be missing; groups\[1\] is. Fill it in"),

@@ -215,3 +215,28 @@ def forge(path, change) -> None:
     change(document["content"]["result"])
     content = json.dumps(document["content"], allow_nan=False, ensure_ascii=False)
     path.write_text(json.dumps(document | {"sha256": saving._checksum(content)}))
+
+
+    "labels", [("a\ud800", "b"), ("\ud83d\ude00", "\U0001f600"), ("inf", "Zürich\r\n"), ("\x00", "a\u2028")]
+)
+def test_any_text_comes_back(labels: tuple[str, str], tmp_path) -> None:
+    p = od.DesignProblem(np.eye(2), groups=list(labels), names=labels, settings={labels[0]: labels})
+    od.save(p, tmp_path / "p.json")
+    assert_same_problem(p, od.load(tmp_path / "p.json"))
+    result = od.solve(p)
+    od.save(result, tmp_path / "r.json")
+    assert_same_result(result, od.load(tmp_path / "r.json"))
+
+
+def test_infinite_labels_and_levels_come_back(tmp_path) -> None:
+    columns = {
+        "g": [np.inf, -np.inf, 1.5],
+        "h": pd.Categorical([np.inf, 1.0, 2.0]),
+        "i": ["inf", "1", "-inf"],
+    }
+    p = od.DesignProblem(np.eye(3), groups="g", blocks="i", settings=columns)
+    assert p.group_names == (-np.inf, 1.5, np.inf)
+    od.save(p, tmp_path / "p.json")
+    again = od.load(tmp_path / "p.json")
+    assert_same_problem(p, again)
+    assert again.block_names == ("-inf", "1", "inf")

@@ -1,0 +1,49 @@
+"""Groups of commands that report failures of files and pipes in one line.
+
+A command ends quietly when the program that reads its output stops reading, as with ``| head``. Any other
+error of the operating system becomes one message on standard error.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+CLOSED_PIPE = 141
+"""Exit code of a command whose output nobody reads: 128 + SIGPIPE, as shells report it."""
+
+FAILED = 2
+"""Exit code of a command that cannot read its input or write its output."""
+
+
+class PipedCommands(TyperGroup):
+    """A group of commands that ends with code 141 if its output pipe is closed, and 2 after an OSError."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Invoke the command."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _discard_unwritten()
+            raise typer.Exit(CLOSED_PIPE) from None
+        except OSError as error:
+            where = f": {error.filename}. Check the path" if error.filename else ", in writing the output"
+            with suppress(OSError):
+                typer.echo(f"{ctx.info_name}: {error.strerror or error}{where}.", err=True)
+            _discard_unwritten()
+            raise typer.Exit(FAILED) from None
+
+
+def _discard_unwritten() -> None:
+    """Redirect streams that cannot be written, because the interpreter flushes them at exit."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
