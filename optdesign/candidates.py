@@ -26,7 +26,7 @@ from optdesign.factors import factorial
 from optdesign.model import Model, fit
 from optdesign.restriction import kept
 from optdesign.settings import Settings, check_index, is_frame, is_single, listed
-from optdesign.tables import Table, check_suffix, names_rows, number, place, read_table
+from optdesign.tables import Table, check_suffix, number, place, read_table, row_names
 
 TABLES = (".csv", ".parquet")
 
@@ -151,12 +151,12 @@ def candidates(
         check_suffix(path, "factors", TABLES)
         return from_table(read_table(path, text=set()), path, model, where=where, coded=coded)[0]
     check_index(factors, where, "where")
-    settings, row_names = _without_row_names(_settings(factors), model, where, is_frame(factors))
-    return _made(settings, model, where, coded, row_names)
+    settings, dropped = _without_row_names(_settings(factors), model, where, is_frame(factors))
+    return _made(settings, model, where, coded, dropped)
 
 
 def _made(
-    settings: Settings, model: str, where: Any, coded: bool | Iterable[str], row_names: tuple[str, ...]
+    settings: Settings, model: str, where: Any, coded: bool | Iterable[str], dropped: tuple[str, ...]
 ) -> Candidates:
     """Return the candidates of settings, one row a candidate."""
     if not settings.n_rows or not len(settings):
@@ -164,7 +164,7 @@ def _made(
     rows = None if where is None else kept(settings, where)
     whole, settings = settings, settings if rows is None else settings.take(rows)
     fitted, features = fit(model, settings, coded=coded, whole=whole)
-    return Candidates(features, fitted.names, settings, fitted, row_names)
+    return Candidates(features, fitted.names, settings, fitted, dropped)
 
 
 def _without_row_names(
@@ -172,7 +172,7 @@ def _without_row_names(
 ) -> tuple[Settings, tuple[str, ...]]:
     """Return settings without the columns of a table that only name rows, and the names of these."""
     formulas = f"{model} {where}" if isinstance(where, str) else str(model)
-    names = tuple(k for k in settings if is_table and names_rows(k) and not (k and k in formulas))
+    names = tuple(k for k in row_names(settings) if is_table and not (k and k in formulas))
     if not names:
         return settings, ()
     levels = {k: v for k, v in settings.levels.items() if k not in names}
@@ -193,12 +193,12 @@ def from_table(
         else column
         for name, column in columns.items()
     }
-    settings, row_names = _without_row_names(Settings(filled), model, where)
+    settings, dropped = _without_row_names(Settings(filled), model, where)
     n = settings.n_rows
     rows = np.arange(n) if where is None or not n else kept(settings, where)
     try:
         mask = np.isin(np.arange(n), rows) if n else None
-        made = _made(settings, model, mask, coded, row_names)
+        made = _made(settings, model, mask, coded, dropped)
     except ValueError as error:
         told = re.sub(r"\brow (\d+)", lambda m: f"{place(path, int(rows[int(m[1])]))} of {path}", str(error))
         raise ValueError(told) from None

@@ -21,18 +21,18 @@ from optdesign.listing import BLOCK, GROUP, RUN, VARIANCE, WEIGHT, beside
 from optdesign.model import named
 from optdesign.notices import categories, counting
 from optdesign.problem import DesignProblem
-from optdesign.roles import Label, LabelColumns, assumed, check_labels, chosen, notes, numbered
+from optdesign.roles import Label, LabelColumns, assumed, check_labels, chosen, doubtful, notes, numbered
 from optdesign.settings import Labels, check_exact, is_single, listed
 from optdesign.tables import (
     Table,
     atomic,
     check_suffix,
     is_exact,
-    names_rows,
     number,
     place,
     read_archive,
     read_table,
+    row_names,
     stored_index,
     write_table,
     written,
@@ -140,11 +140,15 @@ def read(
     labels = check_labels(columns, path, labels, (group, block), features or [], fresh)
     if model is not None:
         return _from_factors(columns, path, labels, (group, block), model, where)
-    unused = {*filter(names_rows, columns), *stored_index(path)}.difference(labels, features or ())
+    unused = {*row_names(columns), *stored_index(path)}.difference(labels, features or ())
     file = _from_columns(columns, path, labels, features, unused)
     return replace(
         file,
-        notes=(*file.notes, *notes(columns, labels, (group, block), [k for k in columns if k in unused])),
+        notes=(
+            *file.notes,
+            *notes(columns, labels, (group, block), [k for k in columns if k in unused]),
+            *doubtful(labels, file.groups, file.blocks),
+        ),
         assumed=assumed(labels, (group, block)),
     )
 
@@ -232,6 +236,7 @@ def _from_factors(
     factors = {name: column for name, column in columns.items() if name not in (WEIGHT, VARIANCE)}
     made, rows = from_table(factors, path, model, where=where)
     kept = {name: column[rows] for name, column in columns.items()}
+    groups, blocks = (numbered(kept, name, len(rows), path) for name in labels)
     unused = [k for k in factors if k not in made.model.factors and k not in {*labels, *made.row_names}]
     return CandidateFile(
         candidates=made.features,
@@ -239,8 +244,8 @@ def _from_factors(
         ignored=tuple(unused),
         group=group,
         block=block,
-        groups=numbered(kept, group, len(rows), path),
-        blocks=numbered(kept, block, len(rows), path),
+        groups=groups,
+        blocks=blocks,
         budgets=None,
         weights=_finite(kept, WEIGHT, path) if WEIGHT in kept else None,
         columns=kept,
@@ -251,6 +256,7 @@ def _from_factors(
             *(note for note in made.notes if note.startswith("only one level")),
             *categories(kept, made.model.factors),
             *notes(columns, labels, given, made.row_names),
+            *doubtful(labels, groups, blocks),
         ),
         single=made.is_single,
         assumed=assumed(labels, given),

@@ -21,7 +21,7 @@ from optdesign.settings import (
     missing,
     missing_label,
 )
-from optdesign.tables import check_suffix, names_rows, place, read_table, stored_index
+from optdesign.tables import check_suffix, place, read_table, row_names, stored_index
 
 
 class Parts(NamedTuple):
@@ -71,7 +71,7 @@ def unpack(candidates: Any, names: Any, settings: Any, labels: Sequence[Any]) ->
             "candidates must have features; the columns 'weight' and 'variance' are those of a saved design. "
             "Drop them, or rename them if they are features."
         )
-    rows = [name for name in table if (names_rows(name) or name in index) and name not in taken]
+    rows = [name for name in table if name in {*row_names(table), *index}.difference(taken)]
     if rows:
         warnings.warn(
             f"columns {listed(rows)} name the rows and are not features; rename them if they are.",

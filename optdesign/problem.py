@@ -61,7 +61,7 @@ class DesignProblem:
         vectors (they inform nothing). Row-major float64 arrays above 64 MiB, and such memory maps of
         float64 or float32, are not copied: leave them unchanged while the problem lives. The columns of a
         data frame (pandas, polars, pyarrow) or file are the features, except those that groups and blocks
-        name and those that only name rows ("Unnamed: 0", "__index_level_0__", an unnamed first column).
+        name and those that only name rows ("Unnamed: 0", "index" if it counts, an unnamed first column).
     groups : (N,) labels, or the name of a column, optional
         Group of every candidate: integers 0 .. n_groups - 1, each with at least one candidate; or labels of
         any other kind, numbered in sorted order, or in that of their categories. Default: one group. With

@@ -2,7 +2,8 @@
 
 Columns called "group" and "block" are labels unless the model or the features name them, or the caller
 switches this default off. Columns that only name rows are never features: the unnamed first column that
-``write.csv`` of R and ``to_csv`` of pandas write, and the index that pandas stores in a Parquet file.
+``write.csv`` of R and ``to_csv`` of pandas write, the index that pandas stores in a Parquet file, and a
+column called "index" or "rownames" that counts the rows.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ from optdesign.tables import Table, place
 
 Label = str | Literal[False] | None
 """A column of labels: its name, False for none, or None for the column with the default name, if any."""
+
+
+MISSING = {"na", "n/a", "#n/a", "nan", "null", "none", "nat", "<na>", "-", "."}
+"""Text that other programs write for missing entries, in lower case."""
 
 
 class LabelColumns(NamedTuple):
@@ -92,6 +97,17 @@ def notes(
         for name in rows
     ]
     return tuple(found)
+
+
+def doubtful(columns: LabelColumns, *labels: Labels) -> tuple[str, ...]:
+    """Return sentences about labels that other programs write for missing entries."""
+    return tuple(
+        f"{str(label)!r} in column {column!r} is a label like others; if it stands for a missing label, fill "
+        "it in or drop the row."
+        for column, (names, _) in zip(columns, labels, strict=True)
+        for label in names.tolist()
+        if column is not None and str(label).strip().lower() in MISSING
+    )
 
 
 def assumed(labels: LabelColumns, given: tuple[Label, Label]) -> str:

@@ -13,7 +13,7 @@ import os
 import re
 import uuid
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from math import isfinite
@@ -40,6 +40,9 @@ CHUNK = 4096
 ROW_NAMES = re.compile(r"(Unnamed: \d+|__index_level_\d+__)?")
 """Names of columns that only name rows: none at all in a CSV file, and what pandas and pyarrow make of it."""
 
+COUNTERS = re.compile(r"index|level_0|row_?names?", re.IGNORECASE)
+"""Names of columns that only name rows if they count them; ``reset_index`` of pandas makes such columns."""
+
 UNNAMED = "\0"
 """Begins the stand-in for the name of a column that has none and is not the first."""
 
@@ -57,13 +60,26 @@ def read_table(path: Path, *, text: set[str], numbers: set[str] | None = None) -
     return _read_parquet(path)
 
 
-def names_rows(name: str) -> bool:
-    """Return True if a column of this name only names rows.
+def row_names(columns: Mapping[str, np.ndarray]) -> list[str]:
+    """Return the columns that only name rows, by their names, or by their names and because they count.
 
-    >>> [names_rows(name) for name in ("", "Unnamed: 0", "__index_level_0__", "index", "Unnamed")]
-    [True, True, True, False, False]
+    >>> row_names({"": np.array([5, 7, 8]), "Unnamed: 0": np.array([5, 7, 8]), "Unnamed": np.zeros(3)})
+    ['', 'Unnamed: 0']
+    >>> row_names({"index": np.arange(3)}), row_names({"index": np.array([1.3, 1.5, 1.4])})
+    (['index'], [])
     """
-    return ROW_NAMES.fullmatch(name) is not None
+    return [
+        name
+        for name, values in columns.items()
+        if ROW_NAMES.fullmatch(name) or (COUNTERS.fullmatch(name) and _counts(values))
+    ]
+
+
+def _counts(values: np.ndarray) -> bool:
+    """Return True if the values are 0, 1, 2, ... or 1, 2, 3, ..."""
+    if values.dtype.kind not in "iuf" or len(values) < 3 or values[0] not in (0, 1):
+        return False
+    return np.array_equal(values - values[0], np.arange(len(values)))
 
 
 def stored_index(path: Path) -> set[str]:

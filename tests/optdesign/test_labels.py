@@ -325,6 +325,16 @@ def test_columns_that_name_rows_are_no_features(name: str) -> None:
     assert od.DesignProblem(frame, groups=name).names == ("x",)
 
 
+def test_an_index_that_counts_is_no_feature() -> None:
+    frame = pd.DataFrame({"x": [1.0, 2.0, 4.0]}).reset_index()
+    with pytest.warns(UserWarning, match="columns 'index' name the rows"):
+        assert od.DesignProblem(frame).names == ("x",)
+    assert od.candidates(frame, "~ .").names == ("Intercept", "x")
+    assert od.candidates(frame, "~ index").names == ("Intercept", "index")
+    refraction = pd.DataFrame({"index": [1.3, 1.5, 1.4], "x": [1.0, 2.0, 4.0]})
+    assert od.DesignProblem(refraction).names == ("index", "x")
+
+
 def test_an_index_in_a_file_is_no_feature(tmp_path) -> None:
     frame = pd.DataFrame({"x": [1.0, 2.0, 4.0]}, index=pd.Index([3, 1, 2], name="plot"))
     frame.to_csv(tmp_path / "named.csv")
