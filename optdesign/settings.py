@@ -20,6 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+NUMERIC = ("int", "uint", "float", "double", "halffloat")
+"""How the names of numeric types of pyarrow begin."""
+
 
 class Settings(Mapping[str, np.ndarray]):
     """Read-only columns of equal length, by name.
@@ -264,7 +267,7 @@ def _decoded(values: Any) -> tuple[Any, tuple[Any, ...] | None]:
         one = values.unify_dictionaries().combine_chunks() if hasattr(values, "chunks") else values
         levels = tuple(one.dictionary.to_pylist())
         return one.to_pylist(), levels
-    if hasattr(values, "to_pylist") and not _type_name(values).startswith(("int", "uint", "float", "double")):
+    if hasattr(values, "to_pylist") and not _type_name(values).startswith(NUMERIC):
         return values.to_pylist(), None
     return values, None
 
@@ -284,6 +287,8 @@ def _by_code(codes: np.ndarray, levels: tuple[Any, ...]) -> np.ndarray:
 def _plain(array: np.ndarray, name: str) -> np.ndarray:
     """An object array as booleans, numbers or text, with None or NaN where entries are missing."""
     values = [None if _is_missing(v) else v for v in array.reshape(-1).tolist()]
+    if any(v is not None for v in values) and all(v is None or _is_naive(v) for v in values):
+        return np.array([_instant(v) for v in values]).reshape(array.shape)
     kinds = {_kind(v, name, k) for k, v in enumerate(values) if v is not None}
     if len(kinds) > 1:
         first = next(v for v in values if v is not None)
@@ -319,6 +324,16 @@ def _numbers(values: list[Any], name: str) -> np.ndarray:
                 f"row {row} does not. Subtract an offset."
             )
     return np.array([np.nan if v is None else float(v) for v in values], dtype=np.float64)
+
+
+def _is_naive(value: Any) -> bool:
+    """Return True for a time of a day without a time zone."""
+    return isinstance(value, datetime) and value.tzinfo is None
+
+
+def _instant(value: Any) -> np.datetime64:
+    """Return a time of a day, or None, as NumPy has it."""
+    return value.to_datetime64() if hasattr(value, "to_datetime64") else np.datetime64(value or "NaT")
 
 
 def _is_missing(value: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+from datetime import datetime
 from decimal import Decimal, getcontext
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -323,6 +324,10 @@ CASES: list[tuple[dict[str, Any], str, list[int]]] = [
     ({"x": [-3, 3, 0]}, "6 % x == 0", [0, 1]),
     ({"x": [-3.0, 3.0, 0.0]}, "6 % x == 0", [0, 1]),
     ({"x": [0, 1]}, "x ** -1 > 5", [0]),
+    ({"x": [0, 3, -3]}, "2 ** (x // x) == 2", [1, 2]),
+    ({"x": [0, 3, -3]}, "(7 // x) ** 2 >= 4", [0, 1, 2]),
+    ({"x": [1, -1]}, "x ** 99999999999999999999 == -1", [1]),
+    ({"u": np.array([True, False], dtype=object)}, "u", [0]),
     ({"x": [2, 3]}, "x ** -1 == 0.5", [0]),
     ({"x": [-4, 4]}, "x ** 0.5 == 2", [1]),
     ({"x": [-8.0, 8.0]}, "x ** 3 == -512", [0]),
@@ -366,6 +371,14 @@ CASES: list[tuple[dict[str, Any], str, list[int]]] = [
 @pytest.mark.parametrize(("columns", "where", "expected"), CASES, ids=[case[1] for case in CASES])
 def test_values_of_single_conditions(columns: dict[str, Any], where: str, expected: list[int]) -> None:
     assert rows(columns, where) == expected
+
+
+def test_a_mask_of_objects() -> None:
+    table = Settings({"x": [1, 2, 3]})
+    assert kept(table, np.array([True, False, True], dtype=object)).tolist() == [0, 2]
+    assert kept(table, pd.array([True, False, True], dtype="boolean")).tolist() == [0, 2]
+    with pytest.raises(ValueError, match="must give True or False for each of 3 settings; got object"):
+        kept(table, pd.array([True, None, True], dtype="boolean"))
 
 
 @pytest.mark.parametrize(
@@ -425,6 +438,29 @@ def test_large_integers_beside_missing_entries_are_not_rounded(ids: Any) -> None
     ):
         Settings({"id": ids})
     assert Settings({"id": [1, 2**63]})["id"].dtype == np.uint64
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        [datetime(2020, 1, 1, 12), datetime(2020, 3, 1), None],
+        pd.Series([datetime(2020, 1, 1, 12), datetime(2020, 3, 1), None]),
+        pd.Series([pd.Timestamp(2020, 1, 1, 12), pd.Timestamp(2020, 3, 1), None], dtype=object),
+        pl.Series([datetime(2020, 1, 1, 12), datetime(2020, 3, 1), None]),
+        pa.array([datetime(2020, 1, 1, 12), datetime(2020, 3, 1), None]),
+        pa.array([datetime(2020, 1, 1, 12), datetime(2020, 3, 1), None], pa.timestamp("ms")),
+    ],
+    ids=lambda v: type(v).__module__,
+)
+def test_times_of_every_library_compare_alike(times: Any) -> None:
+    assert rows({"t": times}, "t == '2020-03-01'") == [1]
+    assert rows({"t": times}, "t <= '2020-03-01'") == [0, 1]
+    assert rows({"t": times}, "t < '2020-01-01T12:00:00.001'") == [0]
+    assert rows({"t": times}, "t != '2020-03-01'") == [0, 2]
+
+
+def test_half_precision_of_pyarrow_has_its_tolerance() -> None:
+    assert rows({"x": pa.array([0.1, 0.3], pa.float16())}, "x * 3 == 0.3") == [0]
 
 
 def test_boolean_factors_count_as_0_and_1_in_a_model() -> None:
