@@ -47,8 +47,9 @@ class Candidates:
 
     @property
     def is_single(self) -> bool:
-        """True if a factor of the model is in single precision."""
-        return any(is_single(self.settings[name]) for name in self.model.factors)
+        """True if a numeric factor of the model is in single precision."""
+        numeric = (name for name in self.model.factors if name not in self.model.levels)
+        return any(is_single(self.settings[name]) for name in numeric)
 
     def rows(self, settings: Any) -> np.ndarray:
         """The features of other settings, (M, d), under the same model: same coding, contrasts and bases.

@@ -1,12 +1,8 @@
-"""Which columns of a file are labels, features, or names of rows; and output that nobody reads."""
+"""Roles of the columns of a file: labels, features, and names of rows."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +11,6 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-import bandits.cli
 from optdesign import cli, files, roles
 
 GRID = [(a, b, c) for a in (-1, 0, 1) for b in (-1, 0, 1) for c in (1, 2)]
@@ -214,63 +209,6 @@ def test_single_precision_in_a_file_has_its_tolerance(suffix: str) -> None:
         made = files.read(Path("f.parquet"), model="~ 0 + x0 + x1 + x2")
         assert made.problem().rank == 2
     assert files.read(Path(f"f{suffix}")).problem().rank == 2
-
-
-# ------------------------------------------------------------------------------------ output nobody reads
-
-
-def printed_to(path: int, main: Callable[[], None], *words: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return the exit code of a command that prints to an open file."""
-    with monkeypatch.context() as patch, open(path, "w") as output:
-        patch.setattr(sys, "argv", ["command", *words])
-        patch.setattr(sys, "stdout", output)
-        with pytest.raises(SystemExit) as ended:
-            main()
-    return ended.value.code
-
-
-@pytest.mark.parametrize(
-    ("main", "words"),
-    [
-        (cli.main, ["solve", "f.csv"]),
-        (cli.main, ["solve", "f.csv", "--json"]),
-        (cli.main, ["solve", "f.csv", "--runs", "4", "--out", "runs.csv"]),
-        (bandits.cli.main, ["example"]),
-    ],
-)
-def test_a_closed_pipe_ends_a_command_quietly(
-    main: Callable[[], None], words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    write("x,y\n1,4\n2,1\n4,2\n")
-    reader, writer = os.pipe()
-    os.close(reader)
-    assert printed_to(writer, main, *words, monkeypatch=monkeypatch) == 141
-    assert capsys.readouterr().err == ""
-    assert "--runs" not in words or Path("runs.csv").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("module", ["optdesign", "bandits.cli"])
-def test_a_closed_pipe_ends_a_process_quietly(module: str) -> None:
-    write("x,y\n1,4\n2,1\n4,2\n")
-    words = ["solve", "f.csv"] if module == "optdesign" else ["example"]
-    reader, writer = os.pipe()
-    os.close(reader)
-    command = [sys.executable, "-m", module, *words]
-    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
-    os.close(writer)
-    assert (done.returncode, done.stderr) == (141, b"")
-
-
-@pytest.mark.parametrize(("main", "words"), [(cli.main, ["solve", "f.csv"]), (bandits.cli.main, ["example"])])
-def test_a_full_disk_is_one_message(
-    main: Callable[[], None], words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    write("x,y\n1,4\n2,1\n4,2\n")
-    full = os.open("/dev/full", os.O_WRONLY)
-    assert printed_to(full, main, *words, monkeypatch=monkeypatch) == 2
-    said = capsys.readouterr().err
-    assert said == f"{main.__module__.split('.')[0]}: No space left on device, in writing the output.\n"
 
 
 def test_chosen_labels() -> None:
