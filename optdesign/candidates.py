@@ -125,7 +125,7 @@ def candidates(
         A dict maps factors to their levels, and all combinations are candidates (see
         :func:`optdesign.factorial`). Otherwise one row is one candidate: what :func:`optdesign.factorial` or
         :func:`optdesign.simplex_lattice` return, a data frame of pandas, polars or pyarrow, or the path of a
-        CSV or Parquet file.
+        CSV or Parquet file. Columns of a frame or file that only name rows are not used.
     model : str
         A formula, as the library formulaic reads them: ``"~ temp * cat + I(temp**2)"``. It has an intercept
         unless it says ``0 +``. Text is coded by contrasts, the first level being the reference.

@@ -79,7 +79,10 @@ def unpack(candidates: Any, names: Any, settings: Any, labels: Sequence[Any]) ->
         )
     features = [name for name in table if name not in taken and name not in rows]
     if not features:
-        raise ValueError("candidates must have a feature; all columns of the frame are labels. Add columns.")
+        raise ValueError(
+            "candidates must have a feature; all columns of the frame are labels or names of rows. "
+            "Add columns."
+        )
     for name in features:
         at = missing(table[name])
         if table[name].dtype.kind not in "biuf" or name in table.levels:

@@ -21,6 +21,7 @@ import io
 import operator
 import re
 import tokenize
+import unicodedata
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -88,13 +89,14 @@ def kept(settings: Settings, where: Any) -> np.ndarray:
 
 def _evaluated(settings: Settings, where: str) -> np.ndarray:
     """Return the values of an expression, one for every row of the settings."""
-    names: dict[str, str] = {}
+    names = _normalised(settings)
 
     def stand_in(match: re.Match[str]) -> str:
         if match[1] is not None:
             return match[1]
-        names[f"_quoted_{len(names)}_"] = match[2]
-        return f" {list(names)[-1]} "
+        name = f"_quoted_{len(names)}_"
+        names[name] = match[2]
+        return f" {name} "
 
     try:
         tree = ast.parse(_with_words(QUOTED.sub(stand_in, where).strip()), mode="eval")
@@ -123,6 +125,14 @@ def _evaluated(settings: Settings, where: str) -> np.ndarray:
         raise ValueError(f"where must be a condition on the settings; {where!r} fails: {error}.") from None
     array = value if isinstance(value, np.ndarray) else value[0]
     return np.broadcast_to(array, settings.n_rows)
+
+
+def _normalised(settings: Settings) -> dict[str, str]:
+    """Return the columns whose names Python spells otherwise, such as the micro sign, by that spelling."""
+    spelled: dict[str, list[str]] = {}
+    for name in settings:
+        spelled.setdefault(unicodedata.normalize("NFKC", name), []).append(name)
+    return {other: name for other, (name, *more) in spelled.items() if not more and other != name}
 
 
 def _with_words(where: str) -> str:

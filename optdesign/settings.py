@@ -208,9 +208,10 @@ def is_single(array: Any) -> bool:
 
 
 def check_exact(source: np.ndarray, x: np.ndarray, name: str = "candidates") -> None:
-    """Refuse integers and long doubles that double precision cannot hold."""
-    with np.errstate(invalid="ignore"):  # of numbers next to the largest integer
-        back = x.astype(source.dtype)
+    """Raise ValueError for integers and long doubles that double precision cannot represent."""
+    if source.dtype.kind in "iu":  # which have no conversion from a float beyond their range
+        x = np.where(x < 2.0 ** (8 * source.dtype.itemsize - (source.dtype.kind == "i")), x, 0.0)
+    back = x.astype(source.dtype)
     lost = ~np.all((back == source) | (source != source), axis=1)
     if lost.any():
         at = int(np.argmax(lost))

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import optdesign as od
 from optdesign.restriction import kept
 from optdesign.settings import Settings
 
@@ -354,6 +355,8 @@ CASES: list[tuple[dict[str, Any], str, list[int]]] = [
     ({"g": ["a", "b", None]}, "g != 'a'", [1, 2]),
     ({"g": ["a", "b", None]}, "g < 'b'", [0]),
     ({"g": ["a", "b", None]}, "g == g", [0, 1]),
+    ({"\u00b5g": [1, 2]}, "\u00b5g > 1", [1]),
+    ({"\u00b5g": [1, 2], "\u03bcg": [3, 3]}, "`\u00b5g` > 1 and \u00b5g == 3", [1]),
     ({"a b": [1, 2], "c": ["`a b`", "x"]}, "`a b` > 1 or c == '`a b`'", [0, 1]),
     ({"d": np.array(["2020-01-01", "2020-03-01"], "datetime64[ns]")}, "d < '2020-02-01'", [0]),
     ({"d": np.array(["2020-01-01", "2020-03-01"], "datetime64[ns]")}, "d < '3000-01-01'", [0, 1]),
@@ -464,8 +467,6 @@ def test_half_precision_of_pyarrow_has_its_tolerance() -> None:
 
 
 def test_boolean_factors_count_as_0_and_1_in_a_model() -> None:
-    import optdesign as od
-
     both = pd.DataFrame({"a": [True, False, True], "b": [True, True, False]})
     c = od.candidates(both, "~ 0 + a + I(a + b) + I(a - b) + a:b")
     by_name = dict(zip(c.names, c.features.T.tolist(), strict=True))
@@ -477,8 +478,6 @@ def test_boolean_factors_count_as_0_and_1_in_a_model() -> None:
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_small_integers_do_not_wrap_around_in_a_model(dtype: type) -> None:
-    import optdesign as od
-
     levels = np.array([0, 50, 127], dtype=dtype)
     c = od.candidates(
         od.factorial({"a": levels, "b": levels}), "~ 0 + I(a * b) + a:b + I(a**3) + I(a - 2 * b)"
@@ -491,3 +490,15 @@ def test_small_integers_do_not_wrap_around_in_a_model(dtype: type) -> None:
     np.testing.assert_array_equal(by_name["I(a - 2 * b)"], a - 2 * b)
     problem = od.DesignProblem(np.array([[100, 1], [1, 100]], dtype=dtype))
     np.testing.assert_array_equal(problem.candidates, [[100, 1], [1, 100]])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"), [(np.int64, 2**63 - 1), (np.uint64, 2**64 - 1), (np.int64, 2**53 + 1)]
+)
+def test_integers_next_to_the_largest_do_not_fit_double_precision(dtype: type, value: int) -> None:
+    with pytest.raises(ValueError, match="must fit double precision"):
+        od.DesignProblem(np.array([[value], [1]], dtype=dtype))
+    with pytest.raises(ValueError, match="must fit double precision"):
+        od.candidates(pd.DataFrame({"a": np.array([value, 1], dtype=dtype)}), "~ a")
+    low = np.array([[-(2**63)], [2**62]])
+    assert od.DesignProblem(low).candidates.tolist() == [[-(2.0**63)], [2.0**62]]
