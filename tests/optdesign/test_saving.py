@@ -217,6 +217,7 @@ def forge(path, change) -> None:
     path.write_text(json.dumps(document | {"sha256": saving._checksum(content)}))
 
 
+@pytest.mark.parametrize(
     "labels", [("a\ud800", "b"), ("\ud83d\ude00", "\U0001f600"), ("inf", "Zürich\r\n"), ("\x00", "a\u2028")]
 )
 def test_any_text_comes_back(labels: tuple[str, str], tmp_path) -> None:
