@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from optdesign.compensated import UNIT, gamma
 from optdesign.problem import DesignProblem, floats
 from optdesign.result import DesignResult
-from optdesign.rows import write_refined
+from optdesign.rows import log_gram, write_refined
 from optdesign.solve import solve
 from optdesign.source import read_only
 from optdesign.whitening import whitened
@@ -62,10 +62,17 @@ class Ellipsoid:
 
     @property
     def log_volume(self) -> float:
-        """Logarithm of the volume."""
+        """Logarithm of the volume.
+
+        The determinant of the factor is computed in twice the precision, because the factor of a thin
+        ellipsoid is ill-conditioned.
+        """
         d = len(self.centre)
-        _, log_det = np.linalg.slogdet(self.factor)
-        return 0.5 * d * math.log(math.pi) - math.lgamma(0.5 * d + 1) - float(log_det)
+        exponent = np.frexp(np.abs(self.factor).max(axis=0))[1]
+        columns = read_only(np.ldexp(self.factor, -exponent))
+        log_det = 0.5 * log_gram(columns, read_only(np.ones(d)), read_only(np.array([d])))
+        log_det += math.log(2.0) * int(exponent.sum())
+        return 0.5 * d * math.log(math.pi) - math.lgamma(0.5 * d + 1) - log_det
 
     @property
     def volume(self) -> float:

@@ -85,7 +85,7 @@ def log_volume(problem: DesignProblem) -> float:
     p = read_only(problem.source.take(at))
     t = np.empty((len(at), span.maps.shape[2]))
     write_refined(p, read_only(block), span.maps, t)
-    return _log_gram(p, root, span.ranks) - 2.0 * _log_unit(t, root, span.ranks)
+    return log_gram(p, root, span.ranks) - 2.0 * _log_unit(t, root, span.ranks)
 
 
 @kernel
@@ -168,7 +168,7 @@ def _log_unit(t, scale, ranks):
 
 
 @kernel
-def _log_gram(x, scale, ranks):
+def log_gram(x, scale, ranks):
     """Sum over blocks of log det(P P'), P the pivots, which are the rows of x, times their scales.
 
     Gauss-Jordan elimination with pivots p_k on columns J gives P_J^-1 P = [I W], so that

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import fmpq, fmpq_mat
 from problems import EPS, assert_certified, plain, polynomial
 
 import optdesign as od
@@ -281,6 +282,25 @@ def test_thin_point_sets(thin: float, offset: float, centred: bool) -> None:
     # Loose by what storing the centre and the factor costs, no more.
     lost = 64 * EPS * (1 + offset) / thin
     assert e.volume_ratio <= 1 + 1e-8 + lost
+
+
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("d", [2, 3, 5])
+def test_volume_of_thin_sets_is_that_of_the_stored_factor(d: int, centred: bool) -> None:
+    """Compare the volume with the determinant of the factor in rational arithmetic."""
+    for seed in range(8):
+        rng = np.random.default_rng([d, centred, seed])
+        thin = 10.0 ** -rng.uniform(0, 11, size=d)
+        units = 10.0 ** rng.uniform(-40, 40, size=d) if seed % 2 else np.ones(d)
+        points = (rng.normal(size=(20, d)) * thin) @ rng.normal(size=(d, d)) * units
+        e = od.min_volume_ellipsoid(points, centred=centred)
+        numbers = [fmpq(*v.as_integer_ratio()) for v in e.factor.ravel().tolist()]
+        det = abs(fmpq_mat(d, d, numbers).det())
+        log_det = math.log(int(det.p)) - math.log(int(det.q))
+        expected = math.log(ball_volume(d)) - log_det
+        rounding = 8 * EPS * (d + math.log(int(det.p)) + math.log(int(det.q)))
+        assert abs(e.log_volume - expected) <= rounding
+        assert e.volume == pytest.approx(math.exp(expected), rel=2 * rounding)
 
 
 @pytest.mark.parametrize("size", [1e-305, 5e-324, 1e307, 1.7e308])
