@@ -16,7 +16,6 @@ import numpy as np
 
 from optdesign import clock
 from optdesign.bases import basis
-from optdesign.certificate import certify
 from optdesign.exchange import SLICE, Board, climb_on, climbed, lay_out, promising, state_of
 from optdesign.exchange import search as kick_and_climb
 from optdesign.interrupts import Deferred
@@ -115,16 +114,16 @@ def exact(
 def _levels(
     model: MainEffects, seed: int, tries: int | None, n_jobs: int, watch: Clock, began: float
 ) -> Runs:
-    """Runs of a model whose candidates are not listed."""
-    best, bound = search_levels(model, seed, tries, n_jobs, watch)
+    """Return runs of a model whose candidates are not listed."""
+    best, efficiency, log_det = search_levels(model, seed, tries, n_jobs, watch)
     problem, counts = model.problem(best.found)
     return Runs(
         problem=problem,
         counts=read_only(counts.astype(np.int64)),
         asked=problem.budgets,
-        efficiency=bound,
-        log_det=certify(problem, counts).log_det,
-        rank=problem.rank,
+        efficiency=efficiency,
+        log_det=log_det,
+        rank=model.n_parameters,
         status=_status(watch, best),
         method="exchange of levels",
         tries=best.tries,

@@ -5,10 +5,8 @@ run sets every factor to a level and informs the parameters of the additive mode
 
     x = (1, f_1(l_1), ..., f_k(l_k)),
 
-so there are as many candidates as combinations of levels, too many to list. Changing one level of one run
-moves its x by d, and multiplies det by (1 + a + 2 b + c) (1 - a) + (a + b)^2, with a = x'Vx, b = x'Vd,
-c = d'Vd: all levels of a factor are tried at the cost of a few products (Meyer and Nachtsheim, Technometrics
-37, 1995).
+so there are as many candidates as combinations of levels, too many to list. The search changes one level of
+one run at a time (:mod:`optdesign.level_exchange`).
 
 *The bound.* Let M_j be the moments of (1, f_j) under the marginal design of factor j. By Fischer's inequality
 for the covariance of x, with D = 1 + sum of the p_j parameters,
@@ -17,25 +15,34 @@ for the covariance of x, with D = 1 + sum of the p_j parameters,
 
 where F_j* is the D-optimum of factor j alone, a problem with as many candidates as levels. Independent levels
 at the marginal optima attain it. So the bound holds against all designs, and it is sharp.
+
+*Round-off.* The search and the bound use the coordinates of :mod:`optdesign.marginals`, which span the same
+functions of the levels exactly and in which the bound is zero up to the gaps. An entry has a relative error
+of at most gamma(8), so the moments of a run list have an error of at most gamma(20) times their trace, and
+their eigenvalues are lowered by that and by the error of their computation. The determinant in the units of
+the factors follows from the exact change of basis. Powers in these units, such as 2022^3, are written to
+``features`` but nothing is computed from them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from optdesign._kernel import kernel
 from optdesign.compensated import gamma
-from optdesign.exchange import REFRESH, SAFE, SLICE, refresh
+from optdesign.exchange import SLICE
+from optdesign.level_exchange import climb_levels, kick_levels
+from optdesign.marginals import Marginal, categories, numbers
 from optdesign.problem import DesignProblem
-from optdesign.solve import solve
 from optdesign.source import read_only
 from optdesign.tries import GAIN, Best, Clock, Try, best_of
+from optdesign.validation import LARGEST, SMALLEST
 
 RIDGE = 1e-3
 """Part of the identity that is added while a start is not of full rank."""
@@ -51,9 +58,6 @@ WORK = 4e8
 
 KICK = 4
 """Levels that a kick changes."""
-
-OPTIMAL = 1e-10
-"""Relative gap to which the design of a single factor is solved."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,6 +78,10 @@ class MainEffects:
     -----
     :func:`optdesign.candidates` codes categories otherwise, by differences from the first level, and so has
     another log det for the same runs. Efficiencies, and which runs are best, do not depend on the coding.
+
+    The efficiency, rank and log det of the runs are those of the exact powers of the levels as floats. The
+    features of ``runs.problem`` are these powers rounded to doubles. If the levels are far from zero, such as
+    years, the rounded powers can have a lower rank; subtract a constant from the levels to avoid this.
 
     Examples
     --------
@@ -101,12 +109,26 @@ class MainEffects:
             )
         _check_whole(runs, "runs", 1)
         _check_whole(degree, "degree", 1)
+        for name, values in factors.items():
+            if isinstance(values, str) or not isinstance(values, Iterable):
+                raise TypeError(f"levels of {name!r} must be a list; got {values!r}. For instance: [-1, 1].")
         levels = {str(name): tuple(values) for name, values in factors.items()}
+        if len(levels) < len(factors):
+            raise ValueError(
+                f"factors must have names that differ as text; got {', '.join(map(repr, factors))}. "
+                "Rename one of them."
+            )
         tables, names = [], ["1"]
         for name, values in levels.items():
             table, columns = _effects(name, values, int(degree))
             tables.append(read_only(table))
             names.extend(columns)
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(
+                f"factors must give parameters with names that differ; {twice!r} occurs twice ('1' is the "
+                "intercept). Rename a factor."
+            )
         if runs < len(names):
             raise ValueError(
                 f"runs must be enough to keep the rank: {len(names)} parameters need at least {len(names)} "
@@ -157,25 +179,48 @@ def _check_whole(value: object, name: str, least: int) -> None:
 
 
 def _effects(name: str, values: tuple[Any, ...], degree: int) -> tuple[np.ndarray, list[str]]:
-    """f_j of the levels of a factor, and the names of its entries."""
+    """Return f_j of the levels of a factor, and the names of its entries."""
     if len(set(values)) < max(2, len(values)):
         raise ValueError(
             f"factors must have two levels or more, all different; {name!r} has {list(values)}. "
             "Drop the factor, or the levels that repeat."
         )
-    if all(isinstance(value, str) for value in values):
+    if _are_text(values):
         table = np.vstack([np.eye(len(values) - 1), -np.ones(len(values) - 1)])
         return table, [f"{name}[{value}]" for value in values[:-1]]
+    levels = _floats(name, values)
+    if len(set(levels)) < len(levels):
+        raise ValueError(
+            f"levels must differ in double precision; {name!r} has {list(values)}. Subtract a constant."
+        )
+    powers = range(1, min(degree, len(values) - 1) + 1)
+    names = [name if k == 1 else f"{name}^{k}" for k in powers]
+    largest = max(abs(Fraction(level)) for level in levels)
+    for k in powers:
+        if not SMALLEST <= largest**k <= LARGEST:
+            raise ValueError(
+                f"levels must have powers between {SMALLEST:g} and {LARGEST:g} in size; {name!r} has levels "
+                f"up to {float(largest):g} and power {k}. Change the unit, or lower degree."
+            )
+    return np.array([[float(Fraction(level) ** k) for k in powers] for level in levels]), names
+
+
+def _are_text(values: tuple[Any, ...]) -> bool:
+    """Return True if the levels are those of a category."""
+    return all(isinstance(value, str) for value in values)
+
+
+def _floats(name: str, values: tuple[Any, ...]) -> list[float]:
+    """Return numeric levels as floats."""
     try:
-        numbers = np.array(values, dtype=np.float64)
+        levels = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        numbers = np.array([np.nan])
-    if not np.isfinite(numbers).all():
+        levels = np.array([np.nan])
+    if levels.shape != (len(values),) or not np.isfinite(levels).all():
         raise ValueError(
             f"levels must be all numbers or all text; {name!r} has {list(values)}. Convert them."
         )
-    powers = range(1, min(degree, len(values) - 1) + 1)
-    return np.column_stack([numbers**k for k in powers]), [name if k == 1 else f"{name}^{k}" for k in powers]
+    return [float(level) for level in levels]
 
 
 class Bounded:
@@ -187,23 +232,24 @@ class Bounded:
         self.sizes = np.array([len(table) for table in model.tables])
         self.values = np.zeros((len(widths), int(self.sizes.max()), max(widths)))
         self.log_scale = 0.0
-        """log of what the coordinates multiply det M by."""
+        """Logarithm of the factor by which the coordinates multiply det M."""
         self.slack = 0.0
-        """Bound on sum_j F_j* in these coordinates: zero but for the gaps."""
+        """Bound on sum_j F_j* in these coordinates: zero up to the gaps."""
         self.marginals = []
-        known: dict[bytes, tuple[np.ndarray, np.ndarray, float, float]] = {}
-        for j, table in enumerate(model.tables):
-            key = table.tobytes() + bytes([table.shape[1] % 256])
+        known: dict[tuple[Any, ...], Marginal] = {}
+        for j, (name, levels) in enumerate(model.factors.items()):
+            size, width = model.tables[j].shape
+            key = (size,) if _are_text(levels) else (size, width, *_floats(name, levels))
             if key not in known:  # factors are mostly alike
-                known[key] = _marginal(table)
-            share, values, log_scale, slack = known[key]
-            self.values[j, : len(table), : widths[j]] = values
-            self.log_scale += log_scale
-            self.slack += slack
-            self.marginals.append(share)
+                known[key] = categories(size) if _are_text(levels) else numbers(key[2:], width)
+            own = known[key]
+            self.values[j, :size, :width] = own.values
+            self.log_scale += own.log_scale
+            self.slack += own.slack
+            self.marginals.append(own.share)
 
     def coordinates(self, settings: np.ndarray) -> np.ndarray:
-        """Rows of the runs, and below them those of a ridge."""
+        """Return the rows of the runs, and below them those of a ridge."""
         d = int(self.first[-1])
         z = np.zeros((len(settings) + d, d))
         z[: len(settings), 0] = 1.0
@@ -213,34 +259,30 @@ class Bounded:
         z[len(settings) :] = math.sqrt(RIDGE) * np.eye(d)
         return z
 
-    def efficiency(self, settings: np.ndarray) -> float:
-        """Lower bound on the D-efficiency of runs, rounding included."""
+    def judge(self, settings: np.ndarray) -> tuple[float, float]:
+        """Return a lower bound on the D-efficiency of runs, and their log det in the units of the factors.
+
+        The bound includes round-off.
+        """
         n, d = len(settings), int(self.first[-1])
         z = self.coordinates(settings)[:n]
         values = np.linalg.eigvalsh(z.T @ z / n)
-        # Coordinates have an error of the conditions of single factors, which are a handful of levels.
-        values = values - gamma(8 * (n + 10 * d)) * values.sum()
-        if values[0] <= 0:
-            return 0.0
-        return min(1.0, math.exp((float(np.log(values).sum()) - self.slack) / d) * (1 - gamma(8)))
-
-
-def _marginal(table: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
-    """The D-optimum of a factor alone: shares of its levels, white coordinates, log scale, slack."""
-    x = np.column_stack([np.ones(len(table)), table])
-    optimum = solve(DesignProblem(x), tol=OPTIMAL)
-    share = optimum.weights / optimum.weights.sum()
-    centred = table - share @ table
-    factor = np.linalg.cholesky((centred.T * share) @ centred)
-    log_scale = -2 * float(np.log(np.diag(factor)).sum())
-    slack = x.shape[1] * math.log(optimum.g_value / x.shape[1])
-    return share, np.linalg.solve(factor, centred.T).T, log_scale, slack
+        log_det = float(np.sum(np.log(np.maximum(values, 0.0)))) if values[0] > 0 else -math.inf
+        # Errors of entries, products, sums and eigenvalues.
+        low = values - gamma(2 * n + 20 * d + 40) * float(values.sum())
+        if low[0] <= 0:
+            return 0.0, log_det + d * math.log(n) - self.log_scale
+        logs = np.log(low)
+        log_efficiency = (float(logs.sum()) - self.slack) / d
+        log_efficiency -= gamma(d + 16) * (float(np.abs(logs).sum()) + self.slack) / d
+        efficiency = min(1.0, math.exp(log_efficiency) * (1 - gamma(8)))
+        return efficiency, log_det + d * math.log(n) - self.log_scale
 
 
 def search_levels(
     model: MainEffects, seed: int, tries: int | None, n_jobs: int, watch: Clock
-) -> tuple[Best, float]:
-    """The best settings found, and their efficiency."""
+) -> tuple[Best, float, float]:
+    """Return the best settings found, their efficiency and their log det."""
     bounded = Bounded(model)
     d, n, k = model.n_parameters, model.runs, len(model.tables)
     cost = float(n) * (d * d + float((bounded.sizes * np.diff(bounded.first) ** 2).sum()))
@@ -275,141 +317,4 @@ def search_levels(
             f"runs must be enough for the search to find full rank; {n} runs and {k} factors gave none. "
             "Raise runs or tries."
         )
-    return best, bounded.efficiency(best.found)
-
-
-@kernel
-def _refreshed(z, weights, inverse):
-    """Overwrite inverse with that of the rows' information. Returns log det, -inf if they lose rank."""
-    ranks = np.array([z.shape[1]])
-    return refresh(z, np.zeros(len(z), np.int64), ranks, weights, inverse, np.empty(len(z)))
-
-
-@kernel
-def _rank_one(v, x, sign):
-    """Update the inverse v for x x' added (sign 1) or taken away (sign -1). Overwrites v."""
-    d = len(x)
-    y = np.zeros(d)
-    own = 0.0
-    for i in range(d):
-        for j in range(d):
-            y[i] += v[i, j] * x[j]
-        own += y[i] * x[i]
-    scale = sign / (1.0 + sign * own)
-    for i in range(d):
-        c = scale * y[i]
-        for j in range(d):
-            v[i, j] -= c * y[j]
-
-
-@kernel
-def _set(values, first, j, level, row, settings, z, inverse):
-    """Set factor j of a run to a level. Overwrites settings, z and inverse."""
-    old = z[row].copy()
-    for i in range(first[j + 1] - first[j]):
-        z[row, first[j] + i] = values[j, level, i]
-    _rank_one(inverse[0], z[row], 1.0)
-    _rank_one(inverse[0], old, -1.0)
-    settings[row, j] = level
-
-
-@kernel
-def _ratio(values, first, j, old, new, y, a, v):
-    """The factor of det when factor j of a run goes from one level to another; y = V x, a = x'Vx."""
-    lo = first[j]
-    width = first[j + 1] - lo
-    b, c = 0.0, 0.0
-    for i in range(width):
-        step = values[j, new, i] - values[j, old, i]
-        b += y[lo + i] * step
-        for k in range(width):
-            c += step * v[lo + i, lo + k] * (values[j, new, k] - values[j, old, k])
-    return (1.0 + a + 2.0 * b + c) * (1.0 - a) + (a + b) * (a + b)
-
-
-@kernel
-def climb_levels(values, sizes, first, settings, z, weights, inverse):
-    """Change single levels until nothing gains. Overwrites settings, z and inverse.
-
-    Returns log det of what is found; -inf if the settings given lose rank.
-    """
-    n, factors = settings.shape
-    d = z.shape[1]
-    total = _refreshed(z, weights, inverse)
-    if total == -np.inf:
-        return total
-    v = inverse[0]
-    y = np.empty(d)
-    done, idle, row = 0, 0, 0
-    while idle < n:
-        idle += 1
-        stale = True
-        for j in range(factors):
-            if stale:
-                a = 0.0
-                for i in range(d):
-                    y[i] = 0.0
-                    for k in range(d):
-                        y[i] += v[i, k] * z[row, k]
-                    a += y[i] * z[row, i]
-                stale = False
-            best, gain = -1, 1.0 + GAIN
-            for level in range(sizes[j]):
-                if level != settings[row, j]:
-                    ratio = _ratio(values, first, j, settings[row, j], level, y, a, v)
-                    if ratio > gain:
-                        best, gain = level, ratio
-            if best >= 0:
-                _set(values, first, j, best, row, settings, z, inverse)
-                stale = True
-                idle = 0
-                done += 1
-                if done % REFRESH == 0:
-                    _refreshed(z, weights, inverse)
-        row = (row + 1) % n
-    return _refreshed(z, weights, inverse)
-
-
-@kernel
-def kick_levels(values, sizes, first, settings, z, weights, inverse, best, draws):
-    """Change some levels at random and climb, once for every row of draws, from settings of log det best.
-
-    Overwrites settings with the best found, and z and inverse with what belongs to them. Returns their log
-    det.
-    """
-    n, factors = settings.shape
-    kept, kept_z, kept_inverse = settings.copy(), z.copy(), inverse.copy()
-    y = np.empty(z.shape[1])
-    for t in range(len(draws)):
-        for m in range(0, draws.shape[1], 3):
-            row, j = np.int64(draws[t, m] * n), np.int64(draws[t, m + 1] * factors)
-            level = np.int64(draws[t, m + 2] * sizes[j])
-            a = 0.0
-            for i in range(z.shape[1]):
-                y[i] = 0.0
-                for k in range(z.shape[1]):
-                    y[i] += inverse[0, i, k] * z[row, k]
-                a += y[i] * z[row, i]
-            if _ratio(values, first, j, settings[row, j], level, y, a, inverse[0]) > SAFE:
-                _set(values, first, j, level, row, settings, z, inverse)
-        value = climb_levels(values, sizes, first, settings, z, weights, inverse)
-        if value >= best:
-            best = value
-            _copy(settings, z, inverse, kept, kept_z, kept_inverse)
-        else:
-            _copy(kept, kept_z, kept_inverse, settings, z, inverse)
-    return best
-
-
-@kernel
-def _copy(settings, z, inverse, to_settings, to_z, to_inverse):
-    """Overwrite settings, rows and the inverse with others."""
-    for n in range(len(settings)):
-        for j in range(settings.shape[1]):
-            to_settings[n, j] = settings[n, j]
-    for n in range(len(z)):
-        for j in range(z.shape[1]):
-            to_z[n, j] = z[n, j]
-    for k in range(inverse.shape[1]):
-        for j in range(inverse.shape[2]):
-            to_inverse[0, k, j] = inverse[0, k, j]
+    return best, *bounded.judge(best.found)

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from exact_levels import true_efficiency
 
 import optdesign as od
 from optdesign.levels import Bounded, climb_levels, kick_levels
@@ -61,6 +62,61 @@ def test_the_bound_is_the_optimum_over_all_combinations_and_the_runs_are_as_good
     assert ours.counts.sum() == model.runs
 
 
+def some_levels(rng):
+    """Draw levels of a factor: categories, years, small steps far from zero, or several magnitudes."""
+    size = int(rng.integers(2, 7))
+    steps = np.arange(size)
+    drawn = [
+        list("abcdef"[:size]),
+        (2018 + steps).tolist(),
+        (rng.uniform(200, 400) + 0.1 * steps).tolist(),
+        (10 ** rng.uniform(-3, 7) + steps).tolist(),
+        (10.0 ** rng.uniform(-9, 9, size=size)).tolist(),
+        (1e8 * rng.normal() + 10.0 ** rng.uniform(-6, 0) * rng.normal(size=size)).tolist(),
+        np.linspace(-1, 1, size).tolist(),
+    ]
+    return drawn[rng.integers(len(drawn))]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_efficiency_is_a_lower_bound_and_log_det_exact_for_ugly_levels(seed):
+    rng = np.random.default_rng(seed)
+    factors = {name: some_levels(rng) for name in "uvw"[: rng.integers(1, 4)]}
+    degree = int(rng.integers(1, 5))
+    least = od.MainEffects(factors, runs=1000, degree=degree).n_parameters
+    model = od.MainEffects(factors, runs=least + int(rng.integers(0, 9)), degree=degree)
+    runs = od.exact(model, tries=1)
+    efficiency, log_det = true_efficiency(model, runs)
+    assert efficiency * (1 - 1e-8) <= runs.efficiency <= efficiency * (1 + 1e-13)
+    assert runs.log_det == pytest.approx(log_det, rel=1e-12, abs=1e-11)
+    assert runs.rank == model.n_parameters
+
+
+@pytest.mark.parametrize(
+    ("levels", "degree"),
+    [
+        ([2018, 2019, 2020, 2021, 2022], 3),
+        ([2018, 2019, 2020, 2021, 2022], 4),
+        ([300, 300.1, 300.2, 300.3], 3),
+        ([1e6, 1e6 + 1, 1e6 + 2], 2),
+        ([1000.0 + i for i in range(8)], 4),
+    ],
+    ids=str,
+)
+def test_levels_far_from_zero_have_the_design_of_centred_ones(levels, degree):
+    centred = [round(10 * (v - levels[0])) / 10 for v in levels]
+    far, near = (
+        od.exact(od.MainEffects({"a": v, "b": v}, runs=14, degree=degree)) for v in (levels, centred)
+    )
+    assert far.efficiency == pytest.approx(near.efficiency, rel=1e-9)
+    assert (
+        far.efficiency
+        <= true_efficiency(od.MainEffects({"a": levels, "b": levels}, 14, degree=degree), far)[0]
+    )
+    assert far.log_det == pytest.approx(near.log_det, rel=1e-9)
+    assert f"rank {far.rank} of {far.rank}" in str(far)
+
+
 def test_the_table_has_the_settings_in_their_own_units():
     runs = od.exact(od.MainEffects({"temp": [20, 60], "cat": ["old", "new"]}, runs=4))
     table = runs.table()
@@ -97,6 +153,22 @@ def test_changes_of_levels_keep_rows_inverse_and_determinant_together():
     assert value - bounded.log_scale == pytest.approx(np.linalg.slogdet(x.T @ x)[1], abs=1e-9)
 
 
+@pytest.mark.kernels
+def test_search_ends_if_changes_that_seem_to_gain_lower_the_determinant():
+    """Weights of 1e6 per run make the predicted gains wrong, as round-off does for singular information."""
+    model = od.MainEffects({name: [-1, 0, 1] for name in "abc"}, runs=60, degree=2)
+    bounded, rng = Bounded(model), np.random.default_rng(0)
+    settings = rng.integers(0, 3, size=(60, 3))
+    z = bounded.coordinates(settings)
+    d = z.shape[1]
+    weights, inverse = np.concatenate([np.full(60, 1e6), np.zeros(d)]), np.zeros((1, d, d))
+    before = np.linalg.slogdet(z[:60].T @ z[:60])[1] + d * np.log(1e6)
+    value = climb_levels(bounded.values, bounded.sizes, bounded.first, settings, z, weights, inverse)
+    assert value <= before
+    assert value == pytest.approx(np.linalg.slogdet(z[:60].T @ z[:60])[1] + d * np.log(1e6), abs=1e-9)
+    assert np.array_equal(z, bounded.coordinates(settings))
+
+
 def test_two_to_the_fifty_combinations_are_no_obstacle():
     model = od.MainEffects({f"f{j}": [0, 1] for j in range(50)}, runs=60)
     assert model.n_candidates == 2**50
@@ -116,6 +188,18 @@ def test_two_to_the_fifty_combinations_are_no_obstacle():
         ),
         (({"a": [1, "x"]}, 4), ValueError, "levels must be all numbers or all text; 'a' has [1, 'x']"),
         (({"a": [1, 2], "b": list("xyz")}, 3), ValueError, "4 parameters need at least 4 runs; 3 were given"),
+        (
+            ({1: [0, 1], "1": [2, 3]}, 4),
+            ValueError,
+            "factors must have names that differ as text; got 1, '1'. Rename one of them",
+        ),
+        (({"1": [0, 1]}, 4), ValueError, "parameters with names that differ; '1' occurs twice"),
+        (({"a": ["x", "y"], "a[x]": [0, 1]}, 4), ValueError, "differ; 'a[x]' occurs twice"),
+        (({"a": "xy"}, 4), TypeError, "levels of 'a' must be a list; got 'xy'"),
+        (({"a": 3}, 4), TypeError, "levels of 'a' must be a list; got 3"),
+        (({"a": [10**18, 10**18 + 1]}, 4), ValueError, "levels must differ in double precision; 'a' has"),
+        (({"a": [0, 1e61]}, 4), ValueError, "levels must have powers between 1e-250 and 1e+60 in size; 'a'"),
+        (({"a": [0, 1e-260]}, 4), ValueError, "'a' has levels up to 1e-260 and power 1. Change the unit"),
         (({"a": [1, 2]}, 2.5), ValueError, "runs must be a whole number of at least 1; got 2.5"),
     ],
 )

@@ -1,0 +1,154 @@
+"""Exchange of single levels of a run list, compiled.
+
+Let V be the inverse of the information. Changing one level of one run moves its row x by d, and multiplies
+det by (1 + a + 2 b + c) (1 - a) + (a + b)^2, with a = x'Vx, b = x'Vd, c = d'Vd. All levels of a factor are
+compared at the cost of a few products (Meyer and Nachtsheim, Technometrics 37, 1995).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optdesign._kernel import kernel
+from optdesign.exchange import REFRESH, SAFE, refresh
+from optdesign.tries import GAIN
+
+
+@kernel
+def _refreshed(z, weights, inverse):
+    """Overwrite inverse with that of the rows' information. Returns log det, -inf if they lose rank."""
+    ranks = np.array([z.shape[1]])
+    return refresh(z, np.zeros(len(z), np.int64), ranks, weights, inverse, np.empty(len(z)))
+
+
+@kernel
+def _rank_one(v, x, sign):
+    """Update the inverse v for x x' added (sign 1) or taken away (sign -1). Overwrites v."""
+    d = len(x)
+    y = np.zeros(d)
+    own = 0.0
+    for i in range(d):
+        for j in range(d):
+            y[i] += v[i, j] * x[j]
+        own += y[i] * x[i]
+    scale = sign / (1.0 + sign * own)
+    for i in range(d):
+        c = scale * y[i]
+        for j in range(d):
+            v[i, j] -= c * y[j]
+
+
+@kernel
+def _set(values, first, j, level, row, settings, z, inverse):
+    """Set factor j of a run to a level. Overwrites settings, z and inverse."""
+    old = z[row].copy()
+    for i in range(first[j + 1] - first[j]):
+        z[row, first[j] + i] = values[j, level, i]
+    _rank_one(inverse[0], z[row], 1.0)
+    _rank_one(inverse[0], old, -1.0)
+    settings[row, j] = level
+
+
+@kernel
+def _ratio(values, first, j, old, new, y, a, v):
+    """The factor of det when factor j of a run goes from one level to another; y = V x, a = x'Vx."""
+    lo = first[j]
+    width = first[j + 1] - lo
+    b, c = 0.0, 0.0
+    for i in range(width):
+        step = values[j, new, i] - values[j, old, i]
+        b += y[lo + i] * step
+        for k in range(width):
+            c += step * v[lo + i, lo + k] * (values[j, new, k] - values[j, old, k])
+    return (1.0 + a + 2.0 * b + c) * (1.0 - a) + (a + b) * (a + b)
+
+
+@kernel
+def climb_levels(values, sizes, first, settings, z, weights, inverse):
+    """Change single levels until no change gains. Overwrites settings, z and inverse.
+
+    Returns log det of the settings found, or -inf if the settings given lose rank. The search also ends if
+    the changes since the last refresh did not raise log det: then their gains were round-off.
+    """
+    n, factors = settings.shape
+    d = z.shape[1]
+    total = _refreshed(z, weights, inverse)
+    if total == -np.inf:
+        return total
+    v = inverse[0]
+    y = np.empty(d)
+    done, idle, row = 0, 0, 0
+    while idle < n:
+        idle += 1
+        stale = True
+        for j in range(factors):
+            if stale:
+                a = 0.0
+                for i in range(d):
+                    y[i] = 0.0
+                    for k in range(d):
+                        y[i] += v[i, k] * z[row, k]
+                    a += y[i] * z[row, i]
+                stale = False
+            best, gain = -1, 1.0 + GAIN
+            for level in range(sizes[j]):
+                if level != settings[row, j]:
+                    ratio = _ratio(values, first, j, settings[row, j], level, y, a, v)
+                    if ratio > gain:
+                        best, gain = level, ratio
+            if best >= 0:
+                _set(values, first, j, best, row, settings, z, inverse)
+                stale = True
+                idle = 0
+                done += 1
+                if done % REFRESH == 0:
+                    before, total = total, _refreshed(z, weights, inverse)
+                    if not total > before:
+                        return total
+        row = (row + 1) % n
+    return _refreshed(z, weights, inverse)
+
+
+@kernel
+def kick_levels(values, sizes, first, settings, z, weights, inverse, best, draws):
+    """Change some levels at random and climb, once for every row of draws, from settings of log det best.
+
+    Overwrites settings with the best found, and z and inverse with what belongs to them. Returns their log
+    det.
+    """
+    n, factors = settings.shape
+    kept, kept_z, kept_inverse = settings.copy(), z.copy(), inverse.copy()
+    y = np.empty(z.shape[1])
+    for t in range(len(draws)):
+        for m in range(0, draws.shape[1], 3):
+            row, j = np.int64(draws[t, m] * n), np.int64(draws[t, m + 1] * factors)
+            level = np.int64(draws[t, m + 2] * sizes[j])
+            a = 0.0
+            for i in range(z.shape[1]):
+                y[i] = 0.0
+                for k in range(z.shape[1]):
+                    y[i] += inverse[0, i, k] * z[row, k]
+                a += y[i] * z[row, i]
+            if _ratio(values, first, j, settings[row, j], level, y, a, inverse[0]) > SAFE:
+                _set(values, first, j, level, row, settings, z, inverse)
+        value = climb_levels(values, sizes, first, settings, z, weights, inverse)
+        if value >= best:
+            best = value
+            _copy(settings, z, inverse, kept, kept_z, kept_inverse)
+        else:
+            _copy(kept, kept_z, kept_inverse, settings, z, inverse)
+    return best
+
+
+@kernel
+def _copy(settings, z, inverse, to_settings, to_z, to_inverse):
+    """Overwrite settings, rows and the inverse with others."""
+    for n in range(len(settings)):
+        for j in range(settings.shape[1]):
+            to_settings[n, j] = settings[n, j]
+    for n in range(len(z)):
+        for j in range(z.shape[1]):
+            to_z[n, j] = z[n, j]
+    for k in range(inverse.shape[1]):
+        for j in range(inverse.shape[2]):
+            to_inverse[0, k, j] = inverse[0, k, j]
