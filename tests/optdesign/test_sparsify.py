@@ -10,7 +10,7 @@ from problems import assert_feasible, plain, relative_eigenvalues, weighted
 from scipy.optimize import linprog
 
 import optdesign as od
-from optdesign.sparsify import SAME
+from optdesign.vertices import SAME
 
 
 def as_result(problem, weights):
