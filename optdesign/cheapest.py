@@ -39,9 +39,19 @@ TOLERANCE = 1e-10
 SMALL = 1e-9
 """Entries of the equations that HiGHS ignores."""
 
-SLACK = 1e-10
-"""By how much HiGHS may miss the equations, so that round-off does not make them contradict each other. The
-correction of round-off restores them."""
+
+class Attempt(NamedTuple):
+    """How the linear program is presented to HiGHS."""
+
+    floor: float
+    """Equations are divided by their effect relative to the weights, if it is above this floor."""
+    slack: float
+    """HiGHS may miss the equations by this much; the correction of round-off restores them."""
+
+
+ATTEMPTS = Attempt(1.0, 0.0), Attempt(1e-11, 0.0), Attempt(1.0, 1e-10)
+"""The second and third attempt are made until the gap is at most COST. The second is for ill-conditioned
+equations, the third for equations that contradict each other by round-off."""
 
 NEGLIGIBLE = 1e-12
 """Weights are dropped if they contribute less than this fraction to the information and to their budget."""
@@ -89,9 +99,9 @@ def cheapest(
     size = float(np.abs(cost[support]) @ weights)
     if excess[rows] @ w <= value + ROUNDING * size:
         best, value = (rows, w), float(excess[rows] @ w)
-    for slack in (0.0, SLACK):
+    for attempt in ATTEMPTS:
         unit, ceiling = value / program.lengths, CEILING
-        while unit > 0 and (found := program.solve(rows, w, unit, ceiling, slack)) is not None:
+        while unit > 0 and (found := program.solve(rows, w, unit, ceiling, attempt)) is not None:
             rows, w, below = found
             bound, used, now = max(bound, below), w > 0, float(excess[rows] @ w)
             if now <= value + ROUNDING * size:
@@ -142,16 +152,17 @@ class _Program:
             return self.cost[rows] / self.scale[rows] / unit
 
     def solve(
-        self, rows: np.ndarray, weights: np.ndarray, unit: float, ceiling: float, slack: float
+        self, rows: np.ndarray, weights: np.ndarray, unit: float, ceiling: float, attempt: Attempt
     ) -> tuple[np.ndarray, np.ndarray, float] | None:
         """Return candidates, weights and a lower bound on the cost, starting with a feasible design.
 
         Costs above the ceiling are replaced by it, except in the bound, which holds for the costs themselves.
-        HiGHS may miss the equations by the slack; the correction of round-off restores them. Returned is None
-        if either does not succeed.
+        Returned is None if HiGHS or the correction of round-off does not succeed.
         """
         costs = self.costs(slice(None), unit)
-        while (found := self._restricted(rows, weights, np.minimum(costs[rows], ceiling), slack)) is not None:
+        while (
+            found := self._restricted(rows, weights, np.minimum(costs[rows], ceiling), attempt)
+        ) is not None:
             weights, dual = found
             price = self._prices(dual)
             worth = price - np.minimum(costs, ceiling)
@@ -168,31 +179,47 @@ class _Program:
         return None
 
     def _restricted(
-        self, rows: np.ndarray, weights: np.ndarray, costs: np.ndarray, slack: float
+        self, rows: np.ndarray, weights: np.ndarray, costs: np.ndarray, attempt: Attempt
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """Return weights of some candidates that are optimal among them, and the duals."""
-        columns, scale = columns_of(self.problem, self.maps, rows), self.scale[rows]
-        place = columns.groups, np.arange(len(rows))
-        sums = csr_array((1 / self.budgets[columns.groups] / scale, place), (len(self.budgets), len(rows)))
+        columns = columns_of(self.problem, self.maps, rows)
+        phi, groups = columns
+        costs = costs * self.scale[rows]
+        m, n = len(self.budgets), len(rows)
+        # Rows are combined so that they are orthonormal for changes relative to the weights, without the
+        # heaviest candidates, which take the opposite changes.
+        heaviest, others, at = heaviest_first(groups, weights)
+        origin = np.zeros((m, phi.shape[1]))
+        origin[groups[heaviest]] = phi[heaviest]
+        left, size, _ = np.linalg.svd(weights[others] * (phi[others] - phi[at]).T, full_matrices=True)
+        factor = np.ones(len(left))
+        factor[: len(size)] = np.where(size > attempt.floor, size, 1.0)
+        combine = left / factor
+        moved = combine.T @ (phi - origin[groups]).T
+        length = np.hypot(np.linalg.norm(moved, axis=0), 1 / self.budgets[groups])
+        moved = moved / length
         # HiGHS ignores smaller entries. Without them, too, the given design is feasible.
-        kept = columns.phi.T / scale
-        equations = vstack([csr_array(np.where(np.abs(kept) > SMALL, kept, 0.0)), sums])
-        m = equations.shape[0]
+        moved = np.where(np.abs(moved) > SMALL, moved, 0.0)
+        sums = csr_array((1 / self.budgets[groups] / length, (groups, np.arange(n))), (m, n))
+        equations = vstack([csr_array(moved), sums])
+        q = len(moved)
         found = linprog(
-            np.concatenate([costs, np.zeros(m)]),
-            A_eq=hstack([equations, eye_array(m)]),
-            b_eq=equations @ (scale * weights),
-            bounds=np.array([(0.0, np.inf)] * len(rows) + [(-slack, slack)] * m),
+            np.concatenate([costs / length, np.zeros(q + m)]),
+            A_eq=hstack([equations, eye_array(q + m)]),
+            b_eq=equations @ (length * weights),
+            bounds=np.array([(0.0, np.inf)] * n + [(-attempt.slack, attempt.slack)] * (q + m)),
             method="highs-ds",
             options={"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE},
         )
         if found.x is None:
             return None
-        share = found.x[: len(rows)]
+        share = found.x[:n]
+        y = combine @ found.eqlin.marginals[:q]
+        dual = np.concatenate([y, found.eqlin.marginals[q:] - self.budgets * (origin @ y)])
         for least in (NEGLIGIBLE, 0.0):
-            w = corrected(columns, np.where(share > least, share / scale, 0.0), self.target, self.budgets)
+            w = corrected(columns, np.where(share > least, share / length, 0.0), self.target, self.budgets)
             if w is not None:
-                return w, self._refined(found.eqlin.marginals, columns, w, costs * scale, scale)
+                return w, self._refined(dual, columns, w, costs, self.scale[rows])
         return None
 
     def _refined(

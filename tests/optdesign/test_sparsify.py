@@ -1,15 +1,19 @@
 """The same information on few candidates: counts, information, certificates, costs."""
 
+import math
 import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from exact_programs import change, least_cost
 from hypothesis import given, settings
 from problems import assert_feasible, plain, relative_eigenvalues, weighted
 from scipy.optimize import linprog
 
 import optdesign as od
+from optdesign import cheapest, vertices
+from optdesign.testing.families import ugly_problem
 from optdesign.vertices import SAME
 
 
@@ -98,6 +102,114 @@ def test_groups_of_one_candidate_and_zero_vectors_keep_their_budgets():
     problem = od.DesignProblem(x, groups=[0, 1, 2, 2, 2], budgets=[3, 1, 2])
     thin = od.sparsify(as_result(problem, problem.uniform()))
     assert thin.weights[:2].tolist() == [3.0, 1.0]
+
+
+def spread(problem, seed, orders=9):
+    """Weights over several orders of magnitude."""
+    w = 10.0 ** np.random.default_rng(seed).uniform(-orders, 0, problem.n_candidates)
+    return w * (problem.budgets / np.bincount(problem.groups, w, problem.n_groups))[problem.groups]
+
+
+UGLY = [
+    *(("clustered_pool", seed) for seed in (2, 10, 17)),
+    *(("near_parallel", seed) for seed in (5, 10, 31)),
+    *(("row_scales", seed) for seed in (4, 7, 9, 19)),
+]
+
+
+@pytest.mark.parametrize(("family", "seed"), UGLY)
+def test_ill_conditioned_designs_become_sparse_too(family, seed):
+    problem = ugly_problem(family, seed)
+    weights = spread(problem, seed)
+    thin = od.sparsify(od.DesignResult.given(problem, weights))
+    assert len(thin.support) <= problem.enough
+    assert thin.method == "given, sparsified"
+    assert change(problem, weights, thin.weights) <= SAME
+
+
+def some_costs(n, rng):
+    """Draw costs: ordinary, one or several of 1e9 and more, several magnitudes, negative, tiny."""
+    kinds = [
+        rng.random(n),
+        np.where(np.arange(n) == rng.integers(n), 1e9, rng.random(n)),
+        10.0 ** rng.uniform(-6, 12, n),
+        rng.normal(size=n),
+        np.where(rng.random(n) < 0.4, 10.0 ** rng.uniform(8, 15), np.round(3 * rng.random(n))),
+        1e-9 * rng.random(n),
+        1e300 * rng.random(n),
+    ]
+    return kinds[rng.integers(len(kinds))]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_cost_is_the_least_in_rational_arithmetic(seed):
+    rng = np.random.default_rng(seed)
+    d, n = int(rng.integers(1, 4)), int(rng.integers(5, 20))
+    groups = np.arange(n) % int(rng.integers(1, 4))
+    x = rng.normal(size=(n, d)) if seed % 2 else np.round(2 * rng.normal(size=(n, d))) + np.eye(n, d)
+    blocks = rng.integers(0, int(rng.integers(1, 3)), n)
+    problem = od.DesignProblem(x, groups, blocks, rng.uniform(0.5, 5, groups.max() + 1))
+    weights = problem.uniform() if seed % 3 else od.solve(problem).weights
+    cost = some_costs(n, rng)
+    thin = od.sparsify(od.DesignResult.given(problem, weights), cost)
+    assert thin.method == "given, sparsified"
+    assert len(thin.support) <= problem.enough
+    least, ours = least_cost(problem, weights, cost), math.fsum(cost * thin.weights)
+    size = math.fsum(np.abs(cost) * thin.weights)
+    assert abs(ours - least) <= 1e-9 * size
+    assert ours <= math.fsum(cost * weights) + 1e-12 * math.fsum(np.abs(cost) * weights)
+    assert change(problem, weights, thin.weights) <= SAME
+
+
+@pytest.mark.parametrize("large", [1e3, 1e9, 1e15, 1e100, 1e300])
+def test_large_costs_of_some_candidate_do_not_hide_the_others(large):
+    """12 points of a circle: 2 orthogonal ones have the information of all."""
+    angle = 2 * np.pi * np.arange(12) / 12
+    problem = od.DesignProblem(np.column_stack([np.cos(angle), np.sin(angle)]))
+    cost = np.array([4.0, 3.0, 5.0, large, 3.0, 4.0, 4.0, 3.0, 5.0, 4.0, 3.0, 4.0])
+    for weights in (np.full(12, 1 / 12), np.tile([1 / 6, 0.0], 6), np.tile([0.0, 1 / 4, 0.0], 4)):
+        thin = od.sparsify(od.DesignResult.given(problem, weights), cost)
+        assert cost @ thin.weights == pytest.approx(3.0, rel=1e-9)
+        assert len(thin.support) <= problem.enough
+
+
+def test_shifted_and_scaled_costs_have_the_same_design():
+    rng = np.random.default_rng(3)
+    problem = od.DesignProblem(rng.normal(size=(60, 3)), np.arange(60) % 2)
+    result, cost = od.solve(problem, tol=1e-9), rng.random(60)
+    first = od.sparsify(result, cost).weights
+    for other in (1e-200 * cost, 1e200 * cost, cost + np.array([5.0, -7.0])[problem.groups]):
+        np.testing.assert_allclose(od.sparsify(result, other).weights, first, atol=1e-9)
+
+
+def test_equal_costs_leave_any_sparse_design():
+    problem = od.DesignProblem(np.random.default_rng(5).normal(size=(40, 3)))
+    thin = od.sparsify(od.DesignResult.given(problem, problem.uniform()), np.full(40, 7.0))
+    assert len(thin.support) <= problem.enough
+    assert thin.method == "given, sparsified"
+
+
+def test_the_result_says_what_round_off_prevents(monkeypatch):
+    problem = od.DesignProblem(np.random.default_rng(6).normal(size=(40, 3)))
+    result = od.DesignResult.given(problem, problem.uniform())
+    cost = np.random.default_rng(7).random(40)
+    monkeypatch.setattr(vertices, "SAME", -1.0)
+    thin = od.sparsify(result)
+    assert thin.method == "given, sparsified (40 candidates, because round-off prevents 7)"
+    np.testing.assert_allclose(thin.weights, result.weights, rtol=1e-12)
+    dear = od.sparsify(result, cost)
+    assert re.search(r"least only to .* of it\) \(40 candidates, because round-off prevents 7\)", dear.method)
+    assert cost @ dear.weights == pytest.approx(cost @ result.weights)
+
+
+def test_the_result_says_if_the_program_is_not_solved(monkeypatch):
+    problem = od.DesignProblem(np.random.default_rng(6).normal(size=(40, 3)))
+    result = od.DesignResult.given(problem, problem.uniform())
+    cost = np.random.default_rng(7).random(40)
+    monkeypatch.setattr(cheapest, "ATTEMPTS", ())
+    dear = od.sparsify(result, cost)
+    assert "cost proved to be the least only to" in dear.method
+    assert cost @ dear.weights <= cost @ result.weights * (1 + 1e-12)
 
 
 def test_mistakes_are_named():
