@@ -28,6 +28,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from optdesign.problem import DesignProblem
+from optdesign.rows import Rows
 from optdesign.vertices import Columns, columns_of, corrected, heaviest_first, thin_out
 
 ENTERING = 2000
@@ -82,7 +83,7 @@ class Cheapest(NamedTuple):
 
 
 def cheapest(
-    problem: DesignProblem, maps: np.ndarray, support: np.ndarray, weights: np.ndarray, cost: np.ndarray
+    problem: DesignProblem, white: Rows, support: np.ndarray, weights: np.ndarray, cost: np.ndarray
 ) -> Cheapest:
     """Return the cheapest design with the information and budgets of given weights of some candidates.
 
@@ -92,8 +93,8 @@ def cheapest(
     floor = np.full(problem.n_groups, np.inf)
     np.minimum.at(floor, problem.groups, cost)
     excess = cost - floor[problem.groups]  # budgets are fixed, so this lowers the cost of all designs alike
-    program = _Program(problem, maps, support, weights, excess)
-    thin = thin_out(problem, maps, support, weights)
+    program = _Program(problem, white, support, weights, excess)
+    thin = thin_out(problem, white, support, weights)
     rows, w = support[thin > 0], thin[thin > 0]
     best, value, bound = (support, weights), float(excess[support] @ weights), 0.0
     size = float(np.abs(cost[support]) @ weights)
@@ -124,20 +125,20 @@ class _Program:
     def __init__(
         self,
         problem: DesignProblem,
-        maps: np.ndarray,
+        white: Rows,
         support: np.ndarray,
         weights: np.ndarray,
         cost: np.ndarray,
     ) -> None:
-        self.problem, self.maps, self.cost = problem, maps, cost
-        given = columns_of(problem, maps, support)
+        self.problem, self.white, self.cost = problem, white, cost
+        given = columns_of(problem, white, support)
         self.target = given.phi.T @ weights
         self.budgets = np.bincount(given.groups, weights, problem.n_groups)
         self.scale = np.empty(problem.n_candidates)
         """s_n of every candidate."""
         for rows in self._pieces():
-            phi, groups = columns_of(problem, maps, rows)
-            self.scale[rows] = 1 / self.budgets[groups] + np.linalg.norm(phi, axis=1)
+            phi, groups = columns_of(problem, white, rows)
+            self.scale[rows] = 1 / self.budgets[groups] + np.hypot.reduce(phi, axis=1)
         self.lengths = float(self.scale[support] @ weights)
         """sum_n s_n w_n = M + D."""
 
@@ -182,7 +183,7 @@ class _Program:
         self, rows: np.ndarray, weights: np.ndarray, costs: np.ndarray, attempt: Attempt
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """Return weights of some candidates that are optimal among them, and the duals."""
-        columns = columns_of(self.problem, self.maps, rows)
+        columns = columns_of(self.problem, self.white, rows)
         phi, groups = columns
         costs = costs * self.scale[rows]
         m, n = len(self.budgets), len(rows)
@@ -196,7 +197,7 @@ class _Program:
         factor[: len(size)] = np.where(size > attempt.floor, size, 1.0)
         combine = left / factor
         moved = combine.T @ (phi - origin[groups]).T
-        length = np.hypot(np.linalg.norm(moved, axis=0), 1 / self.budgets[groups])
+        length = np.hypot(np.hypot.reduce(moved, axis=0), 1 / self.budgets[groups])
         moved = moved / length
         # HiGHS ignores smaller entries. Without them, too, the given design is feasible.
         moved = np.where(np.abs(moved) > SMALL, moved, 0.0)
@@ -243,6 +244,6 @@ class _Program:
         out = np.empty(self.problem.n_candidates)
         q = len(self.target)
         for rows in self._pieces():
-            phi, groups = columns_of(self.problem, self.maps, rows)
+            phi, groups = columns_of(self.problem, self.white, rows)
             out[rows] = (phi @ dual[:q] + (dual[q:] / self.budgets)[groups]) / self.scale[rows]
         return out

@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign import clock
-from optdesign.certificate import settled
+from optdesign.certificate import error_length, settled, sum_error
 from optdesign.cheapest import COST, cheapest
 from optdesign.problem import DesignProblem, floats, read_only
 from optdesign.result import DesignResult, Status, rounded_up
-from optdesign.vertices import thin_out
+from optdesign.rows import Rows
+from optdesign.vertices import SAME, thin_out
 from optdesign.whitening import whitened
 
 
@@ -61,8 +62,8 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
     if cost is None:
         thin = thinned(problem, result.weights)
     else:
-        support, maps = _support(problem, result.weights)
-        found = cheapest(problem, maps, support, result.weights[support], _checked(problem, cost))
+        support, white = _whitened(problem, result.weights)
+        found = cheapest(problem, white, support, result.weights[support], _checked(problem, cost))
         thin = np.zeros_like(result.weights)
         thin[found.rows] = found.weights
         if found.gap > COST:
@@ -83,19 +84,26 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
 
 def thinned(problem: DesignProblem, weights: np.ndarray) -> np.ndarray:
     """Return weights with the same information on few candidates."""
-    support, maps = _support(problem, weights)
+    support, white = _whitened(problem, weights)
     out = np.zeros_like(weights)
-    out[support] = thin_out(problem, maps, support, weights[support])
+    out[support] = thin_out(problem, white, support, weights[support])
     return out
 
 
-def _support(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the candidates with weight, and maps that make the information the identity."""
-    support = np.flatnonzero(weights != 0)
-    maps, _, log_det = whitened(problem, problem.rows, support, weights[support])
+def _whitened(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, Rows]:
+    """Return the candidates with weight, and rows whose maps make the information the identity.
+
+    Coordinates are refined if their round-off could change the information by more than SAME.
+    """
+    support, rows = np.flatnonzero(weights != 0), problem.rows
+    maps, _, log_det = whitened(problem, rows, support, weights[support])
+    eta = error_length(maps, rows.rounding)
+    if not sum_error(problem.n_groups, eta, float(problem.rank), 1) <= SAME:
+        rows = problem.refined
+        maps, _, log_det = whitened(problem, rows, support, weights[support])
     if log_det.sum() == -np.inf:
         raise ValueError("result must have full rank; its weights lose some. Solve the problem first.")
-    return support, maps
+    return support, rows._replace(maps=maps)
 
 
 def _checked(problem: DesignProblem, cost: ArrayLike) -> np.ndarray:

@@ -18,6 +18,7 @@ from optdesign._kernel import kernel
 from optdesign.information import entries
 from optdesign.passes import coordinates
 from optdesign.problem import DesignProblem
+from optdesign.rows import Rows
 
 NULL = 1e-11
 """A direction changes the information if a step of the length of the weights does so by this fraction."""
@@ -40,21 +41,21 @@ class Columns(NamedTuple):
     groups: np.ndarray
 
 
-def columns_of(problem: DesignProblem, maps: np.ndarray, rows: np.ndarray) -> Columns:
-    """Return the columns of some candidates, in coordinates given by maps."""
-    y = coordinates(problem, rows, problem.rows._replace(maps=maps))
+def columns_of(problem: DesignProblem, white: Rows, rows: np.ndarray) -> Columns:
+    """Return the columns of some candidates, in coordinates in which the information is the identity."""
+    y = coordinates(problem, rows, white)
     first = np.concatenate([[0], np.cumsum(entries(problem.ranks))])
     phi = np.zeros((len(rows), int(first[-1])))
     _write_products(y, problem.blocks[rows], problem.ranks, first, phi)
     return Columns(phi, problem.groups[rows])
 
 
-def thin_out(problem: DesignProblem, maps: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def thin_out(problem: DesignProblem, white: Rows, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return weights of the same information, zero for all but n_groups + Q of the rows.
 
     The weights given are returned if round-off leaves no other with that information.
     """
-    columns = columns_of(problem, maps, rows)
+    columns = columns_of(problem, white, rows)
     live = np.argsort(columns.groups, kind="stable")
     phi, groups, w = columns.phi[live], columns.groups[live], weights[live]
     while True:
