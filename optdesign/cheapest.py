@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import csr_array, eye_array, hstack, vstack
+from scipy.sparse import csr_array, hstack, identity, vstack
 
 from optdesign.problem import DesignProblem
 from optdesign.rows import Rows
@@ -192,10 +192,11 @@ class _Program:
         heaviest, others, at = heaviest_first(groups, weights)
         origin = np.zeros((m, phi.shape[1]))
         origin[groups[heaviest]] = phi[heaviest]
-        left, size, _ = np.linalg.svd(weights[others] * (phi[others] - phi[at]).T, full_matrices=True)
-        factor = np.ones(len(left))
-        factor[: len(size)] = np.where(size > attempt.floor, size, 1.0)
-        combine = left / factor
+        q = phi.shape[1]
+        relative = np.zeros((q, max(q, len(others))))
+        relative[:, : len(others)] = weights[others] * (phi[others] - phi[at]).T
+        left, size, _ = np.linalg.svd(relative, full_matrices=False)
+        combine = left / np.where(size > attempt.floor, size, 1.0)
         moved = combine.T @ (phi - origin[groups]).T
         length = np.hypot(np.hypot.reduce(moved, axis=0), 1 / self.budgets[groups])
         moved = moved / length
@@ -203,10 +204,9 @@ class _Program:
         moved = np.where(np.abs(moved) > SMALL, moved, 0.0)
         sums = csr_array((1 / self.budgets[groups] / length, (groups, np.arange(n))), (m, n))
         equations = vstack([csr_array(moved), sums])
-        q = len(moved)
         found = linprog(
             np.concatenate([costs / length, np.zeros(q + m)]),
-            A_eq=hstack([equations, eye_array(q + m)]),
+            A_eq=hstack([equations, identity(q + m)]),
             b_eq=equations @ (length * weights),
             bounds=np.array([(0.0, np.inf)] * n + [(-attempt.slack, attempt.slack)] * (q + m)),
             method="highs-ds",

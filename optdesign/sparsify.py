@@ -67,7 +67,7 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
         thin = np.zeros_like(result.weights)
         thin[found.rows] = found.weights
         if found.gap > COST:
-            method += f" (cost proved to be the least only to {rounded_up(found.gap)} of it)"
+            method += f" (cost proved to be within {rounded_up(found.gap)} of the least)"
     thin, certificate = settled(problem, thin)
     count = np.count_nonzero(thin)
     if count > problem.enough:

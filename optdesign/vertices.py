@@ -24,7 +24,7 @@ NULL = 1e-11
 """A direction changes the information if a step of the length of the weights does so by this fraction."""
 
 SAME = 1e-9
-"""Largest relative change of the information, in the coordinates that make it the identity."""
+"""Largest change of the information (Frobenius norm) in the coordinates that make it the identity."""
 
 CORRECTIONS = 3
 """Least-squares steps that correct round-off."""
@@ -151,7 +151,7 @@ def _blocking(w: np.ndarray, direction: np.ndarray) -> tuple[int, float]:
 def corrected(columns: Columns, w: np.ndarray, target: np.ndarray, budgets: np.ndarray) -> np.ndarray | None:
     """Return weights w with the target information and budgets restored by least squares.
 
-    No zero weight becomes positive. Returned is None if the information differs by more than SAME.
+    No zero weight becomes positive. Returned is None if information or budgets differ by more than SAME.
     """
     live = np.flatnonzero(w)
     phi, groups, w = columns.phi[live], columns.groups[live], w[live]
@@ -164,7 +164,8 @@ def corrected(columns: Columns, w: np.ndarray, target: np.ndarray, budgets: np.n
         w[others] += step
         np.subtract.at(w, at, step)
         w = np.maximum(w, 0.0)
-    if not np.abs(target - w @ phi).max(initial=0.0) <= SAME:
+    missing = budgets - np.bincount(groups, weights=w, minlength=len(budgets))
+    if not (np.linalg.norm(target - w @ phi) <= SAME and np.all(np.abs(missing) <= SAME * budgets)):
         return None
     out = np.zeros(len(columns.groups))
     out[live] = w
