@@ -28,9 +28,9 @@ from typing import NamedTuple
 import numpy as np
 
 from optdesign.compensated import gamma
+from optdesign.elimination import LOG_2
 from optdesign.problem import DesignProblem
 from optdesign.solve import solve
-from optdesign.span import LOG_2
 
 OPTIMAL = 1e-10
 """Relative gap to which the design of a single factor is solved."""
