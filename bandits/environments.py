@@ -13,6 +13,7 @@ import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +25,9 @@ from optdesign.examples import authors_features
 TIE = 1e-12
 """Arms whose mean is within this of the best count as tied, relative to the largest mean."""
 
+ARRAYS = ("features", "parameters", "means", "gaps", "optimal")
+"""Attributes of an environment that cannot be written to."""
+
 
 @dataclass(frozen=True, eq=False)
 class LinearEnvironment:
@@ -32,7 +36,7 @@ class LinearEnvironment:
     Parameters
     ----------
     features : (M, K, d) array
-        x_{i,a}, none of them zero.
+        x_{i,a}, none of them zero. They are copied, cannot be written to, and stay the same in all rounds.
     parameters : (K, d) array, or (d,) when all arms share one
     noise : "gaussian", "bounded", "two-point", "bernoulli" or a :class:`bandits.noise.Noise`
     scale : float
@@ -68,12 +72,12 @@ class LinearEnvironment:
         L: float | None = None,
         s: float | None = None,
     ) -> None:
-        x = np.array(features, dtype=np.float64, order="C")
-        theta = np.array(parameters, dtype=np.float64)
+        x, theta = _numbers("features", features), _numbers("parameters", parameters)
         if x.ndim != 3 or 0 in x.shape:
             raise ValueError(
                 f"features must have shape (clients, arms, dim), none of them 0; got {x.shape}. "
-                "Stack one (arms, dim) array per client."
+                "Stack one (arms, dim) array per client; features that change from round to round are not "
+                "supported."
             )
         _, k, d = x.shape
         if theta.shape not in ((d,), (k, d)):
@@ -103,9 +107,7 @@ class LinearEnvironment:
             "means": np.einsum("ikd,kd->ik", x, np.broadcast_to(theta, (k, d))),
         }
         for name, value in values.items():
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, frozen(value) if isinstance(value, np.ndarray) else value)
         if isinstance(self.noise, Bernoulli) and not np.all((self.means >= 0.0) & (self.means <= 1.0)):
             raise ValueError(
                 f"means must lie in [0, 1] for Bernoulli rewards; they span [{self.means.min():g}, "
@@ -140,12 +142,18 @@ class LinearEnvironment:
     @cached_property
     def gaps(self) -> np.ndarray:
         """What each client loses in expectation by one pull of each arm, shape (M, K)."""
-        return self.means.max(axis=1, keepdims=True) - self.means
+        return frozen(self.means.max(axis=1, keepdims=True) - self.means)
 
     @cached_property
     def optimal(self) -> np.ndarray:
         """Which arms are best for each client, ties included, shape (M, K)."""
-        return self.gaps <= TIE * max(1.0, float(np.abs(self.means).max()))
+        return frozen(self.gaps <= TIE * max(1.0, float(np.abs(self.means).max())))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a copy, whose arrays cannot be written to either."""
+        for name, value in state.items():
+            fixed = name in ARRAYS and isinstance(value, np.ndarray)
+            object.__setattr__(self, name, frozen(value) if fixed else value)
 
     def pull(self, rng: np.random.Generator, counts: np.ndarray) -> np.ndarray:
         """Sums of the rewards of ``counts`` (M, K) pulls. Your own environment may have another rule."""
@@ -167,6 +175,35 @@ class LinearEnvironment:
                 f"environments with a pull or noise of their own must be copyable, for every trial anew; "
                 f"{error}. Give {type(self).__name__} a method fresh, or its noise a __deepcopy__."
             ) from None
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    """Return an array of the same values that cannot be made writable: itself if it is one, else a copy.
+
+    >>> x = frozen(np.ones(2))
+    >>> frozen(x) is x
+    True
+    """
+    base: object = array
+    while isinstance(base, np.ndarray) and not base.flags.writeable:
+        base = base.base
+    if isinstance(base, bytes):
+        return array
+    return np.frombuffer(array.tobytes(), dtype=array.dtype).reshape(array.shape)
+
+
+def _numbers(name: str, values: ArrayLike) -> np.ndarray:
+    """Return a copy as an array of doubles, or raise ValueError."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} must be given; some entries are masked. Fill them in.")
+    try:
+        if np.iscomplexobj(values):
+            raise TypeError("they are complex")
+        return np.array(values, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} must be an array of real numbers; got {type(values).__name__}: {error}."
+        ) from None
 
 
 def _bound(name: str, given: float | None, actual: float, holds: bool) -> float:

@@ -10,6 +10,7 @@ Loops that decide pull by pull are compiled, and draw single rewards of the nois
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -142,6 +143,11 @@ def noise_named(name: str | Noise, scale: float) -> Noise:
                 raise ValueError(f"scale must be finite and not negative; got {scale}. The paper takes 1.")
             return KINDS[name](float(scale))
     elif isinstance(name, Noise):
+        if not isinstance(name.sigma, Real) or not 0.0 <= name.sigma < np.inf:
+            raise ValueError(
+                f"sigma of the noise must be finite and not negative; got {name.sigma!r}. "
+                "It is the sub-Gaussian parameter of one reward."
+            )
         return name
     known = ", ".join([*KINDS, "bernoulli"])
     raise ValueError(f"noise must be one of {known}, or an object with sigma and sums(); got {name!r}.")

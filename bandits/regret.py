@@ -8,8 +8,13 @@ pull. It is the mean over clients, and it counts every pull, the first K include
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from bandits.checks import arm_per_client, pulls_per_arm, whole
 from optdesign._kernel import kernel
+
+WRAPS = 2.0**62
+"""Sums below this fit into int64, also if the sum in double precision is not exact."""
 
 
 class RegretClock:
@@ -22,15 +27,29 @@ class RegretClock:
     (4, [0.5, 1.0, 1.0])
     """
 
-    def __init__(self, gaps: np.ndarray, times: np.ndarray) -> None:
-        self.gaps, self.times = gaps, times
+    def __init__(self, gaps: np.ndarray, times: np.ndarray, policy: str = "the policy") -> None:
+        self.gaps, self.times, self.policy = np.array(gaps), times, policy
         self.regret = np.full(len(times), np.nan)
-        """Not a number at times that have not come."""
+        """NaN at times that are not reached yet."""
         self.time = 0
         self.total = 0.0
 
     def advance(self, pulls: np.ndarray, best: np.ndarray, length: int) -> None:
-        """Play a phase of that length, or what fits before the last of the times."""
+        """Play a phase of that length, or the part of it that ends at the last of the times.
+
+        Client i makes pulls[i, a] pulls of each arm a, at most ``length`` in all, and then pulls best[i].
+        """
+        clients, arms = self.gaps.shape
+        when = f"the phase that starts at pull {self.time}"
+        pulls = pulls_per_arm("pulls", pulls, (clients, arms), f"{self.policy} ({when})")
+        best = arm_per_client("best", best, clients, arms, self.policy, when)
+        length = whole(f"length of {when}, given by {self.policy},", length, 0)
+        planned = _largest_sum(pulls)
+        if planned[1] > length:
+            raise ValueError(
+                f"pulls must fit into the phase; {self.policy} gave client {planned[0]} {planned[1]} pulls "
+                f"in {when}, and its length is {length}. Give a longer phase or fewer pulls."
+            )
         stop = min(self.time + length, int(self.times[-1]))
         now = np.flatnonzero((self.times > self.time) & (self.times <= stop))
         offsets = np.append(self.times[now], stop) - self.time
@@ -41,17 +60,40 @@ class RegretClock:
         self.total += out[-1]
         self.time = stop
 
-    def step(self, arms: np.ndarray) -> None:
-        """Let every client pull one arm."""
-        self.total += float(self.gaps[np.arange(len(arms)), arms].mean())
+    def step(self, arms: ArrayLike) -> np.ndarray:
+        """Let every client pull one arm; return the arms as an int64 array."""
+        clients, count = self.gaps.shape
+        chosen = arm_per_client("arms", arms, clients, count, self.policy, f"step {self.time + 1}")
+        if self.time >= self.times[-1]:
+            raise ValueError(
+                f"policy must stop at the horizon {self.times[-1]}; {self.policy} went on. "
+                "Play until trial.done."
+            )
+        self.total += float(self.gaps[np.arange(len(chosen)), chosen].mean())
         self.time += 1
         self.regret[self.times == self.time] = self.total
+        return chosen
 
     def finish(self, regret: np.ndarray) -> None:
-        """Take over the regret of a loop of its own, summed over clients, that has played to the end."""
+        """Take over the regret of a loop that has played to the horizon, summed over clients."""
+        regret = np.asarray(regret, dtype=np.float64)
+        if regret.shape != self.times.shape or not np.all(np.isfinite(regret)):
+            raise ValueError(
+                f"regret must have one finite number for each of the {len(self.times)} times; "
+                f"{self.policy} gave {regret}."
+            )
         self.regret = regret / len(self.gaps)
         self.total = float(self.regret[-1])
         self.time = int(self.times[-1])
+
+
+def _largest_sum(pulls: np.ndarray) -> tuple[int, int]:
+    """Return the client with the most pulls, and their number; exact although int64 sums could wrap."""
+    sums = pulls.sum(axis=1, dtype=np.float64)
+    if sums.max() < WRAPS:
+        sums = pulls.sum(axis=1)
+    client = int(np.argmax(sums))
+    return client, sum(pulls[client].tolist())
 
 
 @kernel

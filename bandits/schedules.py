@@ -18,7 +18,9 @@ from typing import Protocol
 
 import numpy as np
 
-LONGEST = 1 << 53
+from bandits.checks import LARGEST, whole
+
+LONGEST = LARGEST
 """Phases are not made longer than this, so that pulls stay exact in double precision."""
 
 
@@ -37,8 +39,8 @@ class Exponential:
     n: int = 2
 
     def __post_init__(self) -> None:
-        if self.c < 1 or self.n < 2:
-            raise ValueError(f"c must be at least 1 and n at least 2; got c={self.c}, n={self.n}.")
+        whole("c", self.c, 1)
+        whole("n", self.n, 2)
 
     def lengths(self, horizon: int, arms: int) -> np.ndarray:
         """The phases of c n^p pulls that begin before the horizon."""
@@ -52,8 +54,8 @@ class Uniform:
     length: int | None = None
 
     def __post_init__(self) -> None:
-        if self.length is not None and self.length < 1:
-            raise ValueError(f"length must be at least 1; got {self.length}. Leave it out for K.")
+        if self.length is not None:
+            whole("length", self.length, 1, remedy=" Leave it out for K.")
 
     def lengths(self, horizon: int, arms: int) -> np.ndarray:
         """Equal phases until the horizon."""
@@ -91,9 +93,9 @@ class Lengths:
     values: tuple[int, ...]
 
     def __init__(self, values: Iterable[int]) -> None:
-        given = tuple(int(v) for v in values)
-        if not given or min(given) < 1:
-            raise ValueError(f"values must be phase lengths of at least 1; got {given}.")
+        given = tuple(whole("each of the values", _exact(v), 1) for v in values)
+        if not given:
+            raise ValueError("values must have at least 1 phase length; got none. Append lengths.")
         object.__setattr__(self, "values", given)
 
     def lengths(self, horizon: int, arms: int) -> np.ndarray:
@@ -107,11 +109,17 @@ class Lengths:
         return _cut(iter(self.values), horizon, arms)
 
 
+def _exact(value: object) -> object:
+    """Return a float without a fractional part as an int, and anything else as it is."""
+    return int(value) if isinstance(value, float | np.floating) and value.is_integer() else value
+
+
 def checked_lengths(schedule: Schedule, horizon: int, arms: int) -> np.ndarray:
     """What a schedule of anyone's says, if its phases are whole numbers of pulls and reach the horizon."""
     said = np.asarray(schedule.lengths(horizon, arms))
-    lengths = said.astype(np.int64)
-    if said.ndim != 1 or np.any(lengths != said) or np.any(lengths < 1):
+    numbers = said.dtype.kind in "iuf" and bool(np.all(np.abs(said) <= LONGEST))  # also False for NaN
+    lengths = said.astype(np.int64) if numbers else said
+    if not numbers or said.ndim != 1 or np.any(lengths != said) or np.any(lengths < 1):
         raise ValueError(
             f"schedule must give a sequence of whole phase lengths of at least 1; {schedule!r} gave {said}."
         )

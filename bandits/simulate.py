@@ -10,13 +10,13 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator
-from numbers import Integral
 from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
+from bandits.checks import LARGEST, whole
 from bandits.environments import LinearEnvironment
 from bandits.progress import Progress
 from bandits.run import Run, fingerprint, load
@@ -76,8 +76,10 @@ def simulate(
     >>> run.times.tolist(), run.regret.shape
     ([100, 200, 500], (3, 3))
     """
-    horizon, trials = _whole("horizon", horizon, 1), _whole("trials", trials, 1)
-    seed = _whole("seed", seed, 0)
+    if isinstance(policy, type) or not (hasattr(policy, "play") and hasattr(policy, "name")):
+        raise TypeError(f"policy must be an object with a name and a method play; got {policy!r}.")
+    horizon, trials = whole("horizon", horizon, 1, LARGEST), whole("trials", trials, 1)
+    seed = whole("seed", seed, 0)
     at = _times(times, horizon)
     path = None if checkpoint is None else Path(checkpoint)
     try:
@@ -135,20 +137,9 @@ def _trial(
     policy: Policy, env: LinearEnvironment, horizon: int, times: np.ndarray, seed: int, n: int
 ) -> tuple[int, Record]:
     stream = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(n,)))
-    trial = Trial(env, horizon, times, stream)
+    trial = Trial(env, horizon, times, stream, policy.name)
     policy.play(trial)
-    if trial.time != horizon:
-        raise ValueError(
-            f"policy must play to the horizon {horizon}; {policy.name} made {trial.time} pulls per client. "
-            "Go on until trial.done."
-        )
-    return n, trial.record
-
-
-def _whole(name: str, value: int, least: int) -> int:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
-    return int(value)
+    return n, trial.finished()
 
 
 def _times(times: ArrayLike | None, horizon: int) -> np.ndarray:

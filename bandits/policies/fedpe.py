@@ -29,6 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bandits.checks import pulls_per_arm, whole
 from bandits.collinearity import collinear_classes
 from bandits.policies.aggregation import accumulate, dot, project, pseudo_inverses
 from bandits.policies.design import DesignRule, ascent
@@ -83,13 +84,23 @@ class Client:
         width = self.setting.sigma * np.abs(self.norm) * deviation / self.setting.ell  # ||x||_V / ell
         r, u = self.intervals(r, width)
         self.best = np.argmax(np.where(self.active, r, -np.inf), axis=1)
-        self.active = self.active & self.keep(r, u, self.active)
+        self.active = self.active & self._kept(self.keep(r, u, self.active))
         empty = np.flatnonzero(~self.active.any(axis=1))
         if len(empty):
             raise ValueError(
                 f"keep must leave every client an arm; in phase {self.phase} client {empty[0]} has none."
             )
         return ActiveArms(self.active)
+
+    def _kept(self, kept: np.ndarray) -> np.ndarray:
+        """Return what keep gave, or raise ValueError unless it is a truth value per client and arm."""
+        if not isinstance(kept, np.ndarray) or kept.dtype != np.bool_ or kept.shape != self.active.shape:
+            given = f"{kept.dtype} of shape {kept.shape}" if isinstance(kept, np.ndarray) else repr(kept)
+            raise ValueError(
+                f"keep must return an array of bool of shape {self.active.shape}, clients and arms; in phase "
+                f"{self.phase} it returned {given}. Compare estimates and widths of all arms."
+            )
+        return kept
 
     def intervals(self, r: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """r-hat and u = alpha ||x||_V / ell of this phase."""
@@ -204,9 +215,10 @@ class Server:
             if self.warm_start and self.weights is not None:
                 start = self.weights[rows][active]
             design = self.design_rule(problem, self.design_gap / len(self.rows), start)
-            weights[rows] = problem.to_grid(design.weights)
+            gap = certify(problem, design.weights).gap
+            weights[rows] = problem.to_grid(np.asarray(design.weights))
             self.ranks[c] = problem.ranks
-            self.solved[c] = design.iterations, certify(problem, design.weights).gap
+            self.solved[c] = whole("iterations of the design", design.iterations, 0), gap
         iterations, gaps = zip(*self.solved, strict=True)
         self.report = DesignReport(max(iterations), sum(gaps), int((weights > 0).sum()))
         return weights
@@ -239,9 +251,10 @@ class Server:
         return information, moment, self.ranks
 
     def _checked(self, weights: np.ndarray, pulls: np.ndarray) -> np.ndarray:
-        """Pulls that fit into the phase, with every direction that the design explores."""
+        """Return pulls that fit into the phase and explore every direction that the design explores."""
+        pulls = pulls_per_arm("pulls", pulls, weights.shape, f"rounding in phase {self.phase}")
         limit = self.setting.f(self.phase) + self.setting.arms
-        if pulls.min() < 0 or pulls[~self.active].any() or pulls.sum(axis=1).max() > limit:
+        if pulls[~self.active].any() or pulls.sum(axis=1).max() > limit:
             raise ValueError(
                 f"rounding must give no pulls to inactive arms and a client at most f + K = {limit}; it "
                 f"gave up to {pulls.sum(axis=1).max()}. Use bandits.ceiling."

@@ -8,8 +8,9 @@ of it that numba can compile:
     observe(state, i, a, y)              client i pulled arm a and got y
     synchronise(state, t, rng, sent)     after round t; adds scalars to sent[0] (up) and sent[1] (down)
 
-The loop draws rewards, reads the clock and keeps the ledger. Where rewards can only be had from the
-environment's own ``pull``, the same three functions are called round by round.
+The loop draws rewards, reads the clock and keeps the ledger. It checks every arm before it is used:
+``choose`` must return an integer in 0 .. K - 1. If an environment has its own ``pull``, the same three
+functions are called round by round.
 
 Compiled loops must not take functions as arguments, or they could not be cached on disk; so each policy gets
 a copy of the loop in which the three names stand for its own. The copy is cached beside the policy's file,
@@ -18,7 +19,6 @@ under a name with a hash of all the code that goes into it, so that other code n
 
 from __future__ import annotations
 
-import functools
 import os
 import types
 from collections.abc import Callable
@@ -26,13 +26,19 @@ from typing import Any
 
 import numpy as np
 from numba import config
+from numba import types as numba_types
+from numba.extending import overload
 
+from bandits.checks import no_such_arm
 from bandits.noise import draw
 from bandits.trial import Trial
 from optdesign._kernel import code_hash, kernel, uncached
 
 STEPS_PER_CALL = 1 << 20
 """Decisions between two returns to Python, where an interrupt is noticed."""
+
+NO_INTEGER = -(1 << 62)
+"""Code of a choice whose type is not an integer type."""
 
 
 class Stepwise:
@@ -85,8 +91,9 @@ class Stepwise:
     def play(self, trial: Trial) -> None:
         """One trial, a million decisions at a time."""
         env, state, sent = trial.env, self.start(trial), np.zeros(2, dtype=np.int64)
+        fault = np.zeros(3)
         if env.law is None:
-            self._play_any(trial, state, sent)
+            self._play_any(trial, state, sent, fault)
         else:
             rounds = self._compiled(_rounds)
             # Copies, as arrays that can be written are another type and would be compiled for again.
@@ -95,36 +102,70 @@ class Stepwise:
             length = max(1, STEPS_PER_CALL // env.clients)
             for first in range(1, trial.horizon + 1, length):
                 last = min(first + length - 1, trial.horizon)
-                rounds(trial.rng, *env.law, state, means, gaps, first, last, times, regret, lost, sent)
+                wrong = rounds(
+                    trial.rng, *env.law, state, means, gaps, first, last, times, regret, lost, sent, fault
+                )
+                self._check(wrong, fault, env.arms)
             trial.clock.finish(regret)
         trial.ledger.uploaded += int(sent[0])
         trial.ledger.downloaded += int(sent[1])
 
-    def _play_any(self, trial: Trial, state: Any, sent: np.ndarray) -> None:
+    def _play_any(self, trial: Trial, state: Any, sent: np.ndarray, fault: np.ndarray) -> None:
         """The same rounds, with the rewards of any environment."""
         decide, learn = self._compiled(_decide), self._compiled(_learn)
         arms = np.empty(trial.env.clients, dtype=np.int64)
         while not trial.done:
             t = trial.time + 1
-            decide(state, t, trial.rng, arms)
+            self._check(decide(state, t, trial.rng, arms, trial.env.arms, fault), fault, trial.env.arms)
             learn(state, t, trial.rng, arms, trial.step(arms), sent)
 
-    def _compiled(self, loop: Any) -> Callable[..., None]:
+    def _check(self, wrong: bool, fault: np.ndarray, arms: int) -> None:
+        """Raise ValueError if a loop ended at a choice that is no arm; fault is step, client and value."""
+        if not wrong:
+            return
+        step, client, value = fault.tolist()
+        if not np.isfinite(value) or value != int(value) or 0 <= value < arms:
+            raise ValueError(
+                f"choose must return an integer; {self.name} gave client {int(client)} {value:g} in step "
+                f"{int(step)}, which is not of an integer type. Return an index such as np.argmax(...)."
+            )
+        raise ValueError(
+            no_such_arm(
+                "the arm that choose returns", self.name, int(client), f"step {int(step)}", int(value), arms
+            )
+        )
+
+    def _compiled(self, loop: Any) -> Callable[..., Any]:
         kind: Any = type(self)
         return compiled(kind, loop)
 
 
-@functools.cache
-def compiled(policy: type, loop: types.FunctionType) -> Callable[..., None]:
-    """A loop whose choose, observe and synchronise are those of a policy."""
+def compiled(policy: type, loop: types.FunctionType) -> Callable[..., Any]:
+    """Return a loop whose choose, observe and synchronise are those of a policy.
+
+    Compiled code keeps the values that globals and closures had when it was compiled. So loops are found by a
+    hash of them, and a policy whose functions or constants have changed since gets another loop.
+    """
     own = {name: getattr(policy, name) for name in ("choose", "observe", "synchronise")}
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return types.FunctionType(loop.__code__, loop.__globals__ | own)
-    name = f"{loop.__name__}_{policy.__name__}_{code_hash([loop, *own.values()])[:16]}"
+    key = (policy, loop, code_hash([loop, *own.values()]))
+    if key not in _loops:
+        _loops[key] = _copy(policy, loop, own, key[2])
+    return _loops[key]
+
+
+_loops: dict[tuple[type, types.FunctionType, str], Callable[..., Any]] = {}
+"""Loops of this process, by policy, loop and the hash of all the code in it."""
+
+
+def _copy(policy: type, loop: types.FunctionType, own: dict[str, Any], code: str) -> Callable[..., Any]:
+    """Return a new copy of the loop, which is compiled when it is first called."""
+    name = f"{loop.__name__}_{policy.__name__}_{code[:16]}"
     file = own["choose"].__code__.co_filename
     on_disk = os.path.isfile(file)
-    code = loop.__code__.replace(co_name=name, co_filename=file) if on_disk else loop.__code__
-    copy = types.FunctionType(code, loop.__globals__ | {key: _jitted(f) for key, f in own.items()}, name)
+    body = loop.__code__.replace(co_name=name, co_filename=file) if on_disk else loop.__code__
+    copy = types.FunctionType(body, loop.__globals__ | {key: _jitted(f) for key, f in own.items()}, name)
     copy.__qualname__ = name
     return kernel(copy) if on_disk else uncached(copy)
 
@@ -140,14 +181,58 @@ synchronise: Any = None
 """In the loops below these names stand for a policy's own functions; see ``compiled``."""
 
 
-def _rounds(rng, kind, scale, state, means, gaps, first, last, times, regret, lost, sent):
-    """Rounds first .. last of all clients. Overwrites state, regret, lost and sent, and advances rng."""
-    m = len(means)
+def arm_of(value, number):
+    """Return a chosen arm as an integer, NO_INTEGER if its type is none. Writes the value to number[0]."""
+    if isinstance(value, bool | np.bool_ | float | np.floating):
+        number[0] = value
+        return NO_INTEGER
+    if isinstance(value, int | np.integer):
+        number[0] = value
+        return value
+    number[0] = np.nan
+    return NO_INTEGER
+
+
+@overload(arm_of)
+def _arm_of(value, number):  # noqa: ARG001
+    """The same in compiled code, by the type that the compiler has found."""
+    if isinstance(value, numba_types.Integer):
+
+        def integer(value, number):
+            number[0] = value
+            return np.int64(value)
+
+        return integer
+    if isinstance(value, numba_types.Float | numba_types.Boolean):
+
+        def number_only(value, number):
+            number[0] = value
+            return NO_INTEGER
+
+        return number_only
+
+    def nothing(value, number):  # noqa: ARG001
+        number[0] = np.nan
+        return NO_INTEGER
+
+    return nothing
+
+
+def _rounds(rng, kind, scale, state, means, gaps, first, last, times, regret, lost, sent, fault):
+    """Play rounds first .. last of all clients; return True if a choice is no arm.
+
+    Overwrites state, regret, lost and sent, and advances rng. A choice that is no arm ends the loop before it
+    is used, and its step, client and value are written to fault.
+    """
+    m, k = means.shape
     arms = np.empty(m, np.int64)
     n = np.searchsorted(times, first)
     for t in range(first, last + 1):
         for i in range(m):
-            arms[i] = choose(state, i, t, rng)
+            arms[i] = arm_of(choose(state, i, t, rng), fault[2:])
+            if arms[i] < 0 or arms[i] >= k:
+                fault[0], fault[1] = t, i
+                return True
         for i in range(m):
             a = arms[i]
             observe(state, i, a, draw(rng, kind, scale, means[i, a]))
@@ -156,12 +241,17 @@ def _rounds(rng, kind, scale, state, means, gaps, first, last, times, regret, lo
         if t == times[n]:
             regret[n] = lost[0]
             n += 1
+    return False
 
 
-def _decide(state, t, rng, arms):
-    """Let every client choose. Overwrites arms and advances rng."""
+def _decide(state, t, rng, arms, k, fault):
+    """Let every client choose; return True if a choice is no arm. Overwrites arms, fault; advances rng."""
     for i in range(len(arms)):
-        arms[i] = choose(state, i, t, rng)
+        arms[i] = arm_of(choose(state, i, t, rng), fault[2:])
+        if arms[i] < 0 or arms[i] >= k:
+            fault[0], fault[1] = t, i
+            return True
+    return False
 
 
 def _learn(state, t, rng, arms, rewards, sent):

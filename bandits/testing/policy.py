@@ -71,6 +71,9 @@ def _assert_phases(run: Run, env: LinearEnvironment, who: str) -> None:
                 f"{who}: phases of trial {trial} overlap or pass the horizon {run.horizon}; they start at "
                 f"{rows['start'].tolist()} with lengths {rows['length'].tolist()}"
             )
+        for name in ("active", "sparsity", "gap"):
+            if np.any(np.isnan(rows[name])):
+                raise AssertionError(f"{who}: the column {name} of the phases of trial {trial} has NaN")
         if np.any((rows["active"] < 1) | (rows["active"] > env.arms)):
             raise AssertionError(
                 f"{who}: a client must have between one and {env.arms} active arm(s); the phases of trial "
@@ -138,9 +141,9 @@ def check_policy(
 def _assert_repeatable(policy: Policy, run: Run, env: LinearEnvironment, seed: int) -> None:
     """Play the second trial first and read the regret at the end only; ``policy`` has not played before."""
     stream = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
-    trial = Trial(env, run.horizon, [run.horizon], stream)
+    trial = Trial(env, run.horizon, [run.horizon], stream, policy.name)
     policy.play(trial)
-    again = trial.record
+    again = trial.finished()
     off = abs(float(again.regret[-1]) - float(run.regret[1, -1]))
     if off > 4 * UNIT * run.horizon * env.clients * float(run.regret[1, -1]):
         raise AssertionError(
@@ -177,10 +180,10 @@ def _watched(
     policy: Policy, env: LinearEnvironment, horizon: int, seed: int, hide: bool
 ) -> tuple[Record, _Watched]:
     """A trial on a watched environment, and that environment after it."""
-    trial = Trial(_Watched(env, hide), horizon, [horizon], np.random.default_rng(seed))
+    trial = Trial(_Watched(env, hide), horizon, [horizon], np.random.default_rng(seed), policy.name)
     policy.play(trial)
     watched: Any = trial.env
-    return trial.record, watched
+    return trial.finished(), watched
 
 
 def _assert_paid(
@@ -191,7 +194,8 @@ def _assert_paid(
     for counts in watched.counts:
         if counts.shape != drawn.shape or np.any(counts < 0):
             raise AssertionError(
-                f"{policy.name} pulls counts {counts.tolist()}; they must be {drawn.shape} and not negative"
+                f"{policy.name} pulls counts {counts.tolist()}; they must be {drawn.shape} and not negative. "
+                "Use trial.pull"
             )
         drawn += counts
     most = int(drawn.sum(axis=1).max())

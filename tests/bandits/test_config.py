@@ -65,7 +65,7 @@ WRONG = [
         "",
         "",
         'kind = "FedPE"\nschedule = { kind = "uniform", length = 0 }',
-        "length must be at least 1; got 0",
+        "length must be a whole number of at least 1; got 0",
     ),
     ("", "", 'kind = "FedPE"\nschedule = { kind = "lengths", values = 3 }', "values must be a list of whole"),
     ("", "", 'kind = "FedPE"\nrounding = "up"', "rounding must be the name of a function"),

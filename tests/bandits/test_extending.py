@@ -149,7 +149,7 @@ def test_an_edit_of_what_a_policy_calls_is_seen(tmp_path):
         "import numpy as np; from policy import Stubborn;"
         "from bandits.policies.stepwise import compiled, _decide;"
         "arms = np.zeros(1, np.int64); loop = compiled(Stubborn, _decide);"
-        "loop(0.0, 1, np.random.default_rng(0), arms);"
+        "loop(0.0, 1, np.random.default_rng(0), arms, 3, np.zeros(3));"
         "print(arms[0], sum(loop.stats.cache_hits.values()))"
     )
 

@@ -60,7 +60,7 @@ def test_any_sequence():
         Lengths([5, 1]).lengths(100, 2)
     with pytest.raises(ValueError, match="at least 1"):
         Lengths([])
-    with pytest.raises(ValueError, match="n at least 2"):
+    with pytest.raises(ValueError, match="n must be a whole number of at least 2; got 1"):
         Exponential(1, 1)
     with pytest.raises(ValueError, match="length"):
         Uniform(0)

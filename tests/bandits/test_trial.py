@@ -56,7 +56,8 @@ class Moody:
 
     def sums(self, rng, means, counts):
         self.calls += 1
-        return counts * (means + np.sin(self.calls) * np.arange(3)) + rng.standard_normal(means.shape)
+        drawn = np.sqrt(counts) * rng.standard_normal(means.shape)
+        return counts * (means + np.sin(self.calls) * np.arange(3)) + drawn
 
 
 @each_policy
