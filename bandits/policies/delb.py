@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bandits.checks import LARGEST
 from bandits.policies.design import rule_named
 from bandits.policies.parameters import SHARED, blocks
 from bandits.trial import Trial
@@ -116,6 +117,11 @@ def pulls_needed(
     delta / (K l (l + 1)) of all arms and phases add up to delta.
     """
     n = 2.0 * sigma**2 * g * 4.0**phase * math.log(2.0 * arms * phase * (phase + 1) / delta)
+    if not n <= LARGEST:
+        raise ValueError(
+            f"sigma must be small enough for pulls up to 2^53; with sigma = {sigma} phase {phase} needs "
+            f"{n:.3g}. Divide rewards and sigma by a constant."
+        )
     return np.ceil(weights * n).astype(np.int64)
 
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bandits.checks import LARGEST
 from bandits.confidence import alpha
-from bandits.policies.design import DesignRule, rule_named, sparse
+from bandits.policies.design import DesignRule, phase_rule, sparse
 from bandits.policies.parameters import SHARED, blocks, check_parameters, suffix
 from bandits.protocol import PROTOCOLS, VECTORS
 from bandits.schedules import Exponential, Lengths, Schedule, checked_lengths
@@ -35,9 +36,10 @@ Rounding = Callable[[np.ndarray, int], np.ndarray]
 def ceiling(weights: np.ndarray, f: int) -> np.ndarray:
     """f_{i,a} = ceil(pi_{i,a} f^p), the paper's way from weights to pulls; a positive weight gets a pull.
 
-    A product that exceeds an integer by rounding only is that integer: half of 128 is 64 pulls, not 65.
+    A product that differs from an integer by round-off only is that integer: half of 128 is 64 pulls, not 65.
     """
-    return np.ceil(weights * f * (1.0 - ROUNDING_ERROR)).astype(np.int64)
+    products, nearest, is_whole = _products(weights, f)
+    return np.where(is_whole, nearest, np.ceil(products)).astype(np.int64)
 
 
 def efficient(weights: np.ndarray, f: int) -> np.ndarray:
@@ -47,7 +49,8 @@ def efficient(weights: np.ndarray, f: int) -> np.ndarray:
     no direction is lost. See :mod:`optdesign.rounding`.
     """
     pulls = ceiling(weights, f)
-    runs = np.floor(weights.sum(axis=1) * f * (1.0 + ROUNDING_ERROR)).astype(np.int64)
+    products, nearest, is_whole = _products(weights.sum(axis=1), f)
+    runs = np.where(is_whole, nearest, np.floor(products)).astype(np.int64)
     enough = np.flatnonzero(runs >= (weights > 0).sum(axis=1))
     w = np.ascontiguousarray(weights[enough].ravel())
     out = np.empty(w.size, np.int64)
@@ -55,6 +58,18 @@ def efficient(weights: np.ndarray, f: int) -> np.ndarray:
     apportion(w, np.zeros(w.size, np.int64), starts, runs[enough], np.zeros(len(enough), np.bool_), out)
     pulls[enough] = out.reshape(len(enough), weights.shape[1])
     return pulls
+
+
+def _products(weights: np.ndarray, f: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return weights * f, the nearest integers, and whether they differ by no more than round-off.
+
+    The tolerance is relative. For products above 5e11 it exceeds 1/2, and the nearest integer is taken.
+    """
+    if not 1 <= f <= LARGEST:
+        raise ValueError(f"f must lie in 1 .. 2^53 to be exact in double precision; got {f}.")
+    products = weights * float(f)
+    nearest = np.rint(products)
+    return products, nearest, np.abs(products - nearest) <= ROUNDING_ERROR * products
 
 
 KeepRule = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -105,10 +120,12 @@ class Phased:
     protocol : "vectors" or "scalars"
         The paper's messages, or the cheap ones of its remark. Decisions are the same.
     design_gap, design_method, warm_start
-        The design of each phase is solved to this gap G - D, by this method. The default, "bca", is the
-        paper's block coordinate ascent from the uniform design, whose weights are exactly zero for most
-        arms; every positive weight costs at least one pull. The other methods of ``optdesign.solve`` start
-        where they like. With ``warm_start`` all of them start from the design of the phase before.
+        The design of each phase is solved to this gap G - D, by this method. "bca" is the paper's block
+        coordinate ascent from the uniform design, whose weights are exactly zero for most arms; every
+        positive weight costs at least one pull. The default, "auto", is the same for up to 50,000 candidates
+        and 200 sweeps. Beyond, it is the method "auto" of ``optdesign.solve``, and ``iterations`` is not the
+        paper's number; see :mod:`bandits.policies.design`. "newton" is that of ``optdesign.solve``. With
+        ``warm_start`` all of them start from the design of the phase before.
     design : DesignRule, optional
         A function of yours in place of the method: see :mod:`bandits.policies.design`.
     keep : KeepRule
@@ -130,7 +147,7 @@ class Phased:
     schedule: Schedule | Sequence[int] = EXPONENTIAL
     protocol: str = VECTORS
     design_gap: float = 0.1
-    design_method: str = "bca"
+    design_method: str = "auto"
     warm_start: bool = False
     design: DesignRule | None = None
     keep: KeepRule = confident
@@ -145,8 +162,8 @@ class Phased:
         if self.protocol not in PROTOCOLS:
             raise ValueError(f"protocol must be one of {', '.join(PROTOCOLS)}; got {self.protocol!r}.")
         if isinstance(self.schedule, Sequence | np.ndarray):
-            object.__setattr__(self, "schedule", Lengths([int(f) for f in self.schedule]))
-        rule_named(self.design_method)
+            object.__setattr__(self, "schedule", Lengths(self.schedule))
+        phase_rule(self.design_method)
         if not 0.0 < self.delta < 1.0:
             raise ValueError(f"delta must lie strictly in (0, 1); got {self.delta}. The paper takes 0.1.")
         if not self.design_gap > 0.0:
@@ -203,7 +220,7 @@ class Phased:
 
     def server(self, setting: Setting) -> Server:
         """The server."""
-        rule = self.design or rule_named(self.design_method)
+        rule = self.design or phase_rule(self.design_method)
         return self.parties()[1](
             setting,
             budgets=None if self.budgets is None else np.array(self.budgets),

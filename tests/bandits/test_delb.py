@@ -112,3 +112,8 @@ def test_what_it_needs_is_said():
     ]:
         with pytest.raises(ValueError, match=word):
             bandits.DELB(**options)
+
+
+def test_pulls_beyond_double_precision_are_refused():
+    with pytest.raises(ValueError, match=r"pulls up to 2\^53; with sigma = 1000000000000.0 phase 1 needs 7"):
+        pulls_needed(np.array([1.0]), 2.0, 1, 2, 1e12, 0.1)

@@ -10,7 +10,8 @@ import pytest
 from play import Rewards, converse
 
 import bandits
-from bandits.policies.design import Design, ascent, solved
+from bandits.policies import design
+from bandits.policies.design import Design, ascent, ascent_then_auto, solved
 from bandits.policies.phased import confident
 from optdesign import DesignProblem, certify
 from optdesign.solvers import bca, lifted
@@ -59,12 +60,49 @@ def plain_sweeps(x, epsilon):
 def test_iterations_are_the_sweeps_of_algorithm_3(env, epsilon):
     x = unit(env)
     problem = DesignProblem.disjoint(x)
-    design = ascent(problem, epsilon)
-    assert design.iterations == plain_sweeps(x, epsilon)
-    assert certify(problem, design.weights).gap <= epsilon
+    found = ascent(problem, epsilon)
+    assert found.iterations == plain_sweeps(x, epsilon)
+    assert certify(problem, found.weights).gap <= epsilon
     if epsilon == 100.0:
-        assert design.iterations == 0
-        np.testing.assert_array_equal(design.weights, problem.uniform())
+        assert found.iterations == 0
+        np.testing.assert_array_equal(found.weights, problem.uniform())
+
+
+def test_a_sweep_that_takes_several_steps_is_counted_once(monkeypatch):
+    """A sweep over many candidates returns to Python between groups."""
+    x = unit(bandits.environments.authors(12, 4, 2, seed=1))
+    monkeypatch.setattr(bca, "WORK", 1.0)
+    assert ascent(DesignProblem.disjoint(x), 0.01).iterations == plain_sweeps(x, 0.01) > 1
+
+
+def test_a_design_of_many_sweeps_is_continued_by_another_method(monkeypatch):
+    """Up to the limit, "auto" is Algorithm 3 with its counts; above, it reaches the gap as well."""
+    problem = DesignProblem.disjoint(unit(bandits.environments.authors(12, 30, 3, seed=1)))
+    paper = ascent(problem, 0.01)
+    assert 20 < paper.iterations < design.MOST_SWEEPS
+    same = ascent_then_auto(problem, 0.01)
+    assert same.iterations == paper.iterations
+    np.testing.assert_array_equal(same.weights, paper.weights)
+    monkeypatch.setattr(design, "MOST_SWEEPS", paper.iterations)
+    assert ascent_then_auto(problem, 0.01).iterations == paper.iterations, "the last sweep is enough"
+    monkeypatch.setattr(design, "MOST_SWEEPS", 10)
+    other = ascent_then_auto(problem, 0.01)
+    assert other.iterations > 10
+    assert certify(problem, other.weights).gap <= 0.01
+    assert certify(problem, ascent(problem, 0.01, None, 10).weights).gap > 0.01
+    monkeypatch.setattr(design, "MOST_CANDIDATES", problem.n_candidates - 1)
+    large = ascent_then_auto(problem, 0.01)
+    np.testing.assert_array_equal(large.weights, solved("auto")(problem, 0.01).weights)
+    warm = ascent_then_auto(problem, 0.01, paper.weights)
+    assert certify(problem, warm.weights).gap <= 0.01
+
+
+def test_the_default_plays_the_designs_of_algorithm_3():
+    env = bandits.environments.authors(20, 8, 3, seed=1)
+    for kind in (bandits.FedPE, bandits.EnhancedFedPE):
+        default, paper = (bandits.simulate(p, env, 2000, 2) for p in (kind(), kind(design_method="bca")))
+        np.testing.assert_array_equal(default.regret, paper.regret)
+        np.testing.assert_array_equal(default.phases, paper.phases)
 
 
 @pytest.mark.parametrize("make", [DesignProblem.disjoint, DesignProblem.shared])
@@ -77,9 +115,9 @@ def test_iterations_are_the_smallest_number_that_is_enough(make, seed):
     for _ in islice(lifted(partial(bca.run, batch=1))(problem, weights, 0.0, 50), 50):
         gaps.append(certify(problem, weights).gap)
     for epsilon in (10.0, 1.0, 0.1, 0.01):
-        design = ascent(problem, epsilon)
-        assert design.iterations == np.argmax(np.array(gaps) <= epsilon)
-        assert certify(problem, design.weights).gap == gaps[design.iterations]
+        found = ascent(problem, epsilon)
+        assert found.iterations == np.argmax(np.array(gaps) <= epsilon)
+        assert certify(problem, found.weights).gap == gaps[found.iterations]
 
 
 @pytest.mark.parametrize(("arms", "shared"), [(70, False), (5, True), (70, True)])
