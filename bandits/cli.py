@@ -27,7 +27,7 @@ from bandits.options import meant
 from bandits.reproduce import EXPERIMENTS, QUICK, Effort, needs_ratings, totals
 from bandits.reproduce import reproduce as reproduce_experiments
 from bandits.reproduce.formatting import plain, rounded
-from bandits.run import Run, fingerprint, load
+from bandits.run import Run, differences, fingerprint, is_stale, load
 from bandits.simulate import simulate
 from bandits.trial import Policy
 from optdesign import __version__
@@ -195,7 +195,9 @@ def _check_checkpoint(path: Path, plan: Experiment, policy: Policy, label: str) 
     if not path.exists():
         return
     saved = load(path)
-    if saved.identity != fingerprint(policy, plan.env, plan.horizon, saved.times, plan.seed):
+    wanted = fingerprint(policy, plan.env, plan.horizon, saved.times, plan.seed)
+    parts = differences(saved.identity, wanted)
+    if parts and not is_stale(parts):
         raise ValueError(
             f"--out must not hold results of another experiment; {path} was made with other options of "
             f"{label!r}, or another environment, horizon or seed. Choose another, or delete the file."

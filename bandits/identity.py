@@ -1,39 +1,50 @@
-"""What makes two things the same experiment: their content, as one hash.
+"""Identity of an experiment: a hash of the content of everything that determines it.
 
-Numbers, texts and arrays count in full; functions by their code, closure, defaults and the globals they
-name; ``functools.partial`` by its parts; any other object by its class and its state, and a class of the
-user's by the code of its methods as well; what libraries define, by its name. Addresses, file names and line
-numbers count for nothing, so the hash is the same in a new process. Class attributes that are data are taken
-to be the same wherever the class is.
+Numbers, texts and arrays count in full. A function counts by its code, closure, defaults and the globals that
+it names, also those of modules that it names or imports. ``functools.partial`` counts by its parts. Any other
+object counts by its class and its state. A class counts by the code of its methods and by its attributes,
+also those that it inherits. Classes and functions of installed libraries count by their names and the version
+of the library, and the code of this package as a whole (:mod:`bandits.sources`). Addresses, file names and
+line numbers do not count, so the hash is the same in a new process.
 
-What has no content to look at, say an open file, is refused: give such an object an attribute ``identity``, a
-text that changes whenever it does, and that stands for it.
+Two things are not seen: functions of this package or of a library that are replaced at run time, and modules
+that are found by computed names, as with ``importlib``.
+
+An object without content, such as an open file, is refused. An attribute ``identity`` of an object, a text
+that changes whenever the object does, stands for its state and for the attributes of its class.
 """
 
 from __future__ import annotations
 
+import dis
 import enum
 import functools
 import hashlib
+import importlib.util
+import logging
 import sys
 import sysconfig
 import types
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-OWN = ("bandits", "optdesign")
-"""Packages whose classes are told by their names, like those of installed libraries."""
+from bandits.sources import PACKAGES
 
-LIBRARIES = tuple(sysconfig.get_path(kind) for kind in ("stdlib", "purelib", "platlib"))
+LIBRARIES = tuple(str(Path(sysconfig.get_path(kind), "_"))[:-1] for kind in ("stdlib", "purelib", "platlib"))
+"""Directories of Python and of installed libraries, with a separator at the end."""
+
+SLOTS = (types.MemberDescriptorType, types.GetSetDescriptorType)
+"""Types of attributes that stand for the state of instances."""
 
 GENERATED = "<string>"
 """File name of code that was made at run time, such as the methods of a dataclass."""
 
 
 def content_hash(*things: object) -> str:
-    """Hash of the content of all things, in their order.
+    """Return the hash of the content of all things, in their order.
 
     >>> from functools import partial
     >>> content_hash(partial(max, 1)) == content_hash(partial(max, 1))
@@ -45,17 +56,17 @@ def content_hash(*things: object) -> str:
 
 
 class _Walk:
-    """One pass over an object and all it holds. Equal content has equal hashes, be it shared or not."""
+    """One pass over an object and all it holds. Equal content has equal hashes, whether shared or not."""
 
     def __init__(self) -> None:
         self.known: dict[int, bytes] = {}
         self.path: list[int] = []
-        """What is being looked at, from the outside in."""
+        """Addresses of the objects that are being hashed, from the outside in."""
         self.kept: list[object] = []
         """Keeps temporary objects alive, so that no address is used twice."""
 
     def digest(self, thing: Any) -> bytes:
-        """Hash of the content; of what holds itself, how many steps back it was met."""
+        """Return the hash of the content; for an object within itself, the number of levels back to it."""
         if thing is None or isinstance(thing, bool | int | float | complex | str | bytes):
             return hashlib.sha256(f"{type(thing).__qualname__} {thing!r}".encode()).digest()
         key = id(thing)
@@ -74,21 +85,21 @@ class _Walk:
 
     def _compound(self, thing: Any) -> Iterator[bytes]:
         match thing:
+            case np.ma.MaskedArray():
+                yield from self._sequence("masked", [np.asarray(thing), np.ma.getmaskarray(thing)])
             case np.ndarray() if thing.dtype.hasobject:
                 yield from self._sequence(f"array {thing.shape}", thing.ravel().tolist())
             case np.ndarray() | np.generic():
                 yield f"array {thing.dtype.descr} {thing.shape}".encode()
                 yield np.ascontiguousarray(thing).tobytes()
-            case tuple() | list():
-                yield from self._sequence(_name(type(thing)), thing)
-            case dict():
-                yield from self._mapping(thing)
-            case set() | frozenset():
-                yield from self._sequence("set", sorted(content_hash(item) for item in thing))
+            case tuple() | list() | dict() | set() | frozenset():
+                yield from self._container(thing)
             case enum.Enum():
-                yield from self._sequence(_name(type(thing)), [thing.name])
+                yield from self._sequence("member", [type(thing), thing.name, thing.value])
             case types.ModuleType():
-                yield f"module {thing.__name__}".encode()
+                yield f"module {_versioned(thing.__name__)}".encode()
+            case logging.Logger():
+                yield f"logger {thing.name}".encode()
             case type():
                 yield from self._class(thing)
             case functools.partial():
@@ -101,6 +112,8 @@ class _Walk:
                 yield from self._code(thing)
             case types.BuiltinFunctionType() | np.ufunc():
                 yield f"builtin {getattr(thing, '__module__', '')}.{thing.__name__}".encode()
+            case staticmethod() | classmethod() | property() | functools.cached_property():
+                yield from self._sequence(type(thing).__name__, _functions(thing))
             case np.random.Generator():
                 yield from self._sequence("generator", [thing.bit_generator.state])
             case _:
@@ -112,39 +125,57 @@ class _Walk:
         for item in items:
             yield self.digest(item)
 
+    def _container(self, thing: Any) -> Iterator[bytes]:
+        """Items; the order of dictionaries and sets does not count. Subclasses are objects as well."""
+        kind: Any = next(kind for kind in (tuple, list, dict, set, frozenset) if isinstance(thing, kind))
+        if kind is dict:
+            yield from self._mapping(thing)
+        elif kind in (tuple, list):
+            yield from self._sequence(kind.__name__, thing)
+        else:
+            yield from self._sequence("set", sorted(content_hash(item) for item in thing))
+        if type(thing) is not kind:
+            yield from self._sequence("subclass", [type(thing), getattr(thing, "__dict__", {})])
+
     def _mapping(self, thing: dict[Any, Any]) -> Iterator[bytes]:
-        order = sorted(thing, key=lambda key: (str(type(key)), repr(key)))
-        yield from self._sequence("mapping", [part for key in order for part in (key, thing[key])])
+        pairs = sorted(((content_hash(key), key) for key in thing), key=lambda pair: pair[0])
+        yield from self._sequence("mapping", [part for _, key in pairs for part in (key, thing[key])])
 
     def _function(self, thing: types.FunctionType) -> Iterator[bytes]:
         yield f"function {_name(thing)}".encode()
-        known = thing.__globals__ if not _library(thing) else {}
-        named = {name: known[name] for name in _names(thing.__code__) if name in known}
-        cells = [cell.cell_contents for cell in thing.__closure__ or ()]
         yield from self._sequence(
-            "of", [thing.__code__, cells, thing.__defaults__, thing.__kwdefaults__, named]
+            "of",
+            [
+                thing.__code__,
+                [_content(cell) for cell in thing.__closure__ or ()],
+                thing.__defaults__,
+                thing.__kwdefaults__,
+                vars(thing),
+                {} if _is_installed(thing) or _is_own(thing) else _used(thing),
+            ],
         )
 
     def _code(self, code: types.CodeType) -> Iterator[bytes]:
-        yield from self._sequence(
-            "code",
-            [code.co_code, code.co_consts, code.co_names, code.co_varnames, code.co_freevars, code.co_flags],
-        )
+        counts = [code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags]
+        names = [code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars]
+        body = [code.co_code, code.co_consts, code.co_exceptiontable]
+        yield from self._sequence("code", [*counts, *names, *body])
 
     def _class(self, thing: type) -> Iterator[bytes]:
-        yield f"class {_name(thing)}".encode()
-        if _library(thing):
-            return
-        yield from self._sequence("bases", thing.__bases__)
-        methods = {
-            name: function for name, value in vars(thing).items() if (function := _behind(name, value))
-        }
-        yield from self._mapping(methods)
+        """Names of all base classes, and the attributes of those that are not installed."""
+        for kind in thing.__mro__:
+            if _is_installed(kind):
+                yield f"class {_name(kind)} {_versioned(kind.__module__)}".encode()
+            else:
+                yield f"class {_name(kind)}".encode()
+                yield from self._mapping(dict(_attributes(kind, not _is_named(thing))))
+        if not _is_installed(type(thing)):
+            yield self.digest(type(thing))
 
     def _object(self, thing: Any) -> Iterator[bytes]:
-        name = getattr(thing, "identity", None)
-        if isinstance(name, str):
-            yield from self._sequence("named", [type(thing), name])
+        if _is_named(thing):
+            yield from self._class(type(thing))
+            yield from self._sequence("named", [thing.identity])
             return
         if hasattr(thing, "py_func"):  # compiled by numba
             yield self.digest(thing.py_func)
@@ -158,8 +189,8 @@ class _Walk:
             except TypeError:
                 raise ValueError(
                     f"checkpoints need the content of everything that determines a trial; "
-                    f"{_name(type(thing))} has none to look at. Give the object an attribute identity, a "
-                    "text that changes whenever it does."
+                    f"{_name(type(thing))} has none to look at. Give the object, or the one that holds it, "
+                    "an attribute identity, a text that changes whenever it does."
                 ) from None
             state = [list(part) if isinstance(part, Iterator) else part for part in state]
         yield from self._sequence("object", [type(thing), state])
@@ -169,29 +200,127 @@ def _name(thing: type | types.FunctionType) -> str:
     return f"{thing.__module__}.{thing.__qualname__}"
 
 
-def _library(thing: type | types.FunctionType) -> bool:
-    """Whether a class or function belongs to Python, an installed library or this package."""
-    module = str(thing.__module__)
+def _versioned(module: str) -> str:
+    """Return the name of a module with the version of its package, if that has one."""
+    version = getattr(sys.modules.get(module.split(".")[0]), "__version__", "")
+    return f"{module} {version if isinstance(version, str) else ''}"
+
+
+def _is_own(thing: type | types.FunctionType) -> bool:
+    """Return True for classes and functions of this package, whose sources count as a whole."""
+    return str(thing.__module__).split(".")[0] in PACKAGES
+
+
+def _is_installed(thing: type | types.FunctionType | types.ModuleType) -> bool:
+    """Return True for classes, functions and modules of Python or of an installed library."""
+    module = str(thing.__name__ if isinstance(thing, types.ModuleType) else thing.__module__)
+    if module.split(".")[0] in PACKAGES:
+        return False
     file = getattr(sys.modules.get(module), "__file__", None)
-    if file is None:
-        return module in sys.builtin_module_names
-    return module.split(".")[0] in OWN or file.startswith(LIBRARIES)
+    return module in sys.builtin_module_names if file is None else file.startswith(LIBRARIES)
+
+
+def _is_named(thing: object) -> bool:
+    """Return True if a text stands for the state of an object, or for the data of a class."""
+    return isinstance(getattr(thing, "identity", None), str)
+
+
+def _attributes(kind: type, data: bool) -> Iterator[tuple[str, Any]]:
+    """Yield the attributes of one class that people wrote: its functions and, if wanted, its data."""
+    if data and issubclass(kind, enum.Enum):
+        yield from ((member.name, member.value) for member in kind)
+        data = False
+    for name, value in vars(kind).items():
+        special = name.startswith("__") and name.endswith("__")
+        functions = _functions(value)
+        if functions:
+            codes = [getattr(function, "__code__", None) for function in functions]
+            if not special or any(code is None or code.co_filename != GENERATED for code in codes):
+                yield name, functions
+        elif data and not special and name != "_abc_impl" and not isinstance(value, SLOTS):
+            yield name, value
+
+
+def _functions(value: Any) -> list[Any]:
+    """Return the functions that an attribute of a class runs."""
+    inner: list[Any]
+    match value:
+        case staticmethod() | classmethod():
+            inner = [value.__func__]
+        case property():
+            inner = [value.fget, value.fset, value.fdel]
+        case functools.cached_property():
+            inner = [value.func]
+        case types.FunctionType():
+            inner = [value]
+        case _:
+            inner = [getattr(value, "py_func", None)]
+    return [getattr(one, "py_func", one) for one in inner if one is not None]
+
+
+def _used(function: types.FunctionType) -> dict[str, Any]:
+    """Return the globals that a function names, also those within modules, and sources that it imports."""
+    found: dict[str, Any] = {}
+    names = _names(function.__code__)
+    spaces: list[tuple[str, dict[str, Any]]] = [("", function.__globals__)]
+    seen: set[int] = set()
+    while spaces:
+        prefix, space = spaces.pop()
+        for name in names.intersection(space):
+            value = found[prefix + name] = space[name]
+            if isinstance(value, types.ModuleType) and id(value) not in seen and not _is_installed(value):
+                seen.add(id(value))
+                if value.__name__.split(".")[0] not in PACKAGES:
+                    spaces.append((f"{prefix}{name}.", vars(value)))
+    for module in _imported(function.__code__, function.__globals__.get("__package__")):
+        found[f"import {module}"] = _source(module)
+    return found
 
 
 def _names(code: types.CodeType) -> set[str]:
-    """Global names that code may look up, also those of functions defined within it."""
-    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-    return set(code.co_names).union(*map(_names, inner))
+    """Return the names of globals and attributes in code, also in functions defined within it."""
+    return set(code.co_names).union(*map(_names, _inner(code)))
 
 
-def _behind(name: str, value: Any) -> types.FunctionType | None:
-    """The function that a class attribute runs, if a person wrote it."""
-    for attribute in ("__func__", "fget", "func", "py_func"):
-        value = getattr(value, attribute, value)
-    if not isinstance(value, types.FunctionType):
+def _inner(code: types.CodeType) -> list[types.CodeType]:
+    return [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+
+
+def _imported(code: types.CodeType, package: str | None) -> Iterator[str]:
+    """Yield the full names of the modules that code imports when it runs."""
+    steps = list(dis.get_instructions(code))
+    for n, step in enumerate(steps):
+        if step.opname == "IMPORT_NAME":
+            level = steps[n - 2].argval  # the number of dots of a relative import
+            dots = "." * level if isinstance(level, int) else ""
+            try:
+                yield importlib.util.resolve_name(dots + step.argval, package)
+            except ImportError:
+                continue
+    for inner in _inner(code):
+        yield from _imported(inner, package)
+
+
+def _source(module: str) -> bytes | None:
+    """Return the source of a module that is neither installed nor of this package, imported or not."""
+    if module.split(".")[0] in PACKAGES:
         return None
-    made = name.startswith("__") and value.__code__.co_filename == GENERATED
-    return None if made else value
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        return None
+    file = None if spec is None else spec.origin
+    if file is None or file.startswith(LIBRARIES) or not Path(file).is_file():
+        return None
+    return Path(file).read_bytes()
+
+
+def _content(cell: types.CellType) -> object:
+    """Return the value of a closure variable; a variable without a value yet has none."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return ("empty cell",)
 
 
 def _cached(thing: object, key: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,6 +15,7 @@ import numpy as np
 
 from bandits.environments import LinearEnvironment
 from bandits.identity import content_hash
+from bandits.sources import CODE
 from bandits.trial import PHASE, Policy, Record
 from optdesign.tables import atomic
 
@@ -21,6 +23,13 @@ try:
     import fcntl
 except ImportError:  # not on this system
     fcntl = None  # type: ignore[assignment]
+
+
+PARTS = ("code", "policy", "environment", "plan")
+"""Parts of an identity: the packages and libraries, the policy, the environment; horizon, times and seed."""
+
+UNKNOWN = "unknown"
+"""First word of the identity of a run that can be joined with no other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +55,7 @@ class Run:
     phases: np.ndarray = field(repr=False)
     """A structured array with a row per trial and phase; columns: ``bandits.trial.PHASE``."""
     identity: str = field(repr=False)
-    """Hash of policy, environment, horizon, times and seed: only runs that agree in it can be joined."""
+    """Hashes of code, policy, environment and plan: only runs that agree in all of them can be joined."""
 
     @classmethod
     def empty(cls, policy: str, horizon: int, times: np.ndarray, identity: str) -> Run:
@@ -182,8 +191,9 @@ def concatenate(runs: Sequence[Run]) -> Run:
     for other in runs[1:]:
         if other.identity != out.identity:
             raise ValueError(
-                f"runs must agree in policy, environment, horizon, times and seed; {other.policy} differs "
-                f"from {out.policy}. Simulate them with the same arguments, or keep them apart."
+                f"runs must agree in code, policy, environment, horizon, times and seed; {other.policy} "
+                f"differs from {out.policy} in {', '.join(differences(out.identity, other.identity))}. "
+                "Simulate them with the same code and arguments, or keep them apart."
             )
         twice = np.intersect1d(out.trials, other.trials)
         if len(twice):
@@ -193,5 +203,68 @@ def concatenate(runs: Sequence[Run]) -> Run:
 
 
 def fingerprint(policy: Policy, env: LinearEnvironment, horizon: int, times: np.ndarray, seed: int) -> str:
-    """Hash of everything that determines a trial but its number."""
-    return content_hash(policy, env, int(horizon), np.asarray(times, dtype=np.int64), int(seed))
+    """Return the hashes of everything that determines a trial but its number, by ``PARTS``."""
+    plan = content_hash(int(horizon), np.asarray(times, dtype=np.int64), int(seed))
+    hashes = (CODE, content_hash(policy), content_hash(env), plan)
+    return " ".join(f"{part}={value}" for part, value in zip(PARTS, hashes, strict=True))
+
+
+def differences(saved: str, wanted: str) -> list[str]:
+    """Return the parts in which two identities differ; "code" if one of them does not have these parts.
+
+    The identity of a run whose content cannot be compared begins with ``UNKNOWN``.
+
+    >>> differences("code=1 policy=2 environment=3 plan=4", "code=1 policy=2 environment=5 plan=4")
+    ['environment']
+    >>> differences("0123", "code=1 policy=2 environment=3 plan=4")
+    ['code']
+    """
+    if saved != wanted and UNKNOWN in (saved.partition(" ")[0], wanted.partition(" ")[0]):
+        return ["content that cannot be compared"]
+    one, other = (dict(part.partition("=")[::2] for part in text.split(" ")) for text in (saved, wanted))
+    if not set(one) == set(other) == set(PARTS):
+        return [] if saved == wanted else ["code"]
+    return [part for part in PARTS if one[part] != other[part]]
+
+
+def is_stale(parts: Sequence[str]) -> bool:
+    """Return True if runs that differ in these parts may be the same experiment played by other code.
+
+    Hashes of policy and environment contain code of this package, so they say nothing if the code differs.
+    """
+    return "code" in parts and "plan" not in parts
+
+
+def resumed(path: Path, empty: Run) -> Run:
+    """Return the run of a checkpoint, or the empty run if there is none or other code wrote it.
+
+    A checkpoint of other code is kept under another name, and a warning says so.
+    """
+    if not path.exists():
+        return empty
+    with locked(path):
+        saved = load(path)
+        parts = differences(saved.identity, empty.identity)
+        aside = path.with_name(f"{path.stem}.stale{path.suffix}")
+        if is_stale(parts):
+            path.replace(aside)
+    if not parts:
+        return saved
+    if not is_stale(parts):
+        raise ValueError(
+            f"checkpoint must belong to this run; {path} was written by another {_listed(parts)}. "
+            "Name another file, or delete it."
+        )
+    warnings.warn(
+        f"the checkpoint {path} is stale: it was written by other code or another version of bandits, "
+        f"optdesign, Python, NumPy, SciPy or Numba. Its {len(saved.trials)} trial(s) are not used and are "
+        f"played again. The old file is now {aside.name}.",
+        stacklevel=3,
+    )
+    return empty
+
+
+def _listed(parts: Sequence[str]) -> str:
+    """Return the parts in words."""
+    words = {"plan": "horizon, times or seed", "policy": "policy (its options, class or functions)"}
+    return " and another ".join(words.get(part, part) for part in parts)

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from bandits.checks import LARGEST, whole
 from bandits.environments import LinearEnvironment
 from bandits.progress import Progress
-from bandits.run import Run, fingerprint, load
+from bandits.run import UNKNOWN, Run, fingerprint, resumed
 from bandits.trial import Policy, Record, Trial
 
 CURVE_POINTS = 128
@@ -61,8 +61,9 @@ def simulate(
         Show trials done and time left on standard error once a second has passed.
     checkpoint : path, optional
         File (.npz) that finished trials are saved to as the run goes on, and taken from when it exists. It
-        must belong to the same policy, environment, horizon, times and seed. Several processes may share
-        one: their trials are merged.
+        must belong to the same policy, environment, horizon, times and seed. A file written by other code, of
+        this package or in another version of a library, is stale: it is renamed to ``NAME.stale.npz`` with a
+        warning, and its trials are played again. Several processes may share a file: their trials are merged.
 
     Returns
     -------
@@ -87,15 +88,10 @@ def simulate(
     except ValueError:
         if path is not None:
             raise
-        identity = f"unknown {uuid.uuid4().hex}"  # a run that can be joined with no other
+        identity = f"{UNKNOWN} {uuid.uuid4().hex}"
     run = Run.empty(policy.name, horizon, at, identity)
-    if path is not None and path.exists():
-        run = load(path)
-        if run.identity != identity:
-            raise ValueError(
-                f"checkpoint must belong to this run; {path} was written by another policy, environment, "
-                "horizon, times or seed. Name another file, or delete it."
-            )
+    if path is not None:
+        run = resumed(path, run)
     done = set(run.trials.tolist())
     missing = [n for n in range(trials) if n not in done]
     finished: list[tuple[int, Record]] = []

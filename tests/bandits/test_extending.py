@@ -165,6 +165,32 @@ def test_an_edit_of_what_a_policy_calls_is_seen(tmp_path):
     assert ask() == ["2", "0"]
 
 
+FAVOURITE = 0
+
+
+class Named(bandits.Stepwise):
+    """Plays the arm that a global names."""
+
+    def start(self, _):
+        return Nothing(0)
+
+    @staticmethod
+    def choose(_state, _i, _t, _rng):
+        return FAVOURITE
+
+
+@pytest.mark.kernels
+def test_a_constant_that_changes_is_seen_in_the_same_process(monkeypatch):
+    """Compiled code keeps the constants of its time, so another value needs another loop."""
+    for arm in (0, 1, 0):
+        monkeypatch.setitem(globals(), "FAVOURITE", arm)
+        run = bandits.simulate(Named(), ENV, 10, trials=1)
+        assert run.regret[0, -1] == pytest.approx(10 * ENV.gaps[:, arm].mean(), rel=1e-12)
+    monkeypatch.setattr(Named, "choose", staticmethod(lambda _s, _i, _t, _r: 2))
+    run = bandits.simulate(Named(), ENV, 10, trials=1)
+    assert run.regret[0, -1] == pytest.approx(10 * ENV.gaps[:, 2].mean(), rel=1e-12)
+
+
 def always(arm, weights):
     """A policy made by a function: what it closes over is part of it."""
 

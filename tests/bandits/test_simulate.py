@@ -157,8 +157,9 @@ def test_trials_are_in_their_order_however_they_finish(order):
 
 
 class Fragile(bandits.FedPE):
-    """Fails after some trials, as an interrupt would."""
+    """Fails after some trials, as an interrupt would. Its counter does not determine a trial."""
 
+    identity = "Fragile"
     left = 0
 
     def play(self, *arguments):
@@ -188,6 +189,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
 class Watchful(bandits.FedPE):
     """Looks at the checkpoint before every trial."""
 
+    identity = "Watchful"
     seen: ClassVar = []
     path = None
 
@@ -228,6 +230,7 @@ def test_a_write_that_is_cut_short_leaves_the_old_file(error, tmp_path, monkeypa
 class Shared(bandits.FedPE):
     """Lets something else happen during its first trial."""
 
+    identity = "Shared"
     meanwhile: ClassVar = []
 
     def play(self, trial):
