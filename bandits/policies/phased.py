@@ -122,10 +122,11 @@ class Phased:
     design_gap, design_method, warm_start
         The design of each phase is solved to this gap G - D, by this method. "bca" is the paper's block
         coordinate ascent from the uniform design, whose weights are exactly zero for most arms; every
-        positive weight costs at least one pull. The default, "auto", is the same for up to 50,000 candidates
-        and 200 sweeps. Beyond, it is the method "auto" of ``optdesign.solve``, and ``iterations`` is not the
-        paper's number; see :mod:`bandits.policies.design`. "newton" is that of ``optdesign.solve``. With
-        ``warm_start`` all of them start from the design of the phase before.
+        positive weight costs at least one pull. The default, "auto", is the same for the first 200 sweeps,
+        10 if there are a million candidates. A design that needs more is continued by the method "auto" of
+        ``optdesign.solve``, and its ``iterations`` are not the paper's number; see
+        :mod:`bandits.policies.design`. "newton" is that of ``optdesign.solve``. With ``warm_start`` all of
+        them start from the design of the phase before.
     design : DesignRule, optional
         A function of yours in place of the method: see :mod:`bandits.policies.design`.
     keep : KeepRule

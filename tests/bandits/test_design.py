@@ -79,20 +79,20 @@ def test_a_design_of_many_sweeps_is_continued_by_another_method(monkeypatch):
     """Up to the limit, "auto" is Algorithm 3 with its counts; above, it reaches the gap as well."""
     problem = DesignProblem.disjoint(unit(bandits.environments.authors(12, 30, 3, seed=1)))
     paper = ascent(problem, 0.01)
-    assert 20 < paper.iterations < design.MOST_SWEEPS
+    assert 20 < paper.iterations < design.MOST
     same = ascent_then_auto(problem, 0.01)
     assert same.iterations == paper.iterations
     np.testing.assert_array_equal(same.weights, paper.weights)
-    monkeypatch.setattr(design, "MOST_SWEEPS", paper.iterations)
+    monkeypatch.setattr(design, "MOST", paper.iterations)
     assert ascent_then_auto(problem, 0.01).iterations == paper.iterations, "the last sweep is enough"
-    monkeypatch.setattr(design, "MOST_SWEEPS", 10)
-    other = ascent_then_auto(problem, 0.01)
-    assert other.iterations > 10
-    assert certify(problem, other.weights).gap <= 0.01
-    assert certify(problem, ascent(problem, 0.01, None, 10).weights).gap > 0.01
-    monkeypatch.setattr(design, "MOST_CANDIDATES", problem.n_candidates - 1)
-    large = ascent_then_auto(problem, 0.01)
-    np.testing.assert_array_equal(large.weights, solved("auto")(problem, 0.01).weights)
+    for visited, limit in ((0, 10), (12 * 30 * 15, 15)):
+        monkeypatch.setattr(design, "VISITED", visited)
+        short = ascent(problem, 0.01, None, limit)
+        assert short.iterations == limit
+        assert certify(problem, short.weights).gap > 0.01
+        other = ascent_then_auto(problem, 0.01)
+        assert other.iterations == limit + solved("auto")(problem, 0.01, short.weights).iterations
+        assert certify(problem, other.weights).gap <= 0.01
     warm = ascent_then_auto(problem, 0.01, paper.weights)
     assert certify(problem, warm.weights).gap <= 0.01
 
