@@ -261,20 +261,31 @@ def _functions(value: Any) -> list[Any]:
 def _used(function: types.FunctionType) -> dict[str, Any]:
     """Return the globals that a function names, also those within modules, and sources that it imports."""
     found: dict[str, Any] = {}
-    names = _names(function.__code__)
-    spaces: list[tuple[str, dict[str, Any]]] = [("", function.__globals__)]
+    attributes = _names(function.__code__)
+    spaces: list[tuple[str, set[str], dict[str, Any]]] = [
+        ("", set(_loaded(function.__code__)), function.__globals__)
+    ]
     seen: set[int] = set()
     while spaces:
-        prefix, space = spaces.pop()
+        prefix, names, space = spaces.pop()
         for name in names.intersection(space):
             value = found[prefix + name] = space[name]
             if isinstance(value, types.ModuleType) and id(value) not in seen and not _is_installed(value):
                 seen.add(id(value))
                 if value.__name__.split(".")[0] not in PACKAGES:
-                    spaces.append((f"{prefix}{name}.", vars(value)))
+                    spaces.append((f"{prefix}{name}.", attributes, vars(value)))
     for module in _imported(function.__code__, function.__globals__.get("__package__")):
         found[f"import {module}"] = _source(module)
     return found
+
+
+def _loaded(code: types.CodeType) -> Iterator[str]:
+    """Yield the names of globals that code reads, also in functions and classes defined within it."""
+    for step in dis.get_instructions(code):
+        if step.opname.startswith("LOAD") and step.opname.endswith(("NAME", "GLOBAL", "GLOBALS")):
+            yield step.argval
+    for inner in _inner(code):
+        yield from _loaded(inner)
 
 
 def _names(code: types.CodeType) -> set[str]:

@@ -171,8 +171,10 @@ class Phased:
             raise ValueError(f"design_gap must be positive; got {self.design_gap}. The paper takes 0.1.")
         for name in ("ell", "sigma"):
             value = getattr(self, name)
-            if value is not None and not value > 0.0:
-                raise ValueError(f"{name} must be positive; got {value}. Leave it out for the environment's.")
+            if value is not None and not 0.0 < value < np.inf:
+                raise ValueError(
+                    f"{name} must be positive and finite; got {value}. Leave it out for the environment's."
+                )
         if self.budgets is not None:
             budgets = tuple(float(b) for b in self.budgets)
             if not all(0.0 < b <= 1.0 for b in budgets):

@@ -146,13 +146,23 @@ def compiled(policy: type, loop: types.FunctionType) -> Callable[..., Any]:
     Compiled code keeps the values that globals and closures had when it was compiled. So loops are found by a
     hash of them, and a policy whose functions or constants have changed since gets another loop.
     """
-    own = {name: getattr(policy, name) for name in ("choose", "observe", "synchronise")}
+    own = _own(policy)
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
-        return types.FunctionType(loop.__code__, loop.__globals__ | own)
+        return interpreted(policy, loop)
     key = (policy, loop, code_hash([loop, *own.values()]))
     if key not in _loops:
         _loops[key] = _copy(policy, loop, own, key[2])
     return _loops[key]
+
+
+def interpreted(policy: type, loop: types.FunctionType) -> Callable[..., Any]:
+    """Return the same loop as plain Python, in which an index outside an array is an IndexError."""
+    plain = {name: getattr(function, "py_func", function) for name, function in _own(policy).items()}
+    return types.FunctionType(loop.__code__, loop.__globals__ | plain)
+
+
+def _own(policy: type) -> dict[str, Any]:
+    return {name: getattr(policy, name) for name in ("choose", "observe", "synchronise")}
 
 
 _loops: dict[tuple[type, types.FunctionType, str], Callable[..., Any]] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bandits.environments import LinearEnvironment
+from bandits.policies.stepwise import Stepwise, interpreted
 from bandits.run import Run
 from bandits.simulate import simulate
 from bandits.testing.strategies import environments
@@ -97,10 +99,13 @@ def assert_plays(policy: Policy | Maker, env: LinearEnvironment, horizon: int, s
     4. It pays for what it sees: no client learns the rewards of more pulls than it has made, and the regret
        is at least that of the pulls whose rewards were drawn; if those are all pulls, it is that.
     5. It does not peek: with the parameters hidden, and the same rewards, it makes the same pulls.
+    6. A step-wise policy does not index its arrays out of bounds, which compiled code would not notice.
 
     ``policy`` may be a function of the environment that makes one.
     """
     own: Policy = policy(env) if not hasattr(policy, "play") else policy  # type: ignore[assignment]
+    if isinstance(own, Stepwise):
+        _assert_within_arrays(copy.deepcopy(own), env, horizon, seed)
     run = simulate(copy.deepcopy(own), env, horizon, trials=2, seed=seed)
     assert_played(run, env)
     _assert_repeatable(copy.deepcopy(own), run, env, seed)
@@ -156,6 +161,22 @@ def _assert_repeatable(policy: Policy, run: Run, env: LinearEnvironment, seed: i
                 f"{policy.name} sends other numbers of scalars when trial 1 comes first: {name} "
                 f"{getattr(again, name)}, and {getattr(run, name)[1]} after trial 0"
             )
+
+
+def _assert_within_arrays(policy: Stepwise, env: LinearEnvironment, horizon: int, seed: int) -> None:
+    """Play as plain Python. Other errors than those of indices are differences to compiled code."""
+    object.__setattr__(policy, "_compiled", partial(interpreted, type(policy)))
+    trial = Trial(env, horizon, [horizon], np.random.default_rng(seed), policy.name)
+    try:
+        with np.errstate(all="ignore"):
+            policy.play(trial)
+    except IndexError as error:
+        raise AssertionError(
+            f"{policy.name} uses an index out of bounds in step {trial.time + 1} or later: {error}. Compiled "
+            "code reads or overwrites other memory there"
+        ) from error
+    except (ArithmeticError, TypeError, AttributeError):
+        return
 
 
 class _Watched(LinearEnvironment):

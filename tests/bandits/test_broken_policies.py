@@ -381,6 +381,28 @@ def test_check_policy_finds_every_one(policy):
         check_policy(policy, environments(parameters="disjoint"), max_examples=20)
 
 
+class Overruns(bandits.Stepwise):
+    """Reads behind the end of its array: nothing that compiled code would notice."""
+
+    def start(self, trial):
+        return Tally(np.zeros((trial.env.clients, 2)))
+
+    @staticmethod
+    def choose(state, i, _t, _rng):
+        return 0 if state.total[i, 2] > 0.0 else 0
+
+
+class Tally(NamedTuple):
+    total: np.ndarray
+
+
+def test_an_index_out_of_bounds_is_found():
+    with pytest.raises(
+        AssertionError, match="Overruns uses an index out of bounds in step 1 or later: index 2"
+    ):
+        check_policy(Overruns(), environments(max_clients=1), max_examples=5)
+
+
 @settings(max_examples=100)
 @given(
     st.lists(st.one_of(st.integers(-5, 8), st.floats(allow_nan=True), st.booleans()), min_size=2, max_size=4),

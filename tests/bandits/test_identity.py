@@ -258,6 +258,17 @@ def test_what_a_function_names_in_a_module_counts(monkeypatch):
     assert len({before, second, content_hash(uses_helpers)}) == 3
 
 
+def test_a_global_with_the_name_of_an_attribute_does_not_count(monkeypatch):
+    """The policy reads trial.ENV, not the global of that name."""
+
+    def rule(trial):
+        return trial.ENV
+
+    before = content_hash(rule)
+    monkeypatch.setitem(globals(), "ENV", None)
+    assert content_hash(rule) == before
+
+
 def imports_late(w, f):
     from late_helper import rule
 
