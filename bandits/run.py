@@ -240,9 +240,11 @@ def resumed(path: Path, empty: Run) -> Run:
 
     A checkpoint of other code is kept under another name, and a warning says so.
     """
-    if not path.exists():
+    if not path.parent.exists():
         return empty
     with locked(path):
+        if not path.exists():
+            return empty
         saved = load(path)
         parts = differences(saved.identity, empty.identity)
         aside = path.with_name(f"{path.stem}.stale{path.suffix}")

@@ -149,7 +149,8 @@ def compiled(policy: type, loop: types.FunctionType) -> Callable[..., Any]:
     own = _own(policy)
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return interpreted(policy, loop)
-    key = (policy, loop, code_hash([loop, *own.values()]))
+    # The implementation of arm_of for compiled code is not among the names of the loop.
+    key = (policy, loop, code_hash([loop, _arm_of, *own.values()]))
     if key not in _loops:
         _loops[key] = _copy(policy, loop, own, key[2])
     return _loops[key]

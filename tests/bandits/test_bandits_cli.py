@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -162,6 +163,18 @@ def test_results_of_another_experiment_are_refused_before_any_run(tmp_path, monk
     with pytest.raises(ValueError, match="--out must not hold results of another experiment"):
         command("run", file, "--out", out, "--horizon", 100)
     assert {p: p.read_bytes() for p in out.iterdir()} == before
+
+
+def test_results_of_other_code_are_put_aside_and_played_again(tmp_path):
+    file = tmp_path / "small.toml"
+    file.write_text(SMALL)
+    out = tmp_path / "out"
+    command("run", file, "--out", out)
+    run = bandits.load(out / "regret-alone.npz")
+    replace(run, regret=run.regret + 1.0, identity="0" * 64).save(out / "regret-alone.npz")
+    with pytest.warns(UserWarning, match=r"regret-alone\.npz is stale: .* now regret-alone\.stale\.npz"):
+        command("run", file, "--out", out)
+    np.testing.assert_array_equal(bandits.load(out / "regret-alone.npz").regret, run.regret)
 
 
 def test_a_damaged_checkpoint_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys):

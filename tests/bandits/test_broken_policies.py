@@ -389,7 +389,7 @@ class Overruns(bandits.Stepwise):
 
     @staticmethod
     def choose(state, i, _t, _rng):
-        return 0 if state.total[i, 2] > 0.0 else 0
+        return int(state.total[i, 2] > np.inf)
 
 
 class Tally(NamedTuple):
