@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.metadata
 import os
 import zipfile
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,8 +39,21 @@ NEIGHBOURS = 10
 ITERATIONS = 5000
 """Most iterations of the factorisation; 1,000 suffice for d = 3."""
 
-RECIPE = 1
-"""Part of a cached file's name: raised whenever another computation would give other factors."""
+LIBRARIES = ("numpy", "scipy", "scikit-learn")
+"""Libraries that compute the factors."""
+
+
+def recipe(source: bytes) -> str:
+    """Return the part of a cached file's name that says what computed it: source and versions, as a hash."""
+    whole = hashlib.sha256(source)
+    for name in LIBRARIES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            whole.update(f"{name} {importlib.metadata.version(name)}\n".encode())
+    return whole.hexdigest()[:16]
+
+
+RECIPE = recipe(files("bandits").joinpath("movielens.py").read_bytes())
+"""That of this module, read when it is imported."""
 
 BROKEN = (ValueError, EOFError, KeyError, zipfile.BadZipFile)
 """What reading a truncated or foreign archive raises."""
@@ -80,7 +95,7 @@ def factors(
     """W (users, d) and the transpose of H (films, d), from the cache if it has them whole."""
     content, folder = _content(Path(path), other_ratings), _cache_directory(cache)
     reading = "centred" if centred else "plain"
-    file = folder / f"factors-{hashlib.sha256(content).hexdigest()[:16]}-{reading}-d{dim}-v{RECIPE}.npz"
+    file = folder / f"factors-{hashlib.sha256(content).hexdigest()[:16]}-{reading}-d{dim}-{RECIPE}.npz"
     with (
         contextlib.suppress(OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile),
         file.open("rb") as kept,

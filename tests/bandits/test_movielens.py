@@ -11,6 +11,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import bandits
+from bandits import movielens
 from bandits.movielens import NEIGHBOURS, complete, factors, facts, pearson
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "ml-100k" / "u.data"
@@ -134,6 +135,21 @@ def test_factors_are_kept_and_a_broken_cache_is_replaced(environment, tmp_path, 
     np.testing.assert_array_equal(environment().features, before.features)
     with pytest.raises(TypeError):
         environment(dim=3)
+
+
+def test_factors_of_other_code_are_computed_again(file, tmp_path, monkeypatch):
+    """The name of a cached file has a hash of the source and of the versions of libraries."""
+    before, _ = factors(file, 2, other_ratings=True, cache=tmp_path)
+    monkeypatch.setattr(movielens, "NEIGHBOURS", 2)
+    monkeypatch.setattr(movielens, "RECIPE", movielens.recipe(b"NEIGHBOURS = 2"))
+    after, _ = factors(file, 2, other_ratings=True, cache=tmp_path)
+    assert not np.array_equal(before, after)
+    assert len(list(tmp_path.iterdir())) == 2
+    source = Path(movielens.__file__).read_bytes()
+    now = movielens.recipe(source)
+    assert now != movielens.recipe(source.replace(b"NEIGHBOURS = 10", b"NEIGHBOURS = 20"))
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "0")
+    assert now != movielens.recipe(source)
 
 
 def test_the_default_cache_is_the_users(file, tmp_path, monkeypatch):
