@@ -64,21 +64,25 @@ def _ratio(values, first, j, old, new, y, a, v):
 
 
 @kernel
-def climb_levels(values, sizes, first, settings, z, weights, inverse):
-    """Change single levels until no change gains. Overwrites settings, z and inverse.
+def climb_levels(values, sizes, first, settings, z, weights, inverse, row, idle, most):
+    """Change single levels until no change gains, or ``most`` runs were visited. Overwrites the arrays.
 
-    Returns log det of the settings found, or -inf if the settings given lose rank. The search also ends if
-    the changes since the last refresh did not raise log det: then their gains were round-off.
+    The search goes on at run ``row``, after ``idle`` visits in a row without a gain. Returns log det of the
+    settings found, or -inf if the settings given lose rank, and the run and the idle visits to go on from;
+    the climb is complete if these are at least the number of runs. It is also complete if the changes since
+    the last refresh did not raise log det: then their gains were round-off.
     """
     n, factors = settings.shape
     d = z.shape[1]
     total = _refreshed(z, weights, inverse)
     if total == -np.inf:
-        return total
+        return total, 0, n
     v = inverse[0]
     y = np.empty(d)
-    done, idle, row = 0, 0, 0
-    while idle < n:
+    done = 0
+    for _ in range(most):
+        if idle >= n:
+            break
         idle += 1
         stale = True
         for j in range(factors):
@@ -104,44 +108,56 @@ def climb_levels(values, sizes, first, settings, z, weights, inverse):
                 if done % REFRESH == 0:
                     before, total = total, _refreshed(z, weights, inverse)
                     if not total > before:
-                        return total
+                        return total, 0, n
         row = (row + 1) % n
-    return _refreshed(z, weights, inverse)
+    return _refreshed(z, weights, inverse), row, idle
 
 
 @kernel
-def kick_levels(values, sizes, first, settings, z, weights, inverse, best, draws):
-    """Change some levels at random and climb, once for every row of draws, from settings of log det best.
-
-    Overwrites settings with the best found, and z and inverse with what belongs to them. Returns their log
-    det.
-    """
+def kick_levels(values, sizes, first, settings, z, inverse, draws):
+    """Change some levels at random, by three draws from [0, 1) each. Overwrites settings, z and inverse."""
     n, factors = settings.shape
-    kept, kept_z, kept_inverse = settings.copy(), z.copy(), inverse.copy()
     y = np.empty(z.shape[1])
+    for m in range(0, len(draws), 3):
+        row, j = np.int64(draws[m] * n), np.int64(draws[m + 1] * factors)
+        level = np.int64(draws[m + 2] * sizes[j])
+        a = 0.0
+        for i in range(z.shape[1]):
+            y[i] = 0.0
+            for k in range(z.shape[1]):
+                y[i] += inverse[0, i, k] * z[row, k]
+            a += y[i] * z[row, i]
+        if _ratio(values, first, j, settings[row, j], level, y, a, inverse[0]) > SAFE:
+            _set(values, first, j, level, row, settings, z, inverse)
+
+
+@kernel
+def kick_and_climb(
+    values, sizes, first, settings, z, weights, inverse, kept, kept_z, kept_inverse, best, draws, most
+):
+    """Kick and climb from the kept settings, whose log det is best, once for every row of draws.
+
+    Overwrites all settings, rows and inverses; the kept ones become the best found. A climb that is not
+    complete after ``most`` visits ends the loop. Returns the log det of the kept settings, the number of
+    complete climbs, and the run and the idle visits from which the last climb goes on.
+    """
+    start, none = np.int64(0), np.int64(0)
     for t in range(len(draws)):
-        for m in range(0, draws.shape[1], 3):
-            row, j = np.int64(draws[t, m] * n), np.int64(draws[t, m + 1] * factors)
-            level = np.int64(draws[t, m + 2] * sizes[j])
-            a = 0.0
-            for i in range(z.shape[1]):
-                y[i] = 0.0
-                for k in range(z.shape[1]):
-                    y[i] += inverse[0, i, k] * z[row, k]
-                a += y[i] * z[row, i]
-            if _ratio(values, first, j, settings[row, j], level, y, a, inverse[0]) > SAFE:
-                _set(values, first, j, level, row, settings, z, inverse)
-        value = climb_levels(values, sizes, first, settings, z, weights, inverse)
+        copy_state(kept, kept_z, kept_inverse, settings, z, inverse)
+        kick_levels(values, sizes, first, settings, z, inverse, draws[t])
+        value, row, idle = climb_levels(
+            values, sizes, first, settings, z, weights, inverse, start, none, most
+        )
+        if idle < len(settings):
+            return best, t, row, idle
         if value >= best:
             best = value
-            _copy(settings, z, inverse, kept, kept_z, kept_inverse)
-        else:
-            _copy(kept, kept_z, kept_inverse, settings, z, inverse)
-    return best
+            copy_state(settings, z, inverse, kept, kept_z, kept_inverse)
+    return best, len(draws), 0, 0
 
 
 @kernel
-def _copy(settings, z, inverse, to_settings, to_z, to_inverse):
+def copy_state(settings, z, inverse, to_settings, to_z, to_inverse):
     """Overwrite settings, rows and the inverse with others."""
     for n in range(len(settings)):
         for j in range(settings.shape[1]):

@@ -36,8 +36,8 @@ from typing import Any
 import numpy as np
 
 from optdesign.compensated import gamma
-from optdesign.exchange import SLICE
-from optdesign.level_exchange import climb_levels, kick_levels
+from optdesign.exchange import ENDLESS, SLICE
+from optdesign.level_exchange import climb_levels, copy_state, kick_and_climb
 from optdesign.marginals import Marginal, categories, numbers
 from optdesign.problem import DesignProblem
 from optdesign.source import read_only
@@ -289,6 +289,24 @@ def search_levels(
     patience = int(np.clip(WORK / cost, 10, PATIENCE))
     bound = d * math.log(n) + bounded.slack
     batch = int(np.clip(SLICE / (10 * cost), 1, 100))
+    most = int(np.clip(SLICE * n / cost, 1, ENDLESS))
+    fixed = bounded.values, bounded.sizes, bounded.first
+
+    def climb(
+        settings: np.ndarray,
+        z: np.ndarray,
+        weights: np.ndarray,
+        inverse: np.ndarray,
+        row: int = 0,
+        idle: int = 0,
+    ) -> float:
+        """Climb in slices, until the climb is complete or there is no more time. Returns log det."""
+        value = -np.inf
+        while idle < n:
+            value, row, idle = climb_levels(*fixed, settings, z, weights, inverse, row, idle, most)
+            if watch.stopped():
+                break
+        return value
 
     def run(number: int) -> Try:
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
@@ -298,18 +316,27 @@ def search_levels(
             ).astype(np.int64)
             z = bounded.coordinates(settings)
             weights, inverse = np.ones(n + d), np.zeros((1, d, d))
-            fixed = bounded.values, bounded.sizes, bounded.first
-            climb_levels(*fixed, settings, z, weights, inverse)
+            climb(settings, z, weights, inverse)
             weights[n:] = 0.0
-            value = climb_levels(*fixed, settings, z, weights, inverse)
+            value = climb(settings, z, weights, inverse)
             if value > -np.inf or watch.stopped():
                 break
-        idle = 0
+        state, idle = (settings, z, inverse), 0
+        kept = tuple(array.copy() for array in state)
         while -np.inf < value < bound - GAIN and idle < patience and not watch.stopped():
-            new = kick_levels(*fixed, settings, z, weights, inverse, value, rng.random((batch, 3 * KICK)))
-            idle = 0 if new > value + GAIN else idle + batch
+            draws = rng.random((batch, 3 * KICK))
+            new, kicks, row, rest = kick_and_climb(
+                *fixed, settings, z, weights, inverse, *kept, value, draws, most
+            )
+            if kicks < batch:
+                kicks += 1
+                last = climb(settings, z, weights, inverse, row, rest)
+                if last >= new:
+                    new = last
+                    copy_state(*state, *kept)
+            idle = 0 if new > value + GAIN else idle + kicks
             value = new
-        return Try(value, settings)
+        return Try(value, kept[0])
 
     best = best_of(run, tries, n_jobs, watch, bound)
     if best.value == -np.inf:

@@ -319,7 +319,9 @@ def test_a_trial_checks_its_times(horizon, times, message):
         Trial(ENV, horizon, times, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("policy", [bandits.FedPE, "FedPE", None, object()], ids=["class", "name", "none", "object"])
+@pytest.mark.parametrize(
+    "policy", [bandits.FedPE, "FedPE", None, object()], ids=["class", "name", "none", "object"]
+)
 def test_a_policy_must_be_an_object_that_plays(policy):
     with pytest.raises(TypeError, match="policy must be an object with a name and a method play; got"):
         bandits.simulate(policy, ENV, 20)

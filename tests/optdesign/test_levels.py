@@ -8,7 +8,9 @@ import pytest
 from exact_levels import true_efficiency
 
 import optdesign as od
-from optdesign.levels import Bounded, climb_levels, kick_levels
+from optdesign.exchange import ENDLESS
+from optdesign.level_exchange import climb_levels, kick_and_climb
+from optdesign.levels import Bounded
 
 LARGEST = {
     3: 4,
@@ -143,14 +145,56 @@ def test_changes_of_levels_keep_rows_inverse_and_determinant_together():
     d = z.shape[1]
     weights, inverse = np.ones(8 + d), np.zeros((1, d, d))
     fixed = bounded.values, bounded.sizes, bounded.first
-    climb_levels(*fixed, settings, z, weights, inverse)
+    climb_levels(*fixed, settings, z, weights, inverse, 0, 0, ENDLESS)
     weights[8:] = 0.0
-    value = climb_levels(*fixed, settings, z, weights, inverse)
-    value = kick_levels(*fixed, settings, z, weights, inverse, value, rng.random((3, 6)))
+    value, row, idle = climb_levels(*fixed, settings, z, weights, inverse, 0, 0, ENDLESS)
+    assert idle == 8
+    kept = settings.copy(), z.copy(), inverse.copy()
+    value, kicks, row, idle = kick_and_climb(
+        *fixed, settings, z, weights, inverse, *kept, value, rng.random((3, 6)), ENDLESS
+    )
+    assert (kicks, row, idle) == (3, 0, 0)
+    settings, z, inverse = kept
     assert np.array_equal(z, bounded.coordinates(settings))
     assert np.allclose(inverse[0] @ (z[:8].T @ z[:8]), np.eye(d), atol=1e-9)
     x = model.features(settings)
     assert value - bounded.log_scale == pytest.approx(np.linalg.slogdet(x.T @ x)[1], abs=1e-9)
+
+
+@pytest.mark.kernels
+def test_a_climb_in_slices_is_the_climb_in_one_piece():
+    """The inverse is computed anew for every slice, so that the two agree to round-off."""
+    model = od.MainEffects({name: ["x", "y", "z"] for name in "abcd"}, runs=14)
+    bounded, rng = Bounded(model), np.random.default_rng(2)
+    fixed = bounded.values, bounded.sizes, bounded.first
+    given = np.column_stack([rng.integers(0, 3, size=14) for _ in range(4)])
+    found = []
+    for most in (ENDLESS, 1, 5):
+        settings, z = given.copy(), bounded.coordinates(given)
+        d = z.shape[1]
+        weights, inverse = np.ones(14 + d), np.zeros((1, d, d))
+        row, idle, slices = 0, 0, 0
+        while idle < 14:
+            value, row, idle = climb_levels(*fixed, settings, z, weights, inverse, row, idle, most)
+            slices += 1
+        assert (slices == 1) == (most == ENDLESS)
+        found.append(value)
+        kept, draws = (settings.copy(), z.copy(), inverse.copy()), rng.random((2, 6))
+        _, kicks, _, rest = kick_and_climb(
+            *fixed, settings, z, weights, inverse, *kept, value, draws, min(most, 13)
+        )
+        assert kicks == 0  # a climb visits every run at least once
+        assert rest < 14
+    assert found == pytest.approx([found[0]] * 3, abs=1e-9)
+
+
+def test_a_search_that_is_cut_in_the_middle_of_climbs_returns_what_it_found():
+    """One climb takes longer than the limit here, and every slice of it is shorter."""
+    model = od.MainEffects({f"f{j}": [str(i) for i in range(6)] for j in range(24)}, runs=400)
+    runs = od.exact(model, time_limit=0.02)
+    assert runs.rank == 121
+    assert 0 < runs.efficiency <= 1
+    assert runs.status is od.RunStatus.TIME_LIMIT
 
 
 @pytest.mark.kernels
@@ -163,7 +207,9 @@ def test_search_ends_if_changes_that_seem_to_gain_lower_the_determinant():
     d = z.shape[1]
     weights, inverse = np.concatenate([np.full(60, 1e6), np.zeros(d)]), np.zeros((1, d, d))
     before = np.linalg.slogdet(z[:60].T @ z[:60])[1] + d * np.log(1e6)
-    value = climb_levels(bounded.values, bounded.sizes, bounded.first, settings, z, weights, inverse)
+    fixed = bounded.values, bounded.sizes, bounded.first
+    value, row, idle = climb_levels(*fixed, settings, z, weights, inverse, 0, 0, ENDLESS)
+    assert (row, idle) == (0, 60)
     assert value <= before
     assert value == pytest.approx(np.linalg.slogdet(z[:60].T @ z[:60])[1] + d * np.log(1e6), abs=1e-9)
     assert np.array_equal(z, bounded.coordinates(settings))
