@@ -8,36 +8,48 @@ These are the common independent sets of two matroids, so the largest has a size
 
 which is what those groups must contribute. A greedy choice mostly finds a basis; where it stops early,
 augmenting paths go on, and where those end, the groups that they reached are such an S.
+
+*Arithmetic.* The greedy choice is made in floating point. Independence is then decided modulo a prime, on the
+numbers as given (:mod:`optdesign.extended`): rows that are independent modulo the prime are independent, and
+rows that are dependent modulo it are so but for a coincidence of probability 5e-10. Neither the sizes of rows
+nor nearly equal rows matter. The vectors are x_n' T_b, with T_b the map of the span: their rank is the rank
+of the rows, as long as T_b keeps the rank of the block, and it is never above the rank of the problem.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from optdesign.extended import PRIME, residues
 from optdesign.problem import DesignProblem
 
 INDEPENDENT = 1e-9
-"""A vector is outside a span if its residual exceeds this fraction of its length."""
+"""The greedy choice takes vectors whose residual exceeds this fraction of their length."""
 
 NAMED = 5
 """Groups that a message names before the rest is only counted."""
 
 
 def basis(problem: DesignProblem, runs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Candidates, at most runs[i] of group i, that are a basis of every block; heavy ones are preferred.
+    """Return candidates that are a basis of every block, at most runs[i] of group i.
 
-    Raises ValueError, with the number of runs that are needed, if there are none.
+    Heavy candidates are preferred. Raises ValueError, with the number of runs needed, if there is no basis.
     """
     support = np.flatnonzero(weights != 0)
     chosen = _greedy(problem, support, np.sqrt(weights[support]), runs)
+    chosen = _independent(problem, chosen)
     if len(chosen) < problem.rank:
-        pool = _pool(problem, support)
-        chosen = _augmented(problem, pool, chosen, runs)
+        chosen = _augmented(problem, _pool(problem, chosen), chosen, runs)
     return chosen
 
 
+def exact_rank(problem: DesignProblem, rows: np.ndarray) -> int:
+    """Return the sum over blocks of the rank of some candidates, by exact arithmetic."""
+    return len(_independent(problem, rows))
+
+
 def _greedy(problem: DesignProblem, rows: np.ndarray, size: np.ndarray, runs: np.ndarray) -> np.ndarray:
-    """Independent candidates, each time the one of largest residual, within the runs."""
+    """Return independent candidates, each time the one of largest residual, within the runs."""
     z = problem.coordinates(rows) * size[:, None]
     norm = np.linalg.norm(z, axis=1)
     blocks, groups = problem.blocks[rows], problem.groups[rows]
@@ -60,62 +72,47 @@ def _greedy(problem: DesignProblem, rows: np.ndarray, size: np.ndarray, runs: np
     return np.array(chosen, dtype=np.int64)
 
 
-def _pool(problem: DesignProblem, support: np.ndarray) -> np.ndarray:
-    """Candidates that span, in every group and block, what all of its candidates span."""
+def _pool(problem: DesignProblem, chosen: np.ndarray) -> np.ndarray:
+    """Return candidates that span, in every group and block, what all of its candidates span."""
     order = np.lexsort((problem.blocks, problem.groups))
     label = problem.groups[order] * problem.n_blocks + problem.blocks[order]
-    parts = [support]
+    parts = [chosen]
     for rows in np.split(order, np.flatnonzero(np.diff(label)) + 1):
         rank = int(problem.ranks[problem.blocks[rows[0]]])
         if rank:
-            parts.append(_greedy(problem, rows, np.ones(len(rows)), np.full(problem.n_groups, rank)))
+            first = _greedy(problem, rows, np.ones(len(rows)), np.full(problem.n_groups, rank))
+            parts.append(_independent(problem, np.concatenate([first, np.setdiff1d(rows, first)])))
     return np.unique(np.concatenate(parts))
 
 
 def _augmented(problem: DesignProblem, pool: np.ndarray, chosen: np.ndarray, runs: np.ndarray) -> np.ndarray:
-    """A largest choice among the pool, from a choice that is independent and within the runs."""
-    vectors = _embedded(problem, pool)
-    groups = problem.groups[pool]
+    """Return a largest choice among the pool, from a choice that is independent and within the runs."""
     inside = np.isin(pool, chosen)
     while inside.sum() < problem.rank:
-        path, reached = _path(vectors, groups, inside, runs)
+        path, reached = _path(problem, pool, inside, runs)
         if not path:
-            _refuse(problem, runs, reached, int(np.sum(inside & ~reached[groups])))
-        for at in path:
-            inside[at] = not inside[at]
+            _refuse(problem, runs, reached, int(np.sum(inside & ~reached[problem.groups[pool]])))
+        inside[path] = ~inside[path]
     return pool[inside]
 
 
-def _embedded(problem: DesignProblem, pool: np.ndarray) -> np.ndarray:
-    """Coordinates of the pool as unit vectors of one space, the sum of the blocks' spaces."""
-    z, blocks = problem.coordinates(pool), problem.blocks[pool]
-    first = np.concatenate([[0], np.cumsum(problem.ranks)])
-    out = np.zeros((len(pool), problem.rank))
-    for b in np.flatnonzero(problem.ranks):
-        rows = blocks == b
-        out[rows, first[b] : first[b + 1]] = z[rows, : problem.ranks[b]]
-    norm = np.linalg.norm(out, axis=1, keepdims=True)
-    return out / np.where(norm > 0, norm, 1.0)
-
-
 def _path(
-    vectors: np.ndarray, groups: np.ndarray, inside: np.ndarray, runs: np.ndarray
+    problem: DesignProblem, pool: np.ndarray, inside: np.ndarray, runs: np.ndarray
 ) -> tuple[list[int], np.ndarray]:
-    """A shortest augmenting path, or none; and which groups the search reached."""
-    members = np.flatnonzero(inside)
-    basis_vectors = vectors[members]
-    parts = vectors @ np.linalg.pinv(basis_vectors)
-    outside = np.linalg.norm(vectors - parts @ basis_vectors, axis=1) > INDEPENDENT
-    used = np.bincount(groups[members], minlength=len(runs))
+    """Return a shortest augmenting path, if there is one, and the groups that the search reached."""
+    groups, blocks = problem.groups[pool], problem.blocks[pool]
+    used = np.bincount(groups[inside], minlength=len(runs))
     reached = np.zeros(len(runs), dtype=bool)
-    before = np.full(len(vectors), -1)
-    queue = np.flatnonzero(outside & ~inside).tolist()
-    seen = np.zeros(len(vectors), dtype=bool)
-    seen[queue] = True
-    at = 0
-    while at < len(queue):
-        y = queue[at]
-        at += 1
+    before = np.full(len(pool), -1)
+    outside, circuits = np.zeros(len(pool), dtype=bool), dict[int, np.ndarray]()
+    for b in np.unique(blocks):
+        own = np.flatnonzero(blocks == b)
+        members = own[inside[own]]
+        parts, outside[own] = _parts(_vectors(problem, pool[own]), inside[own])
+        circuits |= {int(x): own[parts[:, k] != 0] for k, x in enumerate(members)}
+    seen = inside | outside
+    queue = np.flatnonzero(outside).tolist()
+    for y in queue:  # which grows
         if used[groups[y]] < runs[groups[y]]:
             path = [y]
             while before[y] >= 0:
@@ -125,19 +122,76 @@ def _path(
         if reached[groups[y]]:
             continue
         reached[groups[y]] = True
-        for position in np.flatnonzero(groups[members] == groups[y]):
-            x = int(members[position])
+        for x in np.flatnonzero(inside & (groups == groups[y])):
             before[x] = y
-            following = np.flatnonzero((np.abs(parts[:, position]) > INDEPENDENT) & ~seen & ~inside)
+            following = circuits[int(x)]
+            following = following[~seen[following]]
             seen[following] = True
             before[following] = x
             queue.extend(following.tolist())
     return [], reached
 
 
+def _vectors(problem: DesignProblem, rows: np.ndarray) -> np.ndarray:
+    """Return x_n' T_b modulo the prime for candidates of one block b, (rows, rank of the block)."""
+    b = int(problem.blocks[rows[0]])
+    maps = residues(problem.span.maps[b, :, : problem.ranks[b]])
+    return _product(residues(problem.source.take(rows)), maps)
+
+
+def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the product of two matrices modulo the prime."""
+    out = np.zeros((len(a), b.shape[1]), np.int64)
+    for k in range(len(b)):
+        out = (out + a[:, k, None] * b[k]) % PRIME
+    return out
+
+
+def _independent(problem: DesignProblem, rows: np.ndarray) -> np.ndarray:
+    """Return those of some candidates that are outside the span of the ones before them, block by block."""
+    keep = [np.empty(0, np.int64)]
+    for b in np.unique(problem.blocks[rows]):
+        own = rows[problem.blocks[rows] == b]
+        left, first = _vectors(problem, own), 0
+        while len(own) > first:
+            # Rows before this one have been eliminated from all others: one with a non-zero entry is outside.
+            nonzero = left[first:].any(axis=1)
+            if not nonzero.any():
+                break
+            at = first + int(np.argmax(nonzero))
+            keep.append(own[at : at + 1])
+            column = int(np.argmax(left[at] != 0))
+            pivot = left[at] * pow(int(left[at, column]), -1, PRIME) % PRIME
+            first = at + 1
+            left[first:] = (left[first:] - left[first:, column, None] * pivot % PRIME) % PRIME
+    return np.concatenate(keep)
+
+
+def _parts(vectors: np.ndarray, inside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the coefficients of vectors in those inside, which are independent, and which are outside."""
+    members = vectors[inside]
+    size, width = members.shape
+    table = np.hstack([members, np.eye(size, dtype=np.int64)])
+    columns = np.empty(size, np.int64)
+    for k in range(size):  # Gauss-Jordan elimination: [C B, C] with C B the identity in the columns
+        columns[k] = np.argmax(table[k, :width] != 0)
+        table[k] = table[k] * pow(int(table[k, columns[k]]), -1, PRIME) % PRIME
+        factor = table[:, columns[k]].copy()
+        factor[k] = 0
+        table = (table - factor[:, None] * table[k] % PRIME) % PRIME
+    picked = vectors[:, columns]
+    outside = np.any(_product(picked, table[:, :width]) != vectors, axis=1)
+    return _product(picked, table[:, width:]), outside
+
+
 def _refuse(problem: DesignProblem, runs: np.ndarray, reached: np.ndarray, rest: int) -> None:
     """Say how many runs the groups that were reached must have."""
     needed, which = problem.rank - rest, np.flatnonzero(reached)
+    if len(which) == 0:
+        raise ValueError(
+            f"candidates must have rank {problem.rank}, that of the problem, in exact arithmetic too; it is "
+            f"{rest}. {problem.rank_note} Drop columns that follow from others."
+        )
     given = int(runs[which].sum())
     if rest == 0:
         raise ValueError(

@@ -3,11 +3,15 @@
     maximise   sum_b log Det( sum_{n in b} c_n x_n x_n' )
     subject to sum_{n in i} c_n = f_i  for every group i,   c_n = 0, 1, 2, ...
 
-The weights of the relaxed problem are solved for first: they bound the optimum, and starts are drawn from
-them. A try is one start and local search from it (:mod:`optdesign.exchange`), with a kick whenever no
-exchange gains, until a number of kicks in a row has not helped. The best of all tries is returned. Every try
-has a random stream of its own, so the outcome depends on the seed and on the number of tries, but not on
+The weights of the relaxed problem are solved for first: their certificate bounds the optimum, and starts are
+drawn from them. A try is one start and local search from it (:mod:`optdesign.exchange`), with a kick whenever
+no exchange gains, until a number of kicks in a row has not helped. The best of all tries is returned. Every
+try has a random stream of its own, so the outcome depends on the seed and on the number of tries, but not on
 n_jobs.
+
+The search ends early if the certificate of the runs themselves, taken as weights, proves them optimal. The
+log det of the relaxed weights is no bound: they are optimal up to their own gap only, and a time limit can
+leave that gap large.
 """
 
 from __future__ import annotations
@@ -16,7 +20,20 @@ import numpy as np
 
 from optdesign import clock
 from optdesign.bases import basis
-from optdesign.exchange import SLICE, Board, climb_on, climbed, lay_out, promising, state_of
+from optdesign.certificate import certify
+from optdesign.exchange import (
+    SLICE,
+    Board,
+    Kept,
+    State,
+    climb_on,
+    climbed,
+    kept_of,
+    lay_out,
+    passes_of,
+    promising,
+    state_of,
+)
 from optdesign.exchange import search as kick_and_climb
 from optdesign.interrupts import Deferred
 from optdesign.levels import MainEffects, search_levels
@@ -61,7 +78,7 @@ def exact(
     time_limit : float, optional
         Most seconds of the search, not counting those of compilation on first use. Half of them are for the
         relaxed problem; certifying what was found comes on top. The search ends before, with
-        ``RunStatus.BOUND``, once the runs are as good as the weights of the relaxed problem.
+        ``RunStatus.BOUND``, once the runs are proved optimal among all designs, fractions of runs included.
     n_jobs : int
         Tries that run side by side, in threads; -1 for one per core.
 
@@ -89,21 +106,20 @@ def exact(
         check_problem(problem)
         runs = whole_runs(problem)
         best = solve(problem, tol=RELAXED, time_limit=None if time_limit is None else time_limit / 2)
-        kept = basis(problem, runs, best.weights)
         counts = np.zeros(problem.n_candidates, np.int64)
-        counts[kept] = 1
+        counts[basis(problem, runs, best.weights)] = 1
         board, order = lay_out(problem, promising(problem, best.variances, counts, best.weights))
-        bound = best.log_det - problem.log_volume
-        search = _Search(board, best.weights[order], counts[order], runs, seed, watch, bound)
-        found = best_of(search.run, tries, n_jobs, watch, bound)
-        counts[:] = 0
-        counts[order] = found.found
-        if len(order) < problem.n_candidates and not watch.stopped():
+        search = _Search(problem, board, order, best.weights[order], counts[order], runs, seed, watch)
+        found = best_of(search.run, tries, n_jobs, watch)
+        spanning = search.spread(search.start(0))
+        counts = search.spread(found.found)
+        if len(order) < problem.n_candidates and not found.met and not watch.stopped():
             counts = climbed(problem, counts, best.variances, watch.stopped)
         return judged(
             problem,
             counts,
             best,
+            spanning=spanning,
             status=_status(watch, found),
             method="exchange",
             tries=found.tries,
@@ -148,36 +164,78 @@ class _Search:
 
     def __init__(
         self,
+        problem: DesignProblem,
         board: Board,
+        order: np.ndarray,
         weights: np.ndarray,
         kept: np.ndarray,
         runs: np.ndarray,
         seed: int,
         watch: Clock,
-        bound: float,
     ) -> None:
-        self.board, self.weights, self.kept, self.runs, self.seed = board, weights, kept, runs, seed
-        self.watch, self.bound = watch, bound - GAIN
+        self.problem, self.board, self.order, self.weights = problem, board, order, weights
+        self.kept, self.runs, self.seed, self.watch = kept, runs, seed, watch
         support = min(int(runs.sum()), len(weights))
         cost = max(1.0, float(support) * board.z.size / len(runs))
         self.patience = int(np.clip(WORK / cost, 1, PATIENCE))
         self.batch = int(np.clip(SLICE / cost, 1, 20))
+        self.passes = passes_of(board)
 
     def run(self, number: int) -> Try:
         """Start, climb, and kick until that does not help any more."""
-        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(number,)))
-        state = state_of(self.board, self._start(rng))
+        rng = self._stream(number)
+        state = state_of(self.board, self._drawn(rng))
         value = climb_on(self.board, state, self.watch.stopped)
-        idle = 0
-        while idle < self.patience and value < self.bound and not self.watch.stopped():
-            draws = rng.random((self.batch, 2 * KICK))
-            new = kick_and_climb(*self.board, *state, value, draws)
-            idle = 0 if new > value + GAIN else idle + self.batch
+        kept, idle = kept_of(state), 0
+        optimal = self._is_optimal(kept)
+        while idle < self.patience and not optimal and not self.watch.stopped():
+            new, kicks = self._kick(state, kept, value, rng)
+            if new > value + GAIN:
+                idle, optimal = 0, self._is_optimal(kept)
+            else:
+                idle += kicks
             value = new
-        return Try(value, state.counts)
+        return Try(value, kept.counts, optimal)
 
-    def _start(self, rng: np.random.Generator) -> np.ndarray:
-        """Runs drawn from the weights: what must be kept, whole parts, and the rest by chance."""
+    def _kick(self, state: State, kept: Kept, value: float, rng: np.random.Generator) -> tuple[float, int]:
+        """Kick and climb from the kept runs of the given log det, a number of times. Overwrites both.
+
+        Returns the log det of the kept runs and the number of kicks.
+        """
+        draws = rng.random((self.batch, 2 * KICK))
+        best, done = kick_and_climb(*self.board, *state, *kept, value, draws, self.passes)
+        if done < len(draws):
+            new = climb_on(self.board, state, self.watch.stopped)
+            done += 1
+            if new >= best:
+                best = new
+                for array, to in zip(kept_of(state), kept, strict=True):
+                    to[...] = array
+        return best, done
+
+    def _is_optimal(self, kept: Kept) -> bool:
+        """Return True if the certificate of the runs, taken as weights, leaves nothing to gain."""
+        largest = np.maximum.reduceat(kept.g, self.board.at[:, 0])
+        if not self.runs @ largest <= (1.0 + GAIN) * self.problem.rank:  # an estimate, and of some candidates
+            return False
+        return certify(self.problem, self.spread(kept.counts)).relative_gap <= GAIN
+
+    def spread(self, counts: np.ndarray) -> np.ndarray:
+        """Return counts of all candidates from those of the board."""
+        out = np.zeros(self.problem.n_candidates, np.int64)
+        out[self.order] = counts
+        return out
+
+    def start(self, number: int) -> np.ndarray:
+        """Return the runs that a try starts from, which contain a basis of every block."""
+        return self._drawn(self._stream(number))
+
+    def _stream(self, number: int) -> np.random.Generator:
+        """Return the random stream of a try."""
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(number,)))
+
+    def _drawn(self, rng: np.random.Generator) -> np.ndarray:
+        """Return runs drawn from the weights: a basis, whole parts, and the rest by chance."""
         counts = self.kept.copy()
         at = self.board.at
         for i, (lo, hi) in enumerate(zip(at[:, 0], at[:, -1], strict=True)):

@@ -10,6 +10,14 @@ the candidates of a group finds the best k for a given m (Fedorov's exchange), a
 it. Local search ends when no exchange gains. It goes on from there after a kick, a few exchanges at random,
 and what is best is kept.
 
+*Termination.* Rank-one updates lose digits where the information is nearly singular, and a gain computed from
+them can be round-off. So log det is recomputed from the counts after at most REFRESH exchanges. If it has not
+risen, the exchanges since the last such refresh are undone, and from then on every exchange is checked. The
+refreshed log det is a function of the counts and rises strictly, so no counts occur twice.
+
+*Limits.* Kernels return after a given number of passes over the candidates of a group, so that the time
+between two checks of the clock is bounded.
+
 Of very many candidates the search sees some, those of largest variance; then all are priced, by their
 variances under what was found, and the search goes on with the best of them while that gains.
 """
@@ -28,7 +36,7 @@ from optdesign.tries import GAIN
 from optdesign.whitening import measured
 
 REFRESH = 50
-"""After so many exchanges inverses and variances are computed anew."""
+"""Exchanges after which inverses and variances are recomputed from the counts."""
 
 SAFE = 1e-7
 """A kick may not lower the determinant by more than this factor: the rank would be in doubt."""
@@ -43,10 +51,10 @@ ROUNDS = 20
 """Most times that all candidates are priced."""
 
 SLICE = 5e7
-"""Multiplications between two looks at the clock."""
+"""Multiplications between two checks of the clock."""
 
-ENDLESS = 1 << 60
-"""More exchanges than there will ever be."""
+PASS = 500
+"""Multiplications that take as long as the fixed part of a pass over the candidates of a group."""
 
 
 class Board(NamedTuple):
@@ -70,6 +78,16 @@ class State(NamedTuple):
     inverse: np.ndarray
     g: np.ndarray
     work: np.ndarray
+    checked: np.ndarray
+    """Counts at the last refresh."""
+
+
+class Kept(NamedTuple):
+    """The best runs of a search, with their inverses and variances."""
+
+    counts: np.ndarray
+    inverse: np.ndarray
+    g: np.ndarray
 
 
 def lay_out(problem: DesignProblem, rows: np.ndarray) -> tuple[Board, np.ndarray]:
@@ -87,7 +105,13 @@ def state_of(board: Board, counts: np.ndarray) -> State:
     """A state to search from; the first climb fills it in."""
     width = board.z.shape[1]
     n = len(board.z)
-    return State(counts, np.zeros((len(board.ranks), width, width)), np.zeros(n), np.zeros(n))
+    inverse = np.zeros((len(board.ranks), width, width))
+    return State(counts, inverse, np.zeros(n), np.zeros(n), counts.copy())
+
+
+def kept_of(state: State) -> Kept:
+    """Return a copy of the runs of a state, with their inverses and variances."""
+    return Kept(state.counts.copy(), state.inverse.copy(), state.g.copy())
 
 
 def promising(
@@ -137,12 +161,21 @@ def climbed(
     return counts
 
 
+def passes_of(board: Board) -> int:
+    """Return the passes between two checks of the clock.
+
+    They cost about SLICE multiplications, and no less than the refreshes at both ends of a climb.
+    """
+    rows, width = board.z.shape
+    return max(1, int(SLICE / (rows * width + PASS)), 2 * width)
+
+
 def climb_on(board: Board, state: State, stopped: Callable[[], bool]) -> float:
-    """Climb in slices until nothing gains or somebody stops it. Returns log det."""
-    most = int(np.clip(SLICE / board.z.size, 1, ENDLESS))
-    value, done, row = climb(*board, *state, most, 0)
-    while done == most and not stopped():
-        value, done, row = climb(*board, *state, most, row)
+    """Climb until no exchange gains or a stop is pending. Returns log det, -inf if the counts lose rank."""
+    most, rows = passes_of(board), len(board.z)
+    value, _, row, idle, often = climb(*board, *state, most, 0, 0, REFRESH)
+    while idle < rows and not stopped():
+        value, _, row, idle, often = climb(*board, *state, most, row, idle, often)
     return value
 
 
@@ -232,29 +265,45 @@ def _best_move(z, columns, groups, blocks, at, ranks, row, inverse, g, work):
 
 
 @kernel
-def climb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, most, row):
-    """Exchange until nothing gains, at most so often, from a row on. Overwrites counts, inverse, g and work.
+def climb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, checked, most, row, idle, often):
+    """Exchange until no exchange gains, or for a number of passes. Overwrites the arrays of the state.
 
-    Returns log det of what is found (-inf if the counts given lose rank), the number of exchanges, and where
-    to go on.
+    ``row`` is the first row to visit, ``idle`` the number of rows visited in turn without a gain, and
+    ``often`` the number of exchanges between two refreshes. Returns log det of the counts (-inf if those
+    given lose rank), the passes used, and these three to continue with. The climb is complete if idle is the
+    number of rows.
     """
+    rows, width = z.shape
+    used, steps, before = width, 0, 0  # a refresh takes as long as that many passes
     total = refresh(z, blocks, ranks, counts, inverse, g)
     if total == -np.inf:
-        return total, 0, 0
-    done, idle, rows = 0, 0, len(z)
-    while done < most and idle < rows:
+        return total, used, row, rows, often
+    _copy_counts(counts, checked)
+    while used < most and idle < rows:
+        idle += 1
         if counts[row] > 0:
+            used += 1
             k, gain = _best_move(z, columns, groups, blocks, at, ranks, row, inverse, g, work)
             if gain > 1.0 + GAIN:
                 _move(z, columns, blocks, at, ranks, k, 1.0, counts, inverse, g, work)
                 _move(z, columns, blocks, at, ranks, row, -1.0, counts, inverse, g, work)
-                done += 1
-                idle = -1
-                if done % REFRESH == 0:
-                    refresh(z, blocks, ranks, counts, inverse, g)
-        idle += 1
-        row = (row + 1) % rows
-    return refresh(z, blocks, ranks, counts, inverse, g), done, row
+                used += 2
+                steps += 1
+                before, idle = idle, 0
+        row = row + 1 if row + 1 < rows else 0
+        if steps > 0 and (steps >= often or idle == rows or used >= most):
+            value = refresh(z, blocks, ranks, counts, inverse, g)
+            used += width
+            if value > total:
+                total = value
+                _copy_counts(counts, checked)
+            else:
+                _copy_counts(checked, counts)
+                refresh(z, blocks, ranks, counts, inverse, g)
+                idle = before if often == 1 else 0  # a gain that is round-off is no gain
+                often = 1
+            steps = 0
+    return total, used, row, idle, often
 
 
 @kernel
@@ -262,7 +311,7 @@ def kick(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, draws)
     """Move some runs at random, two draws from [0, 1) each. Overwrites counts, inverse, g and work."""
     runs = counts.sum()
     for j in range(0, len(draws), 2):
-        left = np.int64(draws[j] * runs)
+        left = min(np.int64(draws[j] * runs), runs - 1)  # the product is rounded
         m = 0
         while left >= counts[m]:
             left -= counts[m]
@@ -280,22 +329,53 @@ def kick(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, draws)
 
 
 @kernel
-def search(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, best, draws):
-    """Kick and climb, once for every row of draws, from counts whose log det is best.
+def search(
+    z, columns, groups, blocks, at, ranks, counts, inverse, g, work, checked,
+    kept, kept_inverse, kept_g, best, draws, most,
+):  # fmt: skip
+    """Kick and climb from the kept runs, whose log det is best, once for every row of draws.
 
-    Overwrites counts with the best found, and the rest with what belongs to them. Returns their log det.
+    Overwrites the arrays of the state, and those of the kept runs if others are as good. Returns the log det
+    of the kept runs and the number of climbs completed. If that is less than the number of draws, the passes
+    are used up and the state is that of a climb to continue.
     """
-    kept, kept_inverse, kept_g = counts.copy(), inverse.copy(), g.copy()
-    most, first = np.int64(ENDLESS), np.int64(0)  # as variables: for constants, kernels are compiled anew
+    done, left, first = 0, most, np.int64(0)  # as variables: for constants, kernels are compiled anew
+    often = np.int64(REFRESH)
     for t in range(len(draws)):
+        _copy(kept, kept_inverse, kept_g, counts, inverse, g)
         kick(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, draws[t])
-        value, _, _ = climb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, most, first)
+        value, used, _, idle, _ = climb(
+            z,
+            columns,
+            groups,
+            blocks,
+            at,
+            ranks,
+            counts,
+            inverse,
+            g,
+            work,
+            checked,
+            left,
+            first,
+            first,
+            often,
+        )
+        if idle < len(z):
+            break
         if value >= best:
             best = value
             _copy(counts, inverse, g, kept, kept_inverse, kept_g)
-        else:
-            _copy(kept, kept_inverse, kept_g, counts, inverse, g)
-    return best
+        done += 1
+        left = max(left - used, 1)
+    return best, done
+
+
+@kernel
+def _copy_counts(counts, to):
+    """Overwrite counts with others."""
+    for n in range(len(counts)):
+        to[n] = counts[n]
 
 
 @kernel

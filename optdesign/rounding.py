@@ -10,44 +10,52 @@ so c_n >= (1 - (l - 1) / n) w_n for all of them; the information is at least tha
 and so is the D-efficiency. With several groups the smallest of these factors counts.
 
 If a group has fewer runs than candidates with weight, some must go without. Then a basis of every block is
-kept (:mod:`optdesign.bases`), and the other runs follow the weights. *Rounding up*, the paper's way, gives
-every candidate ceil(w_n) runs, which are more than the budget.
+kept (:mod:`optdesign.bases`), and the other runs follow the weights.
+
+Efficient rounding follows the given weights, but optimal weights are often not unique, as on grids, and
+some of them round badly. So runs then move between candidates that have weight while that raises log Det
+(:mod:`optdesign.exchange`). The bound above still holds, because log Det only rises.
+
+*Rounding up*, the paper's way, gives every candidate ceil(w_n) runs, which are more than the budget.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
 from optdesign import clock
 from optdesign._kernel import kernel
-from optdesign.bases import basis
-from optdesign.exchange import climbed
+from optdesign.bases import basis, exact_rank
+from optdesign.exchange import climb_on, climbed, lay_out, state_of
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult
-from optdesign.runs import Runs, RunStatus, judged, whole_runs
+from optdesign.runs import MOST_RUNS, Runs, RunStatus, judged, whole_runs
 
 ROUNDING = ("efficient", "ceiling")
 """Rules from weights to runs."""
 
 NEARLY = 1e-12
-"""A weight that exceeds a whole number by this fraction is that number: rounding made it larger."""
+"""A weight that exceeds a whole number by this fraction or less is rounded down to it: that is round-off."""
 
 HALVINGS = 200
 """Most bisections of a multiplier; sixty or so reach the next double."""
 
 
 def round(result: DesignResult, method: str = "efficient", *, exchange: bool = False) -> Runs:
-    """Whole runs that follow the weights of a design.
+    """Return whole runs that follow the weights of a design.
 
     Parameters
     ----------
     result : DesignResult
         A solved design. For "efficient" its budgets must be whole numbers: the runs of every group.
     method : str
-        "efficient" keeps the budgets and the largest fraction of every weight; "ceiling" rounds every weight
-        up, and so exceeds the budgets by less than a run per candidate with weight.
+        "efficient" keeps the budgets and the largest fraction of every weight, then moves single runs between
+        candidates that have weight while that raises log Det; "ceiling" rounds every weight up, and so
+        exceeds the budgets by less than a run per candidate with weight.
     exchange : bool
-        Go on with exchanges of single runs within their groups until none gains.
+        Go on with exchanges of single runs between all candidates of a group until none gains.
 
     Returns
     -------
@@ -70,22 +78,74 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = F
         raise ValueError(f"method must be one of {', '.join(ROUNDING)}; got {method!r}. Leave it out.")
     problem = result.problem
     if method == "ceiling":
-        counts = np.ceil(result.weights * (1.0 - NEARLY)).astype(np.int64)
+        counts = spanning = _rounded_up(result)
     else:
-        counts = apportioned(problem, result.weights, whole_runs(problem))
+        spanning = apportioned(problem, result.weights, whole_runs(problem), proved=result.gap < np.inf)
+        counts = _exchanged(problem, spanning, result.support)
     status = RunStatus.ROUNDED
     if exchange:
         counts, status = climbed(problem, counts, result.variances), RunStatus.EXCHANGED
-    name = f"{method}{' and exchange' if exchange else ''}"
-    return judged(problem, counts, result, status=status, method=name, tries=1, seconds=clock.now() - began)
+    runs = judged(
+        problem,
+        counts,
+        result,
+        spanning=spanning,
+        status=status,
+        method=f"{method}{' and exchange' if exchange else ''}",
+        tries=1,
+        seconds=clock.now() - began,
+    )
+    # Nothing is known about exchanges of runs whose information is singular in double precision.
+    return replace(runs, status=RunStatus.ROUNDED) if runs.efficiency == 0 else runs
 
 
-def apportioned(problem: DesignProblem, weights: np.ndarray, runs: np.ndarray) -> np.ndarray:
-    """Efficient rounding of every group's weights to its runs, with full rank."""
+def _rounded_up(result: DesignResult) -> np.ndarray:
+    """Return every weight rounded up, apart from round-off; the runs of a group are at least its budget."""
+    problem, weights = result.problem, result.weights
+    up, down = np.ceil(weights), np.floor(weights)
+    counts = np.where(weights - down <= NEARLY * down, down, up)
+    # A weight above 1e12 is within that fraction of the next whole number; fractions of runs add up.
+    short = np.bincount(problem.groups, counts, problem.n_groups) < problem.budgets
+    counts = np.where(short[problem.groups], up, counts)
+    totals = np.bincount(problem.groups, counts, problem.n_groups)
+    if np.any(totals > MOST_RUNS):
+        i = int(np.argmax(totals))
+        raise ValueError(
+            f"budgets must be at most 2^53 runs, rounded up; budgets[{i}] = {problem.budgets[i]} needs "
+            f"{totals[i]:.17g}. Give the budgets in larger units, or round efficiently."
+        )
+    if not result.gap < np.inf and exact_rank(problem, np.flatnonzero(counts)) < problem.rank:
+        raise ValueError(
+            f"result must have weights of full rank to be rounded up; they lose some. Its status is "
+            f'"{result.status.value}". Use method="efficient", which adds a basis.'
+        )
+    return counts.astype(np.int64)
+
+
+def _exchanged(problem: DesignProblem, counts: np.ndarray, support: np.ndarray) -> np.ndarray:
+    """Return runs after exchanges of single runs between candidates that have weight, while these gain.
+
+    One slice of work at most (:data:`optdesign.exchange.SLICE`).
+    """
+    board, order = lay_out(problem, np.union1d(support, np.flatnonzero(counts)))
+    state = state_of(board, counts[order])
+    climb_on(board, state, lambda: True)
+    out = np.zeros_like(counts)
+    out[order] = state.counts
+    return out
+
+
+def apportioned(
+    problem: DesignProblem, weights: np.ndarray, runs: np.ndarray, *, proved: bool = True
+) -> np.ndarray:
+    """Return the efficient rounding of every group's weights to its runs, with full rank.
+
+    ``proved`` states that the weights have full rank.
+    """
     groups = problem.groups
     support = np.bincount(groups[weights > 0], minlength=problem.n_groups)
     kept = np.zeros(len(weights), np.int64)
-    if np.any(runs < support):
+    if not proved or np.any(runs < support):
         kept[basis(problem, runs, weights)] = 1
     strange = groups[(kept > 0) & (weights == 0)]
     short = (runs < support) | (np.bincount(strange, minlength=problem.n_groups) > 0)
@@ -138,8 +198,8 @@ def apportion(weights, kept, starts, runs, short, counts):
         for n in range(lo, hi):
             counts[n] = _whole(weights[n], kept[n], low, short[i])
             left -= counts[n]
-        # What is left are ties: candidates that get a run more at the next multiplier.
+        # The rest are ties: candidates that get more runs at the next multiplier, several each near 2^53.
         for n in range(lo, hi):
-            if left > 0 and _whole(weights[n], kept[n], high, short[i]) > counts[n]:
-                counts[n] += 1
-                left -= 1
+            more = min(left, _whole(weights[n], kept[n], high, short[i]) - counts[n])
+            counts[n] += more
+            left -= more

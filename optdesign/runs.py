@@ -6,13 +6,18 @@ all designs that have as many runs in every group, fractions of runs included,
     efficiency = exp((F(counts) - F_upper) / D)
 
 bounds the D-efficiency of the runs from below, against the best whole runs as well as against the best
-weights. F_upper = F(w) + D log(G(w) / D) comes from a solved design w; see :mod:`optdesign.efficiency`.
+weights. F_upper = F(w) + D log(G(w) / D) comes from the certificate of a design w, whether its solver has
+converged or not; see :mod:`optdesign.efficiency`.
+
+The certificate of the runs proves their rank. Where their information is too ill-conditioned for it, rank and
+log Det are computed by the exact arithmetic of :mod:`optdesign.extended`, and the efficiency is 0.
 """
 
 from __future__ import annotations
 
 import io
 from dataclasses import dataclass, field, fields
+from decimal import Decimal
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -20,9 +25,11 @@ from typing import Any
 import numpy as np
 
 from optdesign import listing
+from optdesign.bases import exact_rank
 from optdesign.certificate import certify
 from optdesign.dependence import of_what
 from optdesign.efficiency import efficiency
+from optdesign.extended import factorise, information
 from optdesign.model import pandas
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult, rounded_down
@@ -42,7 +49,7 @@ class RunStatus(Enum):
 
     ROUNDED = "rounded: the runs follow the weights"
     EXCHANGED = "rounded, then exchanged: moving any one run within its group would not gain"
-    BOUND = "nothing left to gain: the runs are as good as the weights, fractions of runs included"
+    BOUND = "nothing left to gain: no design is better, fractions of runs included"
     TRIES = "all tries done; raise tries or set time_limit to search on"
     TRIES_IN_TIME = "all tries done before time_limit; raise tries, or leave it out, to search on"
     TIME_LIMIT = "stopped at time_limit; raise it to search on"
@@ -82,6 +89,8 @@ class Runs:
                 f"; {self.totals.sum()} runs where {self.asked.sum():g} were asked for, and the efficiency "
                 f"is that among designs of {self.totals.sum()} runs"
             )
+        if self.efficiency == 0:
+            text += "; the information is too near to singular for a bound on the efficiency"
         return text
 
     @property
@@ -192,7 +201,7 @@ def whole_runs(problem: DesignProblem) -> np.ndarray:
     bad = np.flatnonzero((budgets != np.floor(budgets)) | (budgets > MOST_RUNS))
     if len(bad):
         raise ValueError(
-            f"budgets must be whole numbers of runs, at most 2^53; budgets[{bad[0]}] = {budgets[bad[0]]:g}. "
+            f"budgets must be whole numbers of runs, at most 2^53; budgets[{bad[0]}] = {budgets[bad[0]]}. "
             "Build the problem with the number of runs of every group: DesignProblem(..., budgets=runs)."
         )
     return budgets.astype(np.int64)
@@ -203,29 +212,51 @@ def judged(
     counts: np.ndarray,
     best: DesignResult,
     *,
+    spanning: np.ndarray,
     status: RunStatus,
     method: str,
     tries: int,
     seconds: float,
 ) -> Runs:
-    """Runs with their efficiency, against a solved design of the problem."""
+    """Return runs with their efficiency, against a solved design of the problem.
+
+    ``spanning`` are counts of full rank in exact arithmetic. They take the place of counts that lose rank.
+    """
     asked = problem.budgets
     totals = np.bincount(problem.groups, counts, problem.n_groups)
     if np.any(totals != problem.budgets):
         problem, best = _with_budgets(problem, best, totals)
-    weights = counts.astype(np.float64)
+    certificate = certify(problem, counts)
+    log_det = certificate.log_det
+    if not certificate.gap < np.inf:  # the rank is not proved
+        if exact_rank(problem, np.flatnonzero(counts)) < problem.rank:
+            counts = spanning
+        log_det = _exact_log_det(problem, counts)
     return Runs(
         problem=problem,
         counts=read_only(counts.astype(np.int64)),
         asked=asked,
-        efficiency=efficiency(problem, weights, best=best),
-        log_det=certify(problem, weights).log_det,
+        efficiency=efficiency(problem, counts, best=best),
+        log_det=log_det,
         rank=problem.rank,
         status=status,
         method=method,
         tries=tries,
         seconds=seconds,
     )
+
+
+def _exact_log_det(problem: DesignProblem, counts: np.ndarray) -> float:
+    """Return log Det of runs of full rank, by exact arithmetic."""
+    total = Decimal(0)
+    for b in np.flatnonzero(problem.ranks):
+        rows = np.flatnonzero((counts > 0) & (problem.blocks == b))
+        u = information(problem.source.take(rows), counts[rows].astype(np.float64))
+        factor = factorise(u, int(problem.ranks[b]))
+        if factor is None:
+            return -np.inf
+        total += factor.log_det
+    return float(total)
 
 
 def _with_budgets(

@@ -25,14 +25,15 @@ GAIN = 1e-9
 
 
 class Try(NamedTuple):
-    """What a try found, and its log det."""
+    """What a try found, its log det, and whether it is proved optimal."""
 
     value: float
     found: np.ndarray
+    optimal: bool = False
 
 
 class Best(NamedTuple):
-    """The best of several tries, how many there were, and whether it met the bound: no more to gain."""
+    """The best of several tries, how many there were, and whether it is optimal: it meets the bound."""
 
     found: np.ndarray
     value: float
@@ -67,17 +68,22 @@ def check_search(seed: int, tries: int | None, time_limit: float | None, n_jobs:
         raise ValueError(f"n_jobs must be a whole number, not 0; got {n_jobs!r}. Use -1 for one per core.")
 
 
-def best_of(run: Callable[[int], Try], tries: int | None, n_jobs: int, watch: Clock, bound: float) -> Best:
-    """The best of several tries, the first of equal ones; no more of them once one meets the bound."""
+def best_of(
+    run: Callable[[int], Try], tries: int | None, n_jobs: int, watch: Clock, bound: float = np.inf
+) -> Best:
+    """Return the best of several tries, the first of equal ones.
+
+    The search ends at a try that is proved optimal, or whose log det meets a bound on all designs.
+    """
     if tries is None and watch.deadline == np.inf:
         tries = TRIES
     numbers: Iterator[int] = iter(range(tries)) if tries is not None else count()
     best, done, met = Try(-np.inf, np.empty(0)), 0, False
     for found in _in_turn(run, numbers, n_jobs, watch):
         done += 1
-        if found.value > best.value + GAIN:
+        if done == 1 or found.optimal or found.value > best.value + GAIN:
             best = found
-        met = best.value >= bound - GAIN
+        met = best.optimal or best.value >= bound - GAIN
         if met:
             break
     return Best(best.found, best.value, done, met)
