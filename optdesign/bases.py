@@ -9,11 +9,12 @@ These are the common independent sets of two matroids, so the largest has a size
 which is what those groups must contribute. A greedy choice mostly finds a basis; where it stops early,
 augmenting paths go on, and where those end, the groups that they reached are such an S.
 
-*Arithmetic.* The greedy choice is made in floating point. Independence is then decided modulo a prime, on the
-numbers as given (:mod:`optdesign.extended`): rows that are independent modulo the prime are independent, and
-rows that are dependent modulo it are so but for a coincidence of probability 5e-10. Neither the sizes of rows
-nor nearly equal rows matter. The vectors are x_n' T_b, with T_b the map of the span: their rank is the rank
-of the rows, as long as T_b keeps the rank of the block, and it is never above the rank of the problem.
+*Arithmetic.* The greedy choice is made in floating point. Augmenting paths, and with them every refusal, are
+decided modulo a prime, on the numbers as given (:mod:`optdesign.extended`): rows that are independent modulo
+the prime are independent, and rows that are dependent modulo it are so but for a coincidence of probability
+5e-10. Neither the sizes of rows nor nearly equal rows matter. The vectors are x_n' T_b, with T_b the map of
+the span: their rank is the rank of the rows, as long as T_b keeps the rank of the block, and it is never
+above the rank of the problem.
 """
 
 from __future__ import annotations
@@ -26,21 +27,40 @@ from optdesign.problem import DesignProblem
 INDEPENDENT = 1e-9
 """The greedy choice takes vectors whose residual exceeds this fraction of their length."""
 
+WORK = 5e6
+"""Multiplications of the greedy choice: it is among the heaviest candidates if there are very many."""
+
 NAMED = 5
 """Groups that a message names before the rest is only counted."""
 
 
-def basis(problem: DesignProblem, runs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def basis(
+    problem: DesignProblem, runs: np.ndarray, weights: np.ndarray, *, proved: bool = False
+) -> np.ndarray:
     """Return candidates that are a basis of every block, at most runs[i] of group i.
 
-    Heavy candidates are preferred. Raises ValueError, with the number of runs needed, if there is no basis.
+    Heavy candidates are preferred. With ``proved``, the greedy choice is checked by exact arithmetic too.
+    Raises ValueError, with the number of runs needed, if there is no basis.
     """
-    support = np.flatnonzero(weights != 0)
-    chosen = _greedy(problem, support, np.sqrt(weights[support]), runs)
-    chosen = _independent(problem, chosen)
+    rows = _heavy(problem, weights)
+    size = weights[rows]
+    size = np.sqrt(np.where(size > 0, size, size.min(where=size > 0, initial=np.inf)))
+    chosen = _greedy(problem, rows, size, runs)
+    if proved or len(chosen) < problem.rank:
+        chosen = _independent(problem, chosen)
     if len(chosen) < problem.rank:
         chosen = _augmented(problem, _pool(problem, chosen), chosen, runs)
     return chosen
+
+
+def _heavy(problem: DesignProblem, weights: np.ndarray) -> np.ndarray:
+    """Return the candidates that have weight, or the heaviest and a basis if there are very many."""
+    support = np.flatnonzero(weights != 0)
+    room = max(problem.rank, int(WORK / (problem.rank * problem.largest_rank)))
+    if len(support) <= room:
+        return support
+    share = weights[support] / problem.budgets[problem.groups[support]]
+    return np.union1d(support[np.argpartition(-share, room)[:room]], problem.basis)
 
 
 def exact_rank(problem: DesignProblem, rows: np.ndarray) -> int:

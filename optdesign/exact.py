@@ -16,6 +16,8 @@ leave that gap large.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from optdesign import clock
@@ -38,6 +40,8 @@ from optdesign.exchange import search as kick_and_climb
 from optdesign.interrupts import Deferred
 from optdesign.levels import MainEffects, search_levels
 from optdesign.problem import DesignProblem, check_problem
+from optdesign.result import Status
+from optdesign.rounding import apportioned
 from optdesign.runs import Runs, RunStatus, judged, whole_runs
 from optdesign.solve import solve
 from optdesign.source import read_only
@@ -99,19 +103,21 @@ def exact(
     began = clock.now()
     check_search(seed, tries, time_limit, n_jobs)
     deadline = np.inf if time_limit is None else began + float(time_limit)
+    if isinstance(problem, MainEffects):
+        with Deferred() as interrupted:
+            return _levels(problem, seed, tries, n_jobs, Clock(deadline, interrupted), began)
+    check_problem(problem)
+    runs = whole_runs(problem)
+    # Outside the block below, which would hold the interrupt back from the solver.
+    best = solve(problem, tol=RELAXED, time_limit=None if time_limit is None else time_limit / 2)
     with Deferred() as interrupted:
+        interrupted.held = best.status is Status.INTERRUPTED
         watch = Clock(deadline, interrupted)
-        if isinstance(problem, MainEffects):
-            return _levels(problem, seed, tries, n_jobs, watch, began)
-        check_problem(problem)
-        runs = whole_runs(problem)
-        best = solve(problem, tol=RELAXED, time_limit=None if time_limit is None else time_limit / 2)
         counts = np.zeros(problem.n_candidates, np.int64)
-        counts[basis(problem, runs, best.weights)] = 1
+        counts[basis(problem, runs, best.weights, proved=not best.gap < np.inf)] = 1
         board, order = lay_out(problem, promising(problem, best.variances, counts, best.weights))
         search = _Search(problem, board, order, best.weights[order], counts[order], runs, seed, watch)
         found = best_of(search.run, tries, n_jobs, watch)
-        spanning = search.spread(search.start(0))
         counts = search.spread(found.found)
         if len(order) < problem.n_candidates and not found.met and not watch.stopped():
             counts = climbed(problem, counts, best.variances, watch.stopped)
@@ -119,7 +125,7 @@ def exact(
             problem,
             counts,
             best,
-            spanning=spanning,
+            spanning=partial(apportioned, problem, best.weights, runs, proved=True),
             status=_status(watch, found),
             method="exchange",
             tries=found.tries,
@@ -183,7 +189,7 @@ class _Search:
 
     def run(self, number: int) -> Try:
         """Start, climb, and kick until that does not help any more."""
-        rng = self._stream(number)
+        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(number,)))
         state = state_of(self.board, self._drawn(rng))
         value = climb_on(self.board, state, self.watch.stopped)
         kept, idle = kept_of(state), 0
@@ -225,14 +231,6 @@ class _Search:
         out = np.zeros(self.problem.n_candidates, np.int64)
         out[self.order] = counts
         return out
-
-    def start(self, number: int) -> np.ndarray:
-        """Return the runs that a try starts from, which contain a basis of every block."""
-        return self._drawn(self._stream(number))
-
-    def _stream(self, number: int) -> np.random.Generator:
-        """Return the random stream of a try."""
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(number,)))
 
     def _drawn(self, rng: np.random.Generator) -> np.ndarray:
         """Return runs drawn from the weights: a basis, whole parts, and the rest by chance."""

@@ -22,6 +22,7 @@ some of them round badly. So runs then move between candidates that have weight 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -78,10 +79,12 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = F
         raise ValueError(f"method must be one of {', '.join(ROUNDING)}; got {method!r}. Leave it out.")
     problem = result.problem
     if method == "ceiling":
-        counts = spanning = _rounded_up(result)
+        counts = _rounded_up(result)
+        spanning = partial(np.copy, counts)
     else:
-        spanning = apportioned(problem, result.weights, whole_runs(problem), proved=result.gap < np.inf)
-        counts = _exchanged(problem, spanning, result.support)
+        spanning = partial(apportioned, problem, result.weights, whole_runs(problem), proved=True)
+        counts = spanning(proved=not result.gap < np.inf)
+        counts = _exchanged(problem, counts, result.support)
     status = RunStatus.ROUNDED
     if exchange:
         counts, status = climbed(problem, counts, result.variances), RunStatus.EXCHANGED
@@ -136,17 +139,18 @@ def _exchanged(problem: DesignProblem, counts: np.ndarray, support: np.ndarray) 
 
 
 def apportioned(
-    problem: DesignProblem, weights: np.ndarray, runs: np.ndarray, *, proved: bool = True
+    problem: DesignProblem, weights: np.ndarray, runs: np.ndarray, *, proved: bool = False
 ) -> np.ndarray:
     """Return the efficient rounding of every group's weights to its runs, with full rank.
 
-    ``proved`` states that the weights have full rank.
+    With ``proved``, the runs contain a basis that exact arithmetic has checked. Otherwise the weights must
+    have full rank.
     """
     groups = problem.groups
     support = np.bincount(groups[weights > 0], minlength=problem.n_groups)
     kept = np.zeros(len(weights), np.int64)
-    if not proved or np.any(runs < support):
-        kept[basis(problem, runs, weights)] = 1
+    if proved or np.any(runs < support):
+        kept[basis(problem, runs, weights, proved=proved)] = 1
     strange = groups[(kept > 0) & (weights == 0)]
     short = (runs < support) | (np.bincount(strange, minlength=problem.n_groups) > 0)
     order = np.argsort(groups, kind="stable")

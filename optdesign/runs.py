@@ -16,6 +16,7 @@ log Det are computed by the exact arithmetic of :mod:`optdesign.extended`, and t
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from enum import Enum
@@ -212,7 +213,7 @@ def judged(
     counts: np.ndarray,
     best: DesignResult,
     *,
-    spanning: np.ndarray,
+    spanning: Callable[[], np.ndarray],
     status: RunStatus,
     method: str,
     tries: int,
@@ -220,7 +221,7 @@ def judged(
 ) -> Runs:
     """Return runs with their efficiency, against a solved design of the problem.
 
-    ``spanning`` are counts of full rank in exact arithmetic. They take the place of counts that lose rank.
+    ``spanning`` returns counts of full rank in exact arithmetic, which replace counts that lose rank.
     """
     asked = problem.budgets
     totals = np.bincount(problem.groups, counts, problem.n_groups)
@@ -230,7 +231,7 @@ def judged(
     log_det = certificate.log_det
     if not certificate.gap < np.inf:  # the rank is not proved
         if exact_rank(problem, np.flatnonzero(counts)) < problem.rank:
-            counts = spanning
+            counts = spanning()
         log_det = _exact_log_det(problem, counts)
     return Runs(
         problem=problem,

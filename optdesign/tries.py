@@ -100,8 +100,15 @@ def _in_turn(run: Callable[[int], Try], numbers: Iterator[int], n_jobs: int, wat
     from joblib import Parallel, cpu_count, delayed
 
     workers = n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)
+    stood_still = clock.stood_still()
+
+    def timed(number: int) -> Try:
+        # The deadline is a time on the clock of the calling thread, and every thread has a clock of its own.
+        clock.take_off(max(0.0, stood_still - clock.stood_still()))
+        return run(number)
+
     with Parallel(n_jobs=workers, prefer="threads") as parallel:
         while batch := list(islice(numbers, workers)):
-            yield from parallel(delayed(run)(number) for number in batch)
+            yield from parallel(delayed(timed)(number) for number in batch)
             if watch.stopped():
                 return
