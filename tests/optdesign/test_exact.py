@@ -2,14 +2,18 @@
 
 import itertools
 import re
+import signal
 
 import numpy as np
 import pytest
 from problems import plain
-from test_rounding import compositions
+from test_rounding import compositions, rank_of
 
 import optdesign as od
-from optdesign.exchange import climb, lay_out, search, state_of
+from optdesign import clock
+from optdesign.exchange import REFRESH, climb, climb_on, kept_of, lay_out, search, state_of
+from optdesign.interrupts import Deferred
+from optdesign.tries import Clock, Try, best_of
 
 
 def tiny(seed):
@@ -82,17 +86,144 @@ def test_climbing_keeps_inverse_variances_and_counts_together():
         rows = np.flatnonzero(problem.groups[order] == i)
         start[rows[: int(problem.budgets[i])]] = 1
     state = state_of(board, start)
-    first, _, _ = climb(*board, *state, 0, 0)
-    value, moved, _ = climb(*board, *state, 100, 0)
-    assert moved > 0
+    first, *_ = climb(*board, *state, 0, 0, 0, REFRESH)
+    value, used, row, idle, often = climb(*board, *state, 10, 0, 0, REFRESH)
     assert value > first
-    value = search(*board, *state, value, rng.random((3, 4)))
+    assert used >= 10
+    assert idle < 24
+    value, _, _, idle, often = climb(*board, *state, 1000, row, idle, often)
+    assert (idle, often) == (24, REFRESH)
+    kept = kept_of(state)
+    value, done = search(*board, *state, *kept, value, rng.random((3, 4)), 1000)
+    assert done == 3
     counts = np.zeros(24, np.int64)
-    counts[order] = state.counts
+    counts[order] = kept.counts
     found = plain(problem, counts)
     assert np.array_equal(np.bincount(problem.groups, counts), [7, 6])
     assert value + problem.log_volume == pytest.approx(found.log_det, abs=1e-9)
-    assert np.allclose(state.g, found.variances[order], rtol=1e-9)
+    assert np.allclose(kept.g, found.variances[order], rtol=1e-9)
+    assert search(*board, *state, *kept, value, rng.random((3, 4)), 5) == (value, 0)
+
+
+def steep(runs=3):
+    """Rows whose sizes differ by a factor of 1e8: most runs have nearly singular information."""
+    features = np.column_stack([np.ones(21), np.linspace(0, 40, 21)])
+    return od.DesignProblem(od.local(features, [0.0, -1.0], "logistic"), budgets=runs)
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("start", [(2, 13, 20), (0, 0, 1)])
+def test_gains_that_are_round_off_end_a_climb(start):
+    """From (2, 13, 20) the updated inverse shows gains without end; refreshed log det shows none."""
+    board, order = lay_out(steep(), np.arange(21))
+    assert np.array_equal(order, np.arange(21))
+    state = state_of(board, np.bincount(start, minlength=21))
+    value, _, _, idle, often = climb(*board, *state, 100_000, 0, 0, REFRESH)
+    assert idle == 21
+    assert often == (1 if start[0] == 2 else REFRESH)
+    assert np.flatnonzero(state.counts).tolist() == [0, 1]
+    again, *_ = climb(*board, *state, 0, 0, 0, REFRESH)
+    assert again == value
+
+
+def test_a_climb_in_slices_ends_where_one_without_does(monkeypatch):
+    results = []
+    for work in (5e7, 1.0):
+        monkeypatch.setattr("optdesign.exchange.SLICE", work)
+        board, _ = lay_out(steep(), np.arange(21))
+        state = state_of(board, np.bincount([2, 13, 20], minlength=21))
+        results.append(climb_on(board, state, lambda: False))
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_search_over_rows_of_very_different_sizes_ends(seed):
+    """It went on forever, beyond any time limit."""
+    problem = steep()
+    runs = od.exact(problem, seed=seed, tries=2)
+    assert runs.log_det == pytest.approx(max(log_det(problem, c) for c in all_designs(steep())), abs=1e-9)
+
+
+def test_runs_of_unfinished_weights_are_not_called_optimal():
+    """The log det of weights far from the optimum is no bound on that of runs."""
+    grid = np.array(list(itertools.product(np.linspace(-1, 1, 21), repeat=2)))
+    problem = od.DesignProblem(
+        np.column_stack([np.ones(441), grid, grid**2, grid[:, 0] * grid[:, 1]]), budgets=8
+    )
+    runs = od.exact(problem, time_limit=1e-6)
+    assert runs.status is od.RunStatus.TIME_LIMIT
+    best = od.solve(problem, tol=1e-9)
+    assert runs.log_det < best.log_det - 0.01
+    assert runs.efficiency <= np.exp((runs.log_det - best.log_det) / 6)
+
+
+def test_optimal_runs_are_called_so_by_their_own_certificate():
+    """Also after a time limit that leaves the weights unfinished."""
+    corners = np.array(list(itertools.product([-1.0, 1.0], repeat=3)))
+    problem = od.DesignProblem(np.column_stack([np.ones(8), corners]), budgets=8)
+    runs = od.exact(problem, time_limit=10.0)
+    assert runs.status is od.RunStatus.BOUND
+    assert od.certify(problem, runs.counts).relative_gap <= 1e-9
+
+
+def test_an_interrupt_stops_the_solver_of_the_weights_too(monkeypatch):
+    solver, steps = od.METHODS["auto"], []
+
+    def interrupted(*arguments):
+        for step in solver(*arguments):
+            steps.append(step)
+            signal.raise_signal(signal.SIGINT)
+            yield step
+
+    monkeypatch.setitem(od.METHODS, "auto", interrupted)
+    problem = od.DesignProblem(np.random.default_rng(0).normal(size=(200, 8)), budgets=12)
+    runs = od.exact(problem)
+    assert runs.status is od.RunStatus.INTERRUPTED
+    assert len(steps) == 1
+
+
+def test_a_deadline_is_the_same_in_all_threads():
+    """The clock of a thread stands still while it compiles; those of the others go on."""
+    clock.take_off(1000.0)
+    watch = Clock(clock.now() + 500.0, Deferred())
+    stopped = []
+
+    def run(number):
+        stopped.append(watch.stopped())
+        return Try(float(number), np.empty(0))
+
+    assert best_of(run, 4, 2, watch).tries == 4
+    assert stopped == [False] * 4
+
+
+class TestNearlySingular:
+    """Full rank in exact arithmetic, but not in double precision."""
+
+    forced = od.DesignProblem(
+        [[1.0, 1, 0], [1, 1, 0], [1, 1 + 2**-33, 0], [4, 0, 0], [0, 4, 0], [0, 0, 4]],
+        [0, 1, 1, 2, 2, 2],
+        budgets=[1, 1, 1],
+    )
+    """The run of group 2 must have the third direction; the other two follow from rows that nearly agree."""
+
+    @pytest.mark.parametrize("search", [od.exact, lambda p: od.round(od.solve(p), exchange=True)])
+    def test_the_only_runs_of_full_rank_are_found(self, search):
+        runs = search(self.forced)
+        assert runs.counts.tolist() == [1, 0, 1, 0, 0, 1]
+        assert runs.log_det == pytest.approx(2 * np.log(2.0**-31), rel=1e-12)
+        assert runs.efficiency == 0
+        assert runs.rank == 3
+        assert "too near to singular" in runs.message
+        assert runs.status is not od.RunStatus.EXCHANGED
+
+    def test_rows_too_small_for_the_solver_keep_their_rank(self):
+        """The solver's weights lose rank; the runs do not."""
+        t = np.array([2.0, 6, 9, 35, 36, 45, 51, 52])
+        x = od.local(np.vander(t, 3, increasing=True), [1.0, -1.5, -0.05], "logistic")
+        problem = od.DesignProblem(x, [0, 1, 2, 1, 1, 0, 0, 1], [0, 1, 1, 1, 0, 1, 1, 1], [2, 3, 2])
+        for runs in (od.exact(problem), od.round(od.solve(problem))):
+            unit = x / np.linalg.norm(x, axis=1)[:, None]
+            assert rank_of(od.DesignProblem(unit, problem.groups, problem.blocks), runs.counts) == runs.rank
 
 
 def test_no_single_exchange_gains():
