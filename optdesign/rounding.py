@@ -107,15 +107,15 @@ def _rounded_up(result: DesignResult) -> np.ndarray:
     problem, weights = result.problem, result.weights
     up, down = np.ceil(weights), np.floor(weights)
     counts = np.where(weights - down <= NEARLY * down, down, up)
-    # A weight above 1e12 is within that fraction of the next whole number; fractions of runs add up.
-    short = np.bincount(problem.groups, counts, problem.n_groups) < problem.budgets
+    # Above 1e12 every fraction of a run is that small, and several of them add up to runs.
+    short = _totals(problem, counts) < problem.budgets - np.minimum(NEARLY * problem.budgets, 0.5)
     counts = np.where(short[problem.groups], up, counts)
-    totals = np.bincount(problem.groups, counts, problem.n_groups)
+    totals = _totals(problem, counts)
     if np.any(totals > MOST_RUNS):
         i = int(np.argmax(totals))
         raise ValueError(
             f"budgets must be at most 2^53 runs, rounded up; budgets[{i}] = {problem.budgets[i]} needs "
-            f"{totals[i]:.17g}. Give the budgets in larger units, or round efficiently."
+            f"{totals[i]}. Lower the budget: larger counts are not exact in double precision."
         )
     if not result.gap < np.inf and exact_rank(problem, np.flatnonzero(counts)) < problem.rank:
         raise ValueError(
@@ -123,6 +123,15 @@ def _rounded_up(result: DesignResult) -> np.ndarray:
             f'"{result.status.value}". Use method="efficient", which adds a basis.'
         )
     return counts.astype(np.int64)
+
+
+def _totals(problem: DesignProblem, counts: np.ndarray) -> np.ndarray:
+    """Return the runs of every group as exact integers."""
+    totals = np.zeros(problem.n_groups, dtype=object)
+    support = np.flatnonzero(counts)
+    for i, count in zip(problem.groups[support], counts[support], strict=True):
+        totals[i] += int(count)
+    return totals
 
 
 def _exchanged(problem: DesignProblem, counts: np.ndarray, support: np.ndarray) -> np.ndarray:

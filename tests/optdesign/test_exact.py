@@ -146,15 +146,15 @@ def test_a_search_over_rows_of_very_different_sizes_ends(seed):
 
 def test_runs_of_unfinished_weights_are_not_called_optimal():
     """The log det of weights far from the optimum is no bound on that of runs."""
-    grid = np.array(list(itertools.product(np.linspace(-1, 1, 21), repeat=2)))
-    problem = od.DesignProblem(
-        np.column_stack([np.ones(441), grid, grid**2, grid[:, 0] * grid[:, 1]]), budgets=8
-    )
+    grid = np.array(list(itertools.product(np.linspace(-1, 1, 11), repeat=3)))
+    pairs = itertools.combinations_with_replacement(range(3), 2)
+    x = np.column_stack([np.ones(len(grid)), grid, *(grid[:, i] * grid[:, j] for i, j in pairs)])
+    problem = od.DesignProblem(x, budgets=11)
     runs = od.exact(problem, time_limit=1e-6)
     assert runs.status is od.RunStatus.TIME_LIMIT
     best = od.solve(problem, tol=1e-9)
-    assert runs.log_det < best.log_det - 0.01
-    assert runs.efficiency <= np.exp((runs.log_det - best.log_det) / 6)
+    assert runs.log_det < best.log_det - 0.5
+    assert runs.efficiency <= np.exp((runs.log_det - best.log_det) / 10)
 
 
 def test_optimal_runs_are_called_so_by_their_own_certificate():
@@ -171,12 +171,13 @@ def test_an_interrupt_stops_the_solver_of_the_weights_too(monkeypatch):
 
     def interrupted(*arguments):
         for step in solver(*arguments):
+            if not steps:
+                signal.raise_signal(signal.SIGINT)
             steps.append(step)
-            signal.raise_signal(signal.SIGINT)
             yield step
 
     monkeypatch.setitem(od.METHODS, "auto", interrupted)
-    problem = od.DesignProblem(np.random.default_rng(0).normal(size=(200, 8)), budgets=12)
+    problem = od.DesignProblem(np.random.default_rng(0).normal(size=(2000, 10)), budgets=12)
     runs = od.exact(problem)
     assert runs.status is od.RunStatus.INTERRUPTED
     assert len(steps) == 1

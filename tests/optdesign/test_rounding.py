@@ -130,9 +130,113 @@ def test_rounding_up_says_how_many_runs_it_takes(exchange):
     assert runs.efficiency == pytest.approx(truth, rel=1e-5)
 
 
-def test_whole_weights_are_not_rounded_up():
-    problem = od.DesignProblem(np.eye(3), budgets=3)
+@pytest.mark.parametrize("budget", [3, 30 * 0.1, 3 * (1 + 1e-13)])
+def test_whole_weights_are_not_rounded_up(budget):
+    problem = od.DesignProblem(np.eye(3), budgets=budget)
     assert od.round(od.solve(problem), "ceiling").counts.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("budget", [1e9, 1e12, 1e13 + 5, 2.0**51 + 0.5, 2.0**53 - 1])
+def test_large_weights_are_rounded_up_by_less_than_a_run(budget):
+    result = od.solve(od.DesignProblem(np.random.default_rng(0).normal(size=(12, 3)), budgets=budget))
+    counts = od.round(result, "ceiling").counts
+    assert np.all(counts - result.weights < 1)
+    assert np.all(counts >= result.weights * (1 - 1e-12))
+    assert budget <= sum(counts.tolist()) < budget + len(result.support)
+
+
+@pytest.mark.parametrize("budget", [2.0**53, 2.0**60, 2.0**63, 1e30])
+def test_more_runs_than_doubles_count_are_refused(budget):
+    result = od.solve(od.DesignProblem(np.random.default_rng(0).normal(size=(12, 3)), budgets=budget))
+    with pytest.raises(ValueError, match=r"budgets must be at most 2\^53 runs, rounded up; budgets\[0\] = "):
+        od.round(result, "ceiling")
+
+
+@pytest.mark.parametrize("budget", [1e15, 2.0**52 + 1, 2.0**53 - 1, 2.0**53])
+@pytest.mark.parametrize("parts", [1, 2, 7])
+def test_efficient_rounding_of_huge_budgets_has_their_sum(budget, parts):
+    """Neighbouring multipliers differ by several runs of a candidate."""
+    problem = od.DesignProblem(np.eye(parts), budgets=budget)
+    weights = np.random.default_rng(parts).dirichlet(np.ones(parts)) * budget
+    counts = apportioned(problem, weights, np.array([int(budget)]))
+    assert sum(counts.tolist()) == budget
+    assert np.all(np.abs(counts - weights) <= parts + 4)
+
+
+def second_order(levels, factors):
+    grid = np.array(list(itertools.product(levels, repeat=factors)))
+    pairs = itertools.combinations_with_replacement(range(factors), 2)
+    return np.column_stack([np.ones(len(grid)), grid, *(grid[:, i] * grid[:, j] for i, j in pairs)])
+
+
+@pytest.mark.parametrize(
+    ("levels", "runs", "least"),
+    [
+        (np.arange(-3.0, 4.0), 40, 12.566),  # the rounding of AlgDesign
+        (np.linspace(-1, 1, 9), 30, 0.99 * 0.4745),  # 0.99 of the optimal weights
+    ],
+)
+def test_optimal_weights_that_round_badly_are_mended(levels, runs, least):
+    """D = det(X'X / n)^(1 / 10). Plain efficient rounding gives 12.530 and 0.957 of the optimum."""
+    problem = od.DesignProblem(second_order(levels, 3), budgets=runs)
+    assert np.exp(od.round(od.solve(problem)).log_det / 10) / runs >= least
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems(), st.data())
+def test_exchanges_within_the_support_never_lower_log_det(problem, data):
+    runs = np.array(
+        data.draw(st.lists(st.integers(3, 9), min_size=problem.n_groups, max_size=problem.n_groups))
+    )
+    problem = with_runs(problem, runs)
+    result = od.solve(problem)
+    if feasible_by_hall(problem, runs):
+        rounded = apportioned(problem, result.weights, runs)
+        found = od.round(result)
+        assert found.log_det >= od.certify(problem, rounded).log_det - 1e-9
+        if np.all(runs >= np.bincount(problem.groups[result.support], minlength=problem.n_groups)):
+            assert not np.any(found.counts[result.weights == 0])
+
+
+def test_runs_that_nearly_agree_are_not_refused():
+    """In exact arithmetic they are independent, which the runs of group 0 and 1 must be."""
+    x = np.array([[1.0, 0, 0], [1, 0, 0], [1, 1e-10, 0], [0, 3, 0], [0, 0, 1]])
+    problem = od.DesignProblem(x @ [[2, 1, 0], [1, 1, 1], [0, 1, 3]], [0, 1, 1, 2, 2], budgets=[1, 1, 1])
+    assert sorted(basis(problem, np.array([1, 1, 1]), problem.uniform())) == [0, 2, 4]
+    x[2, 1] = 0.0
+    problem = od.DesignProblem(x, [0, 1, 1, 2, 2], budgets=[1, 1, 1])
+    with pytest.raises(ValueError, match="reach 1 of 3, so group 2 must have at least 2 runs; 1 were given"):
+        basis(problem, np.array([1, 1, 1]), problem.uniform())
+
+
+def test_a_basis_among_very_many_candidates_is_one_of_the_heaviest(monkeypatch):
+    monkeypatch.setattr("optdesign.bases.WORK", 100.0)
+    rng = np.random.default_rng(0)
+    problem = od.DesignProblem(rng.normal(size=(500, 4)), budgets=9)
+    weights = rng.dirichlet(np.full(500, 0.1)) * 9
+    chosen = basis(problem, np.array([9]), weights)
+    assert len(chosen) == 4 == np.linalg.matrix_rank(problem.candidates[chosen])
+    assert set(chosen) <= {*np.argsort(-weights)[:6], *problem.basis}
+
+
+def test_a_rank_that_only_round_off_gives_is_refused():
+    """A problem that is told a rank above that of its numbers, as rounding in a span could."""
+    problem = od.DesignProblem(np.eye(3), budgets=3)
+    problem.source.whole().flags.writeable = True
+    problem.source.whole()[2] = 0.0
+    with pytest.raises(ValueError, match="candidates must have rank 3, that of the problem, in exact"):
+        basis(problem, np.array([3]), problem.uniform())
+
+
+def test_weights_that_lose_rank_are_not_rounded_up_but_efficiently():
+    """Such as weights of another origin, or those of a solver that had to give up."""
+    problem = od.DesignProblem(np.eye(3), budgets=4)
+    lost = od.DesignResult.given(problem, [2.0, 2.0, 0.0])
+    with pytest.raises(ValueError, match="result must have weights of full rank to be rounded up; they lose"):
+        od.round(lost, "ceiling")
+    runs = od.round(lost)
+    assert np.all(runs.counts > 0)
+    assert runs.counts.sum() == 4
 
 
 @pytest.mark.parametrize("exponent", [-8, 8])
