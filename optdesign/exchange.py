@@ -44,6 +44,9 @@ SAFE = 1e-7
 LARGEST_BOARD = 1 << 19
 """Coordinates that the search keeps at hand, 4 MiB of them: beyond, it sees some candidates only."""
 
+SATURATED = 1e-10
+"""A variance g_m of a run within this of 1, its largest value, is taken as 1: 1 - g_m is mostly round-off."""
+
 SPREAD = 1e-3
 """Candidates whose variances differ by less than this fraction are picked at random."""
 
@@ -251,6 +254,8 @@ def _best_move(z, columns, groups, blocks, at, ranks, row, inverse, g, work):
     lo, hi = at[i, b], at[i, b + 1]
     _covariances(columns, lo, hi, _towards(z, inverse, row, b, ranks[b]), work)
     keep = 1.0 - g[row]
+    if not keep > SATURATED:  # the gain is then c^2, which is a lower bound
+        keep = 0.0
     best, gain = row, 1.0
     for n in range(lo, hi):
         value = (1.0 + g[n]) * keep + work[n] * work[n]

@@ -49,7 +49,7 @@ class RunStatus(Enum):
     """Why the search for runs stopped; the value is the message."""
 
     ROUNDED = "rounded: the runs follow the weights"
-    EXCHANGED = "rounded, then exchanged: moving any one run within its group would not gain"
+    EXCHANGED = "rounded, then exchanged: moving any one run within its group gains nothing beyond round-off"
     BOUND = "nothing left to gain: no design is better, fractions of runs included"
     TRIES = "all tries done; raise tries or set time_limit to search on"
     TRIES_IN_TIME = "all tries done before time_limit; raise tries, or leave it out, to search on"
