@@ -126,6 +126,29 @@ def test_gains_that_are_round_off_end_a_climb(start):
     assert again == value
 
 
+@pytest.mark.kernels
+def test_a_climb_from_runs_without_full_rank_is_over_at_once():
+    board, _ = lay_out(od.DesignProblem(np.eye(5), budgets=6), np.arange(5))
+    state = state_of(board, np.array([3, 1, 1, 1, 0]))
+    value, _, _, idle, _ = climb(*board, *state, 100, 0, 0, REFRESH)
+    assert (value, idle) == (-np.inf, 5)
+    assert state.counts.tolist() == [3, 1, 1, 1, 0]
+    state = state_of(board, np.array([2, 1, 1, 1, 1]))
+    value, *_ = climb(*board, *state, 100, 0, 0, REFRESH)
+    kept = kept_of(state)
+    draws = np.full((1, 4), 0.99)  # the last row twice: it keeps its run
+    assert search(*board, *state, *kept, value + 1.0, draws, 100) == (value + 1.0, 1)
+    assert np.array_equal(kept.counts, [2, 1, 1, 1, 1])
+
+
+def test_searches_in_slices_find_as_good_runs(monkeypatch):
+    """Climbs that are cut are continued."""
+    problem = od.DesignProblem(np.vander(np.linspace(-1, 1, 40), 4), budgets=9)
+    whole = od.exact(problem, tries=2)
+    monkeypatch.setattr("optdesign.exchange.SLICE", 1.0)
+    assert od.exact(problem, tries=2).log_det == pytest.approx(whole.log_det, abs=1e-9)
+
+
 def test_a_climb_in_slices_ends_where_one_without_does(monkeypatch):
     results = []
     for work in (5e7, 1.0):

@@ -42,6 +42,7 @@ def compositions(total, parts):
         yield np.diff([-1, *cuts, total + parts - 1]) - 1
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("seed", range(6))
 def test_efficient_rounding_maximises_the_smallest_ratio(seed):
     rng = np.random.default_rng(seed)
@@ -152,6 +153,7 @@ def test_more_runs_than_doubles_count_are_refused(budget):
         od.round(result, "ceiling")
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("budget", [1e15, 2.0**52 + 1, 2.0**53 - 1, 2.0**53])
 @pytest.mark.parametrize("parts", [1, 2, 7])
 def test_efficient_rounding_of_huge_budgets_has_their_sum(budget, parts):
@@ -196,6 +198,17 @@ def test_exchanges_within_the_support_never_lower_log_det(problem, data):
         assert found.log_det >= od.certify(problem, rounded).log_det - 1e-9
         if np.all(runs >= np.bincount(problem.groups[result.support], minlength=problem.n_groups)):
             assert not np.any(found.counts[result.weights == 0])
+
+
+@pytest.mark.kernels
+def test_fewer_runs_than_weights_go_to_a_basis_and_the_heaviest():
+    problem = od.DesignProblem([[1.0, 0], [0, 1], [1, 1], [1, 1], [1, 1]], budgets=3)
+    weights = np.array([0.1, 0.1, 0.9, 0.9, 1.0])
+    counts = apportioned(problem, weights, np.array([3]))
+    assert counts.sum() == 3
+    assert rank_of(problem, counts) == 2
+    counts = apportioned(problem, np.array([0.0, 1e-9, 3.0, 0, 0]), np.array([1000]))
+    assert counts.tolist() == [0, 1, 999, 0, 0]
 
 
 def test_runs_that_nearly_agree_are_not_refused():
