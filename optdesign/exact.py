@@ -5,9 +5,9 @@
 
 The weights of the relaxed problem are solved for first: their certificate bounds the optimum, and starts are
 drawn from them. A try is one start and local search from it (:mod:`optdesign.exchange`), with a kick whenever
-no exchange gains, until a number of kicks in a row has not helped. The best of all tries is returned. Every
-try has a random stream of its own, so the outcome depends on the seed and on the number of tries, but not on
-n_jobs.
+no exchange gains, until a number of kicks in a row has not helped. The first try starts from the rounded
+weights if they are optimal (:mod:`optdesign.rounding`). The best of all tries is returned. Every try has a
+random stream of its own, so the outcome depends on the seed and on the number of tries, but not on n_jobs.
 
 The search ends early if the certificate of the runs themselves, taken as weights, proves them optimal. The
 log det of the relaxed weights is no bound: they are optimal up to their own gap only, and a time limit can
@@ -40,8 +40,8 @@ from optdesign.exchange import search as kick_and_climb
 from optdesign.interrupts import Deferred
 from optdesign.levels import MainEffects, search_levels
 from optdesign.problem import DesignProblem, check_problem
-from optdesign.result import Status
-from optdesign.rounding import apportioned
+from optdesign.result import DesignResult, Status
+from optdesign.rounding import apportioned, rounded
 from optdesign.runs import Runs, RunStatus, judged, whole_runs
 from optdesign.solve import solve
 from optdesign.source import read_only
@@ -115,8 +115,10 @@ def exact(
         watch = Clock(deadline, interrupted)
         counts = np.zeros(problem.n_candidates, np.int64)
         counts[basis(problem, runs, best.weights, proved=not best.gap < np.inf)] = 1
-        board, order = lay_out(problem, promising(problem, best.variances, counts, best.weights))
-        search = _Search(problem, board, order, best.weights[order], counts[order], runs, seed, watch)
+        first = rounded(best, runs) if best.converged else None
+        used = counts if first is None else counts + first
+        board, order = lay_out(problem, promising(problem, best.variances, used, best.weights))
+        search = _Search(problem, best, board, order, counts, first, runs, seed, watch)
         found = best_of(search.run, tries, n_jobs, watch)
         counts = search.spread(found.found)
         if len(order) < problem.n_candidates and not found.met and not watch.stopped():
@@ -171,17 +173,19 @@ class _Search:
     def __init__(
         self,
         problem: DesignProblem,
+        best: DesignResult,
         board: Board,
         order: np.ndarray,
-        weights: np.ndarray,
         kept: np.ndarray,
+        first: np.ndarray | None,
         runs: np.ndarray,
         seed: int,
         watch: Clock,
     ) -> None:
-        self.problem, self.board, self.order, self.weights = problem, board, order, weights
-        self.kept, self.runs, self.seed, self.watch = kept, runs, seed, watch
-        support = min(int(runs.sum()), len(weights))
+        self.problem, self.board, self.order, self.weights = problem, board, order, best.weights[order]
+        self.kept, self.first = kept[order], None if first is None else first[order]
+        self.runs, self.seed, self.watch = runs, seed, watch
+        support = min(int(runs.sum()), len(order))
         cost = max(1.0, float(support) * board.z.size / len(runs))
         self.patience = int(np.clip(WORK / cost, 1, PATIENCE))
         self.batch = int(np.clip(SLICE / cost, 1, 20))
@@ -190,7 +194,8 @@ class _Search:
     def run(self, number: int) -> Try:
         """Start, climb, and kick until that does not help any more."""
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(number,)))
-        state = state_of(self.board, self._drawn(rng))
+        start = self._drawn(rng) if number > 0 or self.first is None else self.first.copy()
+        state = state_of(self.board, start)
         value = climb_on(self.board, state, self.watch.stopped)
         kept, idle = kept_of(state), 0
         optimal = self._is_optimal(kept)

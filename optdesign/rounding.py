@@ -29,7 +29,7 @@ import numpy as np
 from optdesign import clock
 from optdesign._kernel import kernel
 from optdesign.bases import basis, exact_rank
-from optdesign.exchange import climb_on, climbed, lay_out, state_of
+from optdesign.exchange import LARGEST_BOARD, climb_on, climbed, lay_out, state_of
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult
 from optdesign.runs import MOST_RUNS, Runs, RunStatus, judged, whole_runs
@@ -82,13 +82,13 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = F
         counts = _rounded_up(result)
         spanning = partial(np.copy, counts)
     else:
-        spanning = partial(apportioned, problem, result.weights, whole_runs(problem), proved=True)
-        counts = spanning(proved=not result.gap < np.inf)
-        counts = _exchanged(problem, counts, result.support)
+        runs = whole_runs(problem)
+        counts = rounded(result, runs)
+        spanning = partial(apportioned, problem, result.weights, runs, proved=True)
     status = RunStatus.ROUNDED
     if exchange:
         counts, status = climbed(problem, counts, result.variances), RunStatus.EXCHANGED
-    runs = judged(
+    found = judged(
         problem,
         counts,
         result,
@@ -99,7 +99,24 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = F
         seconds=clock.now() - began,
     )
     # Nothing is known about exchanges of runs whose information is singular in double precision.
-    return replace(runs, status=RunStatus.ROUNDED) if runs.efficiency == 0 else runs
+    return replace(found, status=RunStatus.ROUNDED) if found.efficiency == 0 else found
+
+
+def rounded(result: DesignResult, runs: np.ndarray) -> np.ndarray:
+    """Return the efficient rounding of weights after exchanges between candidates that have weight.
+
+    Exchanges take one slice of work at most (:data:`optdesign.exchange.SLICE`). If very many candidates have
+    weight, they are between those that have runs.
+    """
+    problem = result.problem
+    counts = apportioned(problem, result.weights, runs, proved=not result.gap < np.inf)
+    support, used = result.support, np.flatnonzero(counts)
+    few = len(support) * problem.largest_rank <= LARGEST_BOARD
+    board, order = lay_out(problem, np.union1d(support, used) if few else used)
+    state = state_of(board, counts[order])
+    climb_on(board, state, lambda: True)
+    counts[order] = state.counts
+    return counts
 
 
 def _rounded_up(result: DesignResult) -> np.ndarray:
@@ -132,19 +149,6 @@ def _totals(problem: DesignProblem, counts: np.ndarray) -> np.ndarray:
     for i, count in zip(problem.groups[support], counts[support], strict=True):
         totals[i] += int(count)
     return totals
-
-
-def _exchanged(problem: DesignProblem, counts: np.ndarray, support: np.ndarray) -> np.ndarray:
-    """Return runs after exchanges of single runs between candidates that have weight, while these gain.
-
-    One slice of work at most (:data:`optdesign.exchange.SLICE`).
-    """
-    board, order = lay_out(problem, np.union1d(support, np.flatnonzero(counts)))
-    state = state_of(board, counts[order])
-    climb_on(board, state, lambda: True)
-    out = np.zeros_like(counts)
-    out[order] = state.counts
-    return out
 
 
 def apportioned(

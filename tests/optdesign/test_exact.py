@@ -149,6 +149,16 @@ def test_searches_in_slices_find_as_good_runs(monkeypatch):
     assert od.exact(problem, tries=2).log_det == pytest.approx(whole.log_det, abs=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_one_try_is_as_good_as_rounding_with_exchanges(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(60, 4)) * 10.0 ** rng.uniform(-3, 0, size=(60, 1))
+    problem = od.DesignProblem(x, np.arange(60) % 4, budgets=[2, 1, 1, 2])
+    for exchange in (False, True):
+        rounded = od.round(od.solve(problem), exchange=exchange)
+        assert od.exact(problem, tries=1).log_det >= rounded.log_det - 1e-9
+
+
 def test_a_climb_in_slices_ends_where_one_without_does(monkeypatch):
     results = []
     for work in (5e7, 1.0):
