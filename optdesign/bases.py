@@ -76,12 +76,14 @@ def _greedy(problem: DesignProblem, rows: np.ndarray, size: np.ndarray, runs: np
     left = runs.copy()
     chosen: list[int] = []
     residual = norm.copy()
+    same: slice | np.ndarray = slice(None)
     for _ in range(problem.rank):
         fit = np.where((residual > INDEPENDENT * norm) & (left[groups] > 0), residual, 0.0)
         at = int(np.argmax(fit))
         if not fit[at] > 0:
             break
-        same = blocks == blocks[at]
+        if problem.n_blocks > 1:
+            same = blocks == blocks[at]
         direction = z[at] / residual[at]
         z[same] -= np.outer(z[same] @ direction, direction)
         z[same] -= np.outer(z[same] @ direction, direction)  # twice is enough
