@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from optdesign.exchange import coordinates_of
 from optdesign.extended import PRIME, residues
 from optdesign.problem import DesignProblem
 
@@ -70,7 +71,7 @@ def exact_rank(problem: DesignProblem, rows: np.ndarray) -> int:
 
 def _greedy(problem: DesignProblem, rows: np.ndarray, size: np.ndarray, runs: np.ndarray) -> np.ndarray:
     """Return independent candidates, each time the one of largest residual, within the runs."""
-    z = problem.coordinates(rows) * size[:, None]
+    z = coordinates_of(problem, rows) * size[:, None]
     norm = np.linalg.norm(z, axis=1)
     blocks, groups = problem.blocks[rows], problem.groups[rows]
     left = runs.copy()
