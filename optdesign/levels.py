@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 
 from optdesign.compensated import gamma
-from optdesign.exchange import ENDLESS, SLICE
+from optdesign.exchange import SLICE
 from optdesign.level_exchange import climb_levels, copy_state, kick_and_climb
 from optdesign.marginals import Marginal, categories, numbers
 from optdesign.problem import DesignProblem
@@ -289,7 +289,7 @@ def search_levels(
     patience = int(np.clip(WORK / cost, 10, PATIENCE))
     bound = d * math.log(n) + bounded.slack
     batch = int(np.clip(SLICE / (10 * cost), 1, 100))
-    most = int(np.clip(SLICE * n / cost, 1, ENDLESS))
+    most = max(1, int(SLICE * n / cost))
     fixed = bounded.values, bounded.sizes, bounded.first
 
     def climb(

@@ -8,9 +8,11 @@ import pytest
 from exact_levels import true_efficiency
 
 import optdesign as od
-from optdesign.exchange import ENDLESS
 from optdesign.level_exchange import climb_levels, kick_and_climb
 from optdesign.levels import Bounded
+
+MANY = 1 << 60
+"""More visits than any climb makes."""
 
 LARGEST = {
     3: 4,
@@ -145,13 +147,13 @@ def test_changes_of_levels_keep_rows_inverse_and_determinant_together():
     d = z.shape[1]
     weights, inverse = np.ones(8 + d), np.zeros((1, d, d))
     fixed = bounded.values, bounded.sizes, bounded.first
-    climb_levels(*fixed, settings, z, weights, inverse, 0, 0, ENDLESS)
+    climb_levels(*fixed, settings, z, weights, inverse, 0, 0, MANY)
     weights[8:] = 0.0
-    value, row, idle = climb_levels(*fixed, settings, z, weights, inverse, 0, 0, ENDLESS)
+    value, row, idle = climb_levels(*fixed, settings, z, weights, inverse, 0, 0, MANY)
     assert idle == 8
     kept = settings.copy(), z.copy(), inverse.copy()
     value, kicks, row, idle = kick_and_climb(
-        *fixed, settings, z, weights, inverse, *kept, value, rng.random((3, 6)), ENDLESS
+        *fixed, settings, z, weights, inverse, *kept, value, rng.random((3, 6)), MANY
     )
     assert (kicks, row, idle) == (3, 0, 0)
     settings, z, inverse = kept
@@ -169,7 +171,7 @@ def test_a_climb_in_slices_is_the_climb_in_one_piece():
     fixed = bounded.values, bounded.sizes, bounded.first
     given = np.column_stack([rng.integers(0, 3, size=14) for _ in range(4)])
     found = []
-    for most in (ENDLESS, 1, 5):
+    for most in (MANY, 1, 5):
         settings, z = given.copy(), bounded.coordinates(given)
         d = z.shape[1]
         weights, inverse = np.ones(14 + d), np.zeros((1, d, d))
@@ -177,7 +179,7 @@ def test_a_climb_in_slices_is_the_climb_in_one_piece():
         while idle < 14:
             value, row, idle = climb_levels(*fixed, settings, z, weights, inverse, row, idle, most)
             slices += 1
-        assert (slices == 1) == (most == ENDLESS)
+        assert (slices == 1) == (most == MANY)
         found.append(value)
         kept, draws = (settings.copy(), z.copy(), inverse.copy()), rng.random((2, 6))
         _, kicks, _, rest = kick_and_climb(
@@ -208,7 +210,7 @@ def test_search_ends_if_changes_that_seem_to_gain_lower_the_determinant():
     weights, inverse = np.concatenate([np.full(60, 1e6), np.zeros(d)]), np.zeros((1, d, d))
     before = np.linalg.slogdet(z[:60].T @ z[:60])[1] + d * np.log(1e6)
     fixed = bounded.values, bounded.sizes, bounded.first
-    value, row, idle = climb_levels(*fixed, settings, z, weights, inverse, 0, 0, ENDLESS)
+    value, row, idle = climb_levels(*fixed, settings, z, weights, inverse, 0, 0, MANY)
     assert (row, idle) == (0, 60)
     assert value <= before
     assert value == pytest.approx(np.linalg.slogdet(z[:60].T @ z[:60])[1] + d * np.log(1e6), abs=1e-9)
