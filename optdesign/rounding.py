@@ -30,6 +30,7 @@ from optdesign import clock
 from optdesign._kernel import kernel
 from optdesign.bases import basis, exact_rank
 from optdesign.exchange import LARGEST_BOARD, climb_on, climbed, lay_out, state_of
+from optdesign.interrupts import Deferred
 from optdesign.problem import DesignProblem
 from optdesign.result import DesignResult
 from optdesign.runs import MOST_RUNS, Runs, RunStatus, judged, whole_runs
@@ -39,6 +40,9 @@ ROUNDING = ("efficient", "ceiling")
 
 NEARLY = 1e-12
 """A weight that exceeds a whole number by this fraction or less is rounded down to it: that is round-off."""
+
+MOST_SLICES = 100
+"""Slices of work that exchanges between all candidates may take, some seconds."""
 
 HALVINGS = 200
 """Most bisections of a multiplier; sixty or so reach the next double."""
@@ -56,7 +60,8 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = F
         candidates that have weight while that raises log Det; "ceiling" rounds every weight up, and so
         exceeds the budgets by less than a run per candidate with weight.
     exchange : bool
-        Go on with exchanges of single runs between all candidates of a group until none gains.
+        Go on with exchanges of single runs between all candidates of a group until none gains. The work is
+        limited: the status is ``RunStatus.IN_PART`` if very many runs of poor weights would have to move.
 
     Returns
     -------
@@ -87,7 +92,11 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = F
         spanning = partial(apportioned, problem, result.weights, runs, proved=True)
     status = RunStatus.ROUNDED
     if exchange:
-        counts, status = climbed(problem, counts, result.variances), RunStatus.EXCHANGED
+        with Deferred() as interrupted:
+            slices = _Slices(interrupted)
+            counts = climbed(problem, counts, result.variances, slices.are_used_up)
+        status = RunStatus.IN_PART if slices.left < 0 else RunStatus.EXCHANGED
+        status = RunStatus.INTERRUPTED if interrupted else status
     found = judged(
         problem,
         counts,
@@ -99,7 +108,20 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = F
         seconds=clock.now() - began,
     )
     # Nothing is known about exchanges of runs whose information is singular in double precision.
-    return replace(found, status=RunStatus.ROUNDED) if found.efficiency == 0 else found
+    unknown = found.efficiency == 0 and status is RunStatus.EXCHANGED
+    return replace(found, status=RunStatus.ROUNDED) if unknown else found
+
+
+class _Slices:
+    """The slices of work (:data:`optdesign.exchange.SLICE`) that exchanges after rounding may take."""
+
+    def __init__(self, interrupted: Deferred) -> None:
+        self.left, self.interrupted = MOST_SLICES, interrupted
+
+    def are_used_up(self) -> bool:
+        """Count a slice. Return True if none is left, or an interrupt is pending."""
+        self.left -= 1
+        return self.left < 0 or bool(self.interrupted)
 
 
 def rounded(result: DesignResult, runs: np.ndarray) -> np.ndarray:

@@ -49,7 +49,11 @@ class RunStatus(Enum):
     """Why the search for runs stopped; the value is the message."""
 
     ROUNDED = "rounded: the runs follow the weights"
-    EXCHANGED = "rounded, then exchanged: moving any one run within its group gains nothing beyond round-off"
+    EXCHANGED = "rounded, then exchanged: moving any one run within its group raises log det by at most 1e-8"
+    IN_PART = (
+        "rounded, then exchanged in part: moving one run at a time takes too long for so many runs. Round "
+        "weights with a smaller gap, or use exact with time_limit"
+    )
     BOUND = "nothing left to gain: no design is better, fractions of runs included"
     TRIES = "all tries done; raise tries or set time_limit to search on"
     TRIES_IN_TIME = "all tries done before time_limit; raise tries, or leave it out, to search on"

@@ -331,3 +331,14 @@ class TestTable:
         problem = od.DesignProblem.disjoint(np.random.default_rng(0).normal(size=(4, 2, 1)), budgets=3)
         runs = od.round(od.solve(problem))
         assert runs.counts_matrix().sum(axis=1).tolist() == [3] * 4
+
+
+def test_exchanges_of_very_many_runs_end_in_part() -> None:
+    """Uniform weights are far from optimal, and 1e8 runs would move one by one."""
+    problem = od.DesignProblem(np.random.default_rng(0).normal(size=(12, 3)), budgets=1e8)
+    uniform = od.DesignResult.given(problem, problem.uniform())
+    part, plain = od.round(uniform, exchange=True), od.round(uniform)
+    assert part.status is od.RunStatus.IN_PART
+    assert part.efficiency >= plain.efficiency
+    assert part.totals.tolist() == [10**8]
+    assert od.round(od.solve(problem), exchange=True).status is od.RunStatus.EXCHANGED
