@@ -1,0 +1,151 @@
+"""Hunt for false claims of :func:`optdesign.round`.
+
+Claims: "efficient" keeps the budgets and, if no group has fewer runs than candidates with weight, the largest
+possible smallest ratio of runs to weight; "ceiling" rounds every weight up; the counts have full rank;
+``log_det`` is theirs; ``efficiency`` is a lower bound against all weights with as many runs in every group;
+the status EXCHANGED means that no exchange of 1 run gains; a refusal is justified.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+from flint import arb, arb_mat
+
+import optdesign as od
+from hunt.claims import Found, call
+from hunt.exact import examine_runs, wrong_rank, wrong_refusal
+from hunt.instances import FAMILIES
+from hunt.truth import Instance, Truth, number
+
+WARM_UP = "small_integers"
+
+GAIN = 1e-6
+"""Relative gain of a determinant that local search may leave: it asks for 1e-9, in double precision."""
+
+NEARLY = 1e-11
+"""A weight that exceeds a whole number by less than this fraction may be taken for that number."""
+
+LARGEST = 60
+"""Candidates of a problem whose exchanges are all tried, at most."""
+
+
+class Options(NamedTuple):
+    """Arguments of the rounding, and the tolerance of the weights; None for weights drawn at random."""
+
+    method: str
+    exchange: bool
+    tol: float | None
+
+
+def case(family: str, seed: int) -> Found:
+    """Draw a problem, weights and options, and examine the runs."""
+    rng = np.random.default_rng([seed, 1, list(FAMILIES).index(family)])
+    problem = FAMILIES[family](rng)
+    method = str(rng.choice(["efficient", "efficient", "ceiling"]))
+    if method == "ceiling" and rng.random() < 0.5:
+        problem = problem._replace(budgets=problem.budgets * rng.uniform(0.3, 3.0))
+    tol = None if rng.random() < 0.3 else float(rng.choice([1e-2, 1e-6, 1e-9]))
+    return examine(problem, Options(method, bool(rng.random() < 0.4), tol), rng)
+
+
+def examine(problem: Instance, options: Options, rng: np.random.Generator) -> Found:
+    """Round weights, and compare every claim with the truth."""
+    truth = Truth(problem)
+    made = od.DesignProblem(*problem)
+    if made.rank != truth.rank:
+        return wrong_rank(made, truth)
+    result = weighted(made, truth, options.tol, rng)
+    runs, refusal = call(od.round, result, options.method, exchange=options.exchange)
+    if runs is None:
+        if options.method == "ceiling":
+            return Found("refused", f"refused: {refusal}")
+        return Found("refused", wrong_refusal(problem, truth, refusal))
+    if wrong := _wrong_counts(problem, result.weights, runs, options):
+        return Found(runs.status.name, wrong)
+    if options.method == "ceiling":
+        totals = np.bincount(problem.groups, runs.counts, len(problem.budgets))
+        truth = Truth(problem._replace(budgets=totals.astype(float)))
+        made = od.DesignProblem(*truth.problem)
+    found = examine_runs(truth, made, runs)
+    if not found.wrong and runs.status is od.RunStatus.EXCHANGED and len(problem.x) <= LARGEST:
+        gain = best_exchange(truth, runs.counts)
+        if gain > 1 + arb(GAIN):
+            return found._replace(wrong=f"exchanged, but another exchange gains {(gain - 1).str(6)}")
+    return found
+
+
+def weighted(
+    made: od.DesignProblem, truth: Truth, tol: float | None, rng: np.random.Generator
+) -> od.DesignResult:
+    """Return a solved design, or weights of full rank drawn at random."""
+    best = od.solve(made, tol=1e-6 if tol is None else tol, time_limit=5)
+    if tol is not None:
+        return best
+    groups, budgets = truth.problem.groups, truth.problem.budgets
+    w = rng.dirichlet(np.full(len(groups), 0.3)) + 1e-300
+    w[rng.random(size=len(w)) < 0.3] = 0.0
+    w += best.weights * 10.0 ** rng.uniform(-6, 0) / budgets[groups]
+    w *= (budgets / np.bincount(groups, w, len(budgets)))[groups]
+    return od.DesignResult.given(made, w)
+
+
+def _wrong_counts(problem: Instance, weights: np.ndarray, runs: od.Runs, options: Options) -> str:
+    """Return a description of counts that do not follow the weights by the rule, or an empty string."""
+    counts = runs.counts
+    if options.exchange:
+        return ""
+    if options.method == "ceiling":
+        bad = (
+            (counts < weights * (1 - NEARLY))
+            | (counts - 1 >= weights) & (counts > 0)
+            | ((weights > 0) & (counts == 0))
+        )
+        n = int(np.argmax(bad))
+        return f"weight {weights[n]!r} rounded up to {counts[n]}" if bad.any() else ""
+    support = np.bincount(problem.groups[weights > 0], minlength=len(problem.budgets))
+    if np.any(problem.budgets < support):
+        return ""
+    for i, total in enumerate(problem.budgets):
+        rows = np.flatnonzero((problem.groups == i) & (weights > 0))
+        exact = [Fraction(float(weights[n])) for n in rows]
+        ratio = min(int(counts[n]) / w for n, w in zip(rows, exact, strict=True))
+        larger = ratio * (1 + Fraction(NEARLY))
+        if sum(ceil(larger * w) for w in exact) <= total:
+            return f"smallest ratio of runs to weight {float(ratio)!r} in group {i}, and a larger one exists"
+    return ""
+
+
+def best_exchange(truth: Truth, counts: np.ndarray) -> arb:
+    """Return the largest factor by which an exchange of 1 run within a group multiplies the determinants.
+
+    The factor is (1 + g_k) (1 - g_m) + c_km^2 for a run that moves from m to k, with c_km = x_k' V x_m.
+    """
+    problem = truth.problem
+    covariance = covariances(truth, counts)
+    best = arb(1)
+    for m in np.flatnonzero(counts):
+        for k in np.flatnonzero(problem.groups == problem.groups[m]):
+            if k == m:
+                continue
+            factor = (1 + covariance(k, k)) * (1 - covariance(m, m))
+            if problem.blocks[k] == problem.blocks[m]:
+                factor += covariance(k, m) ** 2
+            best = best.max(factor)
+    return best
+
+
+def covariances(truth: Truth, counts: np.ndarray):
+    """Return the function (k, m) -> x_k' U^+ x_m of two candidates of one parameter block."""
+    truth.measure(counts, scale=False)  # sets a precision that is enough
+    place: dict[int, tuple[arb_mat, int]] = {}
+    for block in truth.blocks:
+        weighted = arb_mat(
+            [[number(counts[n]) * block.x[i, j] for j in range(block.rank)] for i, n in enumerate(block.rows)]
+        )
+        gram = block.x * (block.x.transpose() * weighted).solve(block.x.transpose())
+        place |= {int(n): (gram, i) for i, n in enumerate(block.rows)}
+    return lambda k, m: place[int(k)][0][place[int(k)][1], place[int(m)][1]]
