@@ -11,12 +11,16 @@ from hunt.pool import Pool, Task
 
 import optdesign as od
 
-CASES = {"solve": 60, "exact": 5, "round": 5, "sparsify": 5, "main_effects": 6, "ellipsoid": 8, "efficiency": 6,
-         "where": 10, "rank": 10}  # fmt: skip
+CASES = {
+    "solve": 60, "exact": 10, "round": 10, "sparsify": 10, "main_effects": 10, "ellipsoid": 20,
+    "efficiency": 20, "where": 20, "rank": 20,
+}  # fmt: skip
 """Cases of every family."""
 
-CLAIMS = {"exact": {"BOUND", "TRIES"}, "round": {"ROUNDED", "EXCHANGED"}, "sparsify": {"cheapest", "CONVERGED"},
-          "main_effects": {"BOUND", "TRIES"}, "where": {"kept"}, "efficiency": {"certified"}}  # fmt: skip
+CLAIMS = {
+    "exact": {"BOUND", "TRIES"}, "round": {"ROUNDED", "EXCHANGED"}, "sparsify": {"cheapest", "CONVERGED"},
+    "main_effects": {"BOUND", "TRIES"}, "where": {"kept"}, "efficiency": {"certified"},
+}  # fmt: skip
 """Outcomes that claim something; of other targets it is CONVERGED."""
 
 

@@ -1,8 +1,9 @@
 """Hunt for false claims of :func:`optdesign.efficiency` and :func:`optdesign.certify`.
 
-Claims: ``efficiency`` is a lower bound on the D-efficiency of any weights, for any ``best``; of a certificate,
-the gap is at least G - D, ``g_value`` at least G, the efficiency at most D / G, ``log_det`` and the variances
-are those of the weights, and the rank is exact. Weights that miss budgets by 1e-6 or less count as rescaled.
+Claims: ``efficiency`` is a lower bound on the D-efficiency of any weights, for any ``best``. Of a certificate
+with a finite gap, the gap is at least G - D, ``g_value`` is at least G, the efficiency is at most D / G,
+``log_det`` and the variances are those of the weights, and the rank is exact. Weights that miss budgets by
+1e-6 or less count as rescaled.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def examine(problem: Instance, weights: np.ndarray, options: dict[str, float]) -
 
 
 def wrong_certificate(truth: Truth, certificate: od.Certificate, measured: Measured) -> str:
-    """Return a description of the first false claim of a certificate with a finite gap, or an empty string."""
+    """Return a description of the first false claim of a certificate, or an empty string."""
     gap = measured.g_value - truth.rank
     if certificate.rank != truth.rank:
         return f"rank {certificate.rank}, exactly {truth.rank}"

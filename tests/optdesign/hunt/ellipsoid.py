@@ -1,7 +1,7 @@
 """Hunt for false claims of :func:`optdesign.min_volume_ellipsoid`.
 
-Claims: all points are inside, |B (x - c)| <= 1 in exact arithmetic; ``log_volume`` and ``volume`` are those of
-B; the volume is at most ``volume_ratio`` times the smallest; points are refused only if they lie in a
+Claims: all points are inside, |B (x - c)| <= 1 in exact arithmetic; ``log_volume`` and ``volume`` are those
+of B; the volume is at most ``volume_ratio`` times the smallest; points are refused only if they lie in a
 hyperplane, to rounding.
 
 *Truth.* For weights u of sum 1 with covariance S (second moments, if the centre is fixed), every ellipsoid

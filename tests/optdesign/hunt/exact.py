@@ -56,7 +56,7 @@ def examine(problem: Instance, options: Options) -> Found:
 
 
 def wrong_rank(made: od.DesignProblem, truth: Truth) -> Found:
-    """Return the outcome for a problem whose rank is not the exact one: a false claim unless a note says so."""
+    """Return the outcome for a problem whose rank is not the exact one: false unless a note says so."""
     noted = bool(made.rank_note)
     return Found("rank", "" if noted else f"rank {made.rank}, exactly {truth.rank}, and no note", noted)
 

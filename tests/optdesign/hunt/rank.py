@@ -1,8 +1,8 @@
 """Hunt for false ranks of :class:`optdesign.DesignProblem` on factors whose levels carry round-off.
 
-Claim: the rank is that of the design in exact decimals. A level that should be 0 may be 3 * 0.1 - 0.3 or 1e-17,
-and a share of a mixture may be 1 - 0.7 - 0.3. The designs are well conditioned in their decimals, so that the
-rank is no close decision, and a note is no excuse.
+Claim: the rank is that of the design in exact decimals. A level that should be 0 may be 3 * 0.1 - 0.3 or
+1e-17, and a share of a mixture may be 1 - 0.7 - 0.3. The designs are well conditioned in their decimals, so
+that the rank is no close decision: a note does not excuse another one, and ``solve`` must converge.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Hunt for false rows of :func:`optdesign.candidates` with an expression as ``where``.
 
-Claim: a row is kept exactly if the expression is true for it. Whole numbers, booleans and text compare exactly,
-without overflow, and True counts as 1 in arithmetic. Comparisons of floats forgive round-off.
+Claim: a row is kept exactly if the expression is true for it. Whole numbers, booleans and text compare
+exactly, without overflow, and True counts as 1 in arithmetic. Comparisons of floats forgive round-off.
 
 *Truth.* Every row is evaluated by itself in rational arithmetic. A float stands for the decimal that it was
-made from, so that 0.1 + 0.2 equals 0.3. Cases in which two sides differ by a little more than round-off, where
-the documentation leaves the answer open, are not drawn: every number carries a bound on the forgiveness.
+made from, so that 0.1 + 0.2 equals 0.3. Cases in which two sides differ by a little more than round-off are
+not drawn, because the documentation leaves their answer open. Every number carries a bound on what is
+forgiven.
 """
 
 from __future__ import annotations
@@ -165,9 +166,10 @@ class Grammar:
         draw = self.rng.random()
         if depth > 0 and draw < 0.4:
             left, right = self.condition(depth - 1), self.condition(depth - 1)
+            both = f"({left}) {self.pick(['&', '|', '=='])} ({right})"
             return self.pick(
-                [f"{left} and {right}", f"{left} or {right}", f"not ({left})", f"(({left}) & ({right}))",
-                 f"(({left}) | ({right}))", f"(~({left}))", f"({left}) == ({right})", f"not {left} or {right}"]
+                [f"{left} and {right}", f"{left} or {right}", f"not ({left})", f"({both})", f"(~({left}))",
+                 f"not {left} or {right}"]
             )  # fmt: skip
         if self.flags and draw < 0.5:
             return self.pick(self.flags)
