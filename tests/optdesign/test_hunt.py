@@ -13,13 +13,14 @@ import optdesign as od
 
 CASES = {
     "solve": 60, "exact": 10, "round": 10, "sparsify": 10, "main_effects": 10, "ellipsoid": 20,
-    "efficiency": 20, "where": 20, "rank": 20,
+    "efficiency": 20, "where": 20, "rank": 20, "verify": 4,
 }  # fmt: skip
 """Cases of every family."""
 
 CLAIMS = {
     "exact": {"BOUND", "TRIES"}, "round": {"ROUNDED", "EXCHANGED"}, "sparsify": {"cheapest", "CONVERGED"},
     "main_effects": {"BOUND", "TRIES"}, "where": {"kept"}, "efficiency": {"certified"},
+    "verify": {"agrees", "differs"},
 }  # fmt: skip
 """Outcomes that claim something; of other targets it is CONVERGED."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hunt import efficiency, ellipsoid, exact, main_effects, rank, solve, sparsify, where
+from hunt import efficiency, ellipsoid, exact, main_effects, rank, solve, sparsify, verify, where
 from hunt import round as rounding
 from hunt.claims import Judgement
 from hunt.truth import Truth, instance
@@ -308,3 +308,16 @@ def test_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rank.examine(design).wrong == ""
     monkeypatch.setattr(od.DesignProblem, "rank", 1)
     assert "rank 1, and" in rank.examine(design).wrong
+
+
+def test_verify(lie: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = line()
+    result = od.solve(od.DesignProblem(*problem))
+    false = verify.log_det(result, np.random.default_rng(0))
+    truth = Truth(problem)
+    assert verify.examine(truth, result).wrong == verify.examine(truth, false, "log_det").wrong == ""
+    with monkeypatch.context() as patch:
+        patch.setattr(od, "verify", lambda *_, **__: od.Verification("agrees", ""))
+        assert "agrees with a false claim: log_det" in verify.examine(truth, false, "log_det").wrong
+    lie("verify", verdict="differs")
+    assert "differs though every claim is true" in verify.examine(truth, result).wrong

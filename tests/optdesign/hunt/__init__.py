@@ -8,6 +8,7 @@ family and a seed. Cases run in processes of their own (:mod:`hunt.pool`).
 """
 
 TARGETS = (
-    "solve", "exact", "round", "sparsify", "main_effects", "ellipsoid", "efficiency", "where", "rank"
+    "solve", "exact", "round", "sparsify", "main_effects", "ellipsoid", "efficiency", "where", "rank",
+    "verify",
 )  # fmt: skip
 """Modules of the functions under test."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -38,10 +37,12 @@ class Found(NamedTuple):
 class Stopwatch:
     """Seconds of work in a ``with`` block, without compilation.
 
-    The smaller of wall time and processor time counts, so that other processes make no difference.
+    The smaller of wall time and processor time counts, so that other processes make no difference. Wall time
+    alone counts if the work is done by processes.
     """
 
-    seconds = 0.0
+    def __init__(self, *, processes: bool = False) -> None:
+        self.seconds, self.processes = 0.0, processes
 
     def __enter__(self) -> Stopwatch:
         self._began = time.perf_counter(), time.process_time(), clock.stood_still()
@@ -49,21 +50,10 @@ class Stopwatch:
 
     def __exit__(self, *_: object) -> None:
         wall, processor, compiling = self._began
-        spent = min(time.perf_counter() - wall, time.process_time() - processor)
+        spent = time.perf_counter() - wall
+        if not self.processes:
+            spent = min(spent, time.process_time() - processor)
         self.seconds = spent - (clock.stood_still() - compiling)
-
-
-class Refused(Exception):
-    """A ValueError of the function under test."""
-
-
-@contextmanager
-def refusals() -> Iterator[None]:
-    """Turn a ValueError of the function under test into Refused."""
-    try:
-        yield
-    except ValueError as error:
-        raise Refused(str(error)) from error
 
 
 def call(function: Callable[..., T], *args: Any, **options: Any) -> tuple[T | None, str]:

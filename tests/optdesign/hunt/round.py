@@ -8,6 +8,7 @@ the status EXCHANGED means that no exchange of 1 run gains; a refusal is justifi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from math import ceil
 from typing import NamedTuple
@@ -127,8 +128,8 @@ def best_exchange(truth: Truth, counts: np.ndarray) -> arb:
     problem = truth.problem
     covariance = covariances(truth, counts)
     best = arb(1)
-    for m in np.flatnonzero(counts):
-        for k in np.flatnonzero(problem.groups == problem.groups[m]):
+    for m in np.flatnonzero(counts).tolist():
+        for k in np.flatnonzero(problem.groups == problem.groups[m]).tolist():
             if k == m:
                 continue
             factor = (1 + covariance(k, k)) * (1 - covariance(m, m))
@@ -138,7 +139,7 @@ def best_exchange(truth: Truth, counts: np.ndarray) -> arb:
     return best
 
 
-def covariances(truth: Truth, counts: np.ndarray):
+def covariances(truth: Truth, counts: np.ndarray) -> Callable[[int, int], arb]:
     """Return the function (k, m) -> x_k' U^+ x_m of two candidates of one parameter block."""
     truth.measure(counts, scale=False)  # sets a precision that is enough
     place: dict[int, tuple[arb_mat, int]] = {}
@@ -148,4 +149,11 @@ def covariances(truth: Truth, counts: np.ndarray):
         )
         gram = block.x * (block.x.transpose() * weighted).solve(block.x.transpose())
         place |= {int(n): (gram, i) for i, n in enumerate(block.rows)}
-    return lambda k, m: place[int(k)][0][place[int(k)][1], place[int(m)][1]]
+
+    def covariance(k: int, m: int) -> arb:
+        if k not in place:  # a block of zeros
+            return arb(0)
+        gram, i = place[k]
+        return gram[i, place[m][1]]
+
+    return covariance
