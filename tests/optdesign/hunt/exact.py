@@ -14,7 +14,8 @@ import numpy as np
 import optdesign as od
 from hunt import enumeration
 from hunt.claims import Found, Stopwatch, call, judge_efficiency, wrong_log_det
-from hunt.instances import FAMILIES
+from hunt.instances import FAMILIES as INSTANCES
+from hunt.instances import Family, structured
 from hunt.truth import Instance, Truth
 
 WARM_UP = "small_integers"
@@ -22,6 +23,16 @@ WARM_UP = "small_integers"
 LEAST = 1 - 2e-6
 """Efficiency of runs with nothing left to gain: the weights they are compared with have a relative gap of at
 most 1e-6."""
+
+
+def pool(rng: np.random.Generator) -> Instance:
+    """Draw some thousand candidates, among which a search takes longer than a short time limit."""
+    n, d = int(rng.integers(500, 4000)), int(rng.integers(4, 9))
+    x = rng.normal(size=(n, d)) if rng.random() < 0.7 else rng.integers(-2, 3, size=(n, d)).astype(float)
+    return structured(x * 10.0 ** rng.uniform(-3, 3, size=(n, 1)) if rng.random() < 0.3 else x, rng)
+
+
+FAMILIES: dict[str, Family] = {**INSTANCES, "pool": pool}
 
 
 class Options(NamedTuple):
@@ -36,7 +47,7 @@ def case(family: str, seed: int) -> Found:
     """Draw a problem and options, and examine the runs."""
     rng = np.random.default_rng([seed, list(FAMILIES).index(family)])
     problem = FAMILIES[family](rng)
-    limit = None if rng.random() < 0.6 else float(rng.choice([1e-6, 1e-3, 0.02, 0.1]))
+    limit = None if rng.random() < 0.6 and family != "pool" else float(rng.choice([1e-6, 1e-3, 0.02, 0.1]))
     tries = None if limit is not None and rng.random() < 0.5 else int(rng.integers(1, 4))
     return examine(problem, Options(seed, tries, limit))
 

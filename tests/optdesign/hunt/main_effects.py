@@ -84,17 +84,17 @@ LEVELS: dict[str, Callable[[np.random.Generator], list[Any]]] = {
     "coded": _coded, "years": _years, "decimals": _decimals, "large": _large, "units": _units,
     "uneven": _uneven, "random": _random, "text": _text,
 }  # fmt: skip
-FAMILIES = [*LEVELS, "mixed"]
+FAMILIES = [*LEVELS, "mixed", "many"]
 
 
 def case(family: str, seed: int) -> Found:
     """Draw a model and options, and examine the runs."""
     rng = np.random.default_rng([seed, 4, FAMILIES.index(family)])
-    names = list(LEVELS) if family == "mixed" else [family]
-    factors = {f"f{j}": LEVELS[str(rng.choice(names))](rng) for j in range(int(rng.integers(1, 5)))}
-    degree = int(rng.integers(1, 5))
+    names, count = {"mixed": (list(LEVELS), 5), "many": (["coded", "text"], 25)}.get(family, ([family], 5))
+    factors = {f"f{j}": LEVELS[str(rng.choice(names))](rng) for j in range(int(rng.integers(1, count)))}
+    degree = int(rng.integers(1, 5 if family != "many" else 3))
     parameters = 1 + sum(_width(levels, degree) for levels in factors.values())
-    limit = None if rng.random() < 0.7 else float(rng.choice([1e-6, 0.01, 0.1]))
+    limit = None if rng.random() < 0.7 and family != "many" else float(rng.choice([1e-6, 0.01, 0.1]))
     options = {"seed": seed, "tries": int(rng.integers(1, 3)), "time_limit": limit}
     return examine(Model(factors, parameters + int(rng.integers(0, 12)), degree, options))
 

@@ -49,6 +49,9 @@ def case(family: str, seed: int) -> Found:
     method = str(rng.choice(["efficient", "efficient", "ceiling"]))
     if method == "ceiling" and rng.random() < 0.5:
         problem = problem._replace(budgets=problem.budgets * rng.uniform(0.3, 3.0))
+    if rng.random() < 0.05:
+        scale = 10.0 ** rng.integers(6, 16) / problem.budgets.max()
+        problem = problem._replace(budgets=np.floor(problem.budgets * scale) + 1)
     tol = None if rng.random() < 0.3 else float(rng.choice([1e-2, 1e-6, 1e-9]))
     return examine(problem, Options(method, bool(rng.random() < 0.4), tol), rng)
 
