@@ -154,6 +154,7 @@ def test_cheapest_vertex() -> None:
         ("s in ['x', 'y'] and (~p)", [1]),
         ("u % 7 == 2 and u // 7 == 14 and u ** 2 == 10000", [0]),
         ("a ** 2 == 0.01", [0]),
+        ("a // 0.1 == 1 or a % 0.1 == 0", [0, 1, 2]),
     ],
 )
 def test_where_row_by_row(expression: str, rows: list[int]) -> None:
@@ -169,9 +170,7 @@ def test_where_row_by_row(expression: str, rows: list[int]) -> None:
     assert [n for n in range(3) if where.Row(columns, n).value(tree)] == rows
 
 
-@pytest.mark.parametrize(
-    "expression", ["a < 0.1000000000000001", "a / (a - 0.1) > 1", "a // 0.05 == 2", "a and p"]
-)
+@pytest.mark.parametrize("expression", ["a < 0.1000000000000001", "a / (a - 0.1) > 1", "a and p"])
 def test_where_leaves_open_answers_out(expression: str) -> None:
     columns = {
         "a": where.Column(np.array([0.1]), [Fraction(1, 10)]),

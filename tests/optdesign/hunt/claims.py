@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from flint import arb
+from numba.core import event
 
 from hunt.truth import Bracket, Truth, number
-from optdesign import clock
 
 LOG_DET_RTOL = 1e-9
 """Largest error of a log det, relative to max(1, its size)."""
@@ -34,6 +34,28 @@ class Found(NamedTuple):
     """Seconds beyond the time limit."""
 
 
+class _Compilation(event.Listener):
+    """Seconds in which Numba has compiled."""
+
+    seconds, depth, since = 0.0, 0, 0.0
+
+    def on_start(self, _: Any) -> None:
+        """Note when the outermost compilation begins."""
+        self.depth += 1
+        if self.depth == 1:
+            self.since = time.perf_counter()
+
+    def on_end(self, _: Any) -> None:
+        """Add the time of the outermost compilation."""
+        self.depth -= 1
+        if self.depth == 0:
+            self.seconds += time.perf_counter() - self.since
+
+
+COMPILATION = _Compilation()
+event.register("numba:compile", COMPILATION)
+
+
 class Stopwatch:
     """Seconds of work in a ``with`` block, without compilation.
 
@@ -45,7 +67,7 @@ class Stopwatch:
         self.seconds, self.processes = 0.0, processes
 
     def __enter__(self) -> Stopwatch:
-        self._began = time.perf_counter(), time.process_time(), clock.stood_still()
+        self._began = time.perf_counter(), time.process_time(), COMPILATION.seconds
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -53,7 +75,7 @@ class Stopwatch:
         spent = time.perf_counter() - wall
         if not self.processes:
             spent = min(spent, time.process_time() - processor)
-        self.seconds = spent - (clock.stood_still() - compiling)
+        self.seconds = spent - (COMPILATION.seconds - compiling)
 
 
 def call(function: Callable[..., T], *args: Any, **options: Any) -> tuple[T | None, str]:

@@ -32,7 +32,7 @@ SIZES = (1e-60, 1e60)
 """Sizes of entries that are accepted; others are refused with the advice to change the units."""
 
 BITS = 400
-STEPS = 3000
+STEPS = 500
 """Steps of the multiplicative algorithm for the weights of a single factor."""
 
 
@@ -101,14 +101,16 @@ def case(family: str, seed: int) -> Found:
 
 def examine(model: Model) -> Found:
     """Search for runs, and compare every claim with the truth."""
-    made = od.MainEffects(model.factors, model.runs, degree=model.degree)
+    runs: od.Runs | None = None
+    made, refusal = call(od.MainEffects, model.factors, model.runs, degree=model.degree)
     with Stopwatch() as watch:
-        runs, refusal = call(od.exact, made, **model.options)
+        if made is not None:
+            runs, refusal = call(od.exact, made, **model.options)
     limit = model.options["time_limit"]
     overrun = np.nan if limit is None else watch.seconds - limit
     if runs is None:
         # Runs that change one level of one factor at a time have full rank, so only units may be refused.
-        wrong = "" if "Change the units" in refusal and _is_extreme(model) else f"refused: {refusal}"
+        wrong = "" if "Change the unit" in refusal and _is_extreme(model) else f"refused: {refusal}"
         return Found("refused", wrong, overrun=overrun)
     return _examine_runs(model, runs)._replace(overrun=overrun)
 

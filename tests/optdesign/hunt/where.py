@@ -279,8 +279,8 @@ def _arithmetic(op: ast.operator, a: Number, b: Number) -> Number:
     error = (a.error + abs(quotient) * b.error) / (abs(b.value) - b.error)
     if isinstance(op, ast.Div):
         return Number(quotient, error, False)
-    if not is_whole and abs(quotient - round(quotient)) <= 2 * error:
-        raise Open("a quotient of floats near a whole number")
+    if not is_whole and (error > Fraction(1, 4) or 0 < abs(quotient - round(quotient)) <= 2 * error):
+        raise Open("a quotient of floats near a whole number, but not equal to it")
     if isinstance(op, ast.FloorDiv):
         return Number(Fraction(quotient.__floor__()), Fraction(0) if is_whole else error, is_whole)
     rest = a.value - quotient.__floor__() * b.value
