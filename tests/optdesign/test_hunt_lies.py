@@ -137,7 +137,7 @@ def rounded(method: str = "efficient", exchange: bool = False) -> str:
 @pytest.mark.parametrize(
     ("method", "counts", "caught"),
     [
-        ("efficient", [1, 0, 0, 6], "a larger one exists"),
+        ("efficient", [1, 0, 0, 6], "better ones exist"),
         ("efficient", [3, 0, 0, 3], "budgets [7.0]"),
         ("ceiling", [3, 0, 0, 4], "rounded up to 3"),
         ("ceiling", [5, 0, 0, 4], "rounded up to 5"),

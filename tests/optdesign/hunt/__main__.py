@@ -14,6 +14,7 @@ from statistics import median
 from hunt import TARGETS
 from hunt.pool import Case, Pool, Task
 
+CASES = {"solve": 20_000, "other": 4000}
 PART = 50
 """Cases of a task."""
 
@@ -28,7 +29,7 @@ def main() -> None:
     """Read the options, run the hunt, print its tables."""
     parser = argparse.ArgumentParser(prog="hunt", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("targets", nargs="*", metavar="target", help=f"of {', '.join(TARGETS)}; default: all")
-    parser.add_argument("--cases", type=int, default=2000, help="least number of cases of every target")
+    parser.add_argument("--cases", type=int, help=f"least number of cases of every target; default: {CASES}")
     parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds within which a case must end")
@@ -41,7 +42,7 @@ def main() -> None:
         for target in chosen:
             began = time.monotonic()
             families = list(import_module(f"hunt.{target}").FAMILIES)
-            each = -(-args.cases // len(families))
+            each = -(-(args.cases or CASES.get(target, CASES["other"])) // len(families))
             tasks = [
                 Task(f"hunt.{target}", family, args.first + k, min(PART, each - k))
                 for family in families

@@ -15,6 +15,10 @@ WARM_UP = 300.0
 """Seconds that a new process has until it is ready: it imports the package and compiles kernels."""
 
 
+WARM_UP_CASES = 10
+"""Cases of the family WARM_UP of every target that a new process examines first."""
+
+
 class Task(NamedTuple):
     """Cases of one family of a target, a module: seeds first, first + 1, ..., first + count - 1."""
 
@@ -49,7 +53,7 @@ def _serve(connection: Connection, warm_up: tuple[str, ...]) -> None:
     """Examine tasks until the connection closes; send every outcome as soon as there is one."""
     for target in warm_up:
         module = import_module(target)
-        for seed in range(3):
+        for seed in range(WARM_UP_CASES):
             one(target, module.WARM_UP, seed)
     connection.send(None)
     while True:

@@ -1,7 +1,8 @@
 """Hunt for false claims of :func:`optdesign.round`.
 
-Claims: "efficient" keeps the budgets and, if no group has fewer runs than candidates with weight, the largest
-possible smallest ratio of runs to weight; "ceiling" rounds every weight up; the counts have full rank;
+Claims: "efficient" keeps the budgets. If no group has fewer runs than candidates with weight, the information
+is at least t times that of the weights, with t the largest possible smallest ratio of runs to weight, so that
+log det is at least theirs plus D log t. "ceiling" rounds every weight up. The counts have full rank;
 ``log_det`` is theirs; ``efficiency`` is a lower bound against all weights with as many runs in every group;
 the status EXCHANGED means that no exchange of 1 run gains; a refusal is justified.
 """
@@ -66,9 +67,9 @@ def examine(problem: Instance, options: Options, rng: np.random.Generator) -> Fo
     runs, refusal = call(od.round, result, options.method, exchange=options.exchange)
     if runs is None:
         if options.method == "ceiling":
-            return Found("refused", f"refused: {refusal}")
+            return Found("refused", f"refused: {refusal}" if truth.has_full_rank(result.weights) else "")
         return Found("refused", wrong_refusal(problem, truth, refusal))
-    if wrong := _wrong_counts(problem, result.weights, runs, options):
+    if wrong := _wrong_counts(truth, result.weights, runs, options):
         return Found(runs.status.name, wrong)
     if options.method == "ceiling":
         totals = np.bincount(problem.groups, runs.counts, len(problem.budgets))
@@ -97,30 +98,41 @@ def weighted(
     return od.DesignResult.given(made, w)
 
 
-def _wrong_counts(problem: Instance, weights: np.ndarray, runs: od.Runs, options: Options) -> str:
+def _wrong_counts(truth: Truth, weights: np.ndarray, runs: od.Runs, options: Options) -> str:
     """Return a description of counts that do not follow the weights by the rule, or an empty string."""
-    counts = runs.counts
-    if options.exchange:
-        return ""
+    problem, counts = truth.problem, runs.counts
     if options.method == "ceiling":
         bad = (
             (counts < weights * (1 - NEARLY))
             | (counts - 1 >= weights) & (counts > 0)
-            | ((weights > 0) & (counts == 0))
+            | (weights > 0) & (counts == 0)
         )
         n = int(np.argmax(bad))
-        return f"weight {weights[n]!r} rounded up to {counts[n]}" if bad.any() else ""
-    support = np.bincount(problem.groups[weights > 0], minlength=len(problem.budgets))
-    if np.any(problem.budgets < support):
+        return (
+            f"weight {weights[n]!r} rounded up to {counts[n]}" if bad.any() and not options.exchange else ""
+        )
+    ratios = [_largest_ratio(weights[problem.groups == i], f) for i, f in enumerate(problem.budgets)]
+    given, found = truth.measure(weights, scale=False), truth.measure(counts, scale=False)
+    if given is None or found is None or min(ratios) == 0:
         return ""
-    for i, total in enumerate(problem.budgets):
-        rows = np.flatnonzero((problem.groups == i) & (weights > 0))
-        exact = [Fraction(float(weights[n])) for n in rows]
-        ratio = min(int(counts[n]) / w for n, w in zip(rows, exact, strict=True))
-        larger = ratio * (1 + Fraction(NEARLY))
-        if sum(ceil(larger * w) for w in exact) <= total:
-            return f"smallest ratio of runs to weight {float(ratio)!r} in group {i}, and a larger one exists"
+    if found.log_det < given.log_det + truth.rank * arb(min(ratios) * (1 - NEARLY)).log():
+        return f"the runs are worse than {min(ratios):.6g} times the weights, and better ones exist"
     return ""
+
+
+def _largest_ratio(weights: np.ndarray, total: float) -> float:
+    """Return the largest t with sum ceil(t w_n) <= total, to round-off; 0 if there is none."""
+    exact = [Fraction(float(w)) for w in weights if w > 0]
+    if len(exact) > total:
+        return 0.0
+    low, high = 0.0, 2.0 * total / float(sum(exact))
+    for _ in range(60):
+        middle = (low + high) / 2
+        if sum(ceil(Fraction(middle) * w) for w in exact) <= total:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def best_exchange(truth: Truth, counts: np.ndarray) -> arb:
