@@ -2,7 +2,8 @@
 
 Claims: the runs of every group are its budget; the counts have full rank; ``log_det`` is theirs;
 ``efficiency`` is a lower bound against all weights; the status "nothing left to gain" holds against all
-weights and, where they are few, against all count vectors; a refusal is justified; the time limit is kept.
+weights and, where they are few, against all count vectors; a refusal is justified; the time limit is kept;
+without one, the runs do not depend on ``n_jobs``.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ def pool(rng: np.random.Generator) -> Instance:
 FAMILIES: dict[str, Family] = {**INSTANCES, "pool": pool}
 
 
+REPEATED = 10
+"""Every so many cases, the search is repeated with 2 jobs."""
+
+
 class Options(NamedTuple):
     """Arguments of the search."""
 
@@ -63,6 +68,10 @@ def examine(problem: Instance, options: Options) -> Found:
         return wrong_rank(made, truth)._replace(overrun=overrun)
     if runs is None:
         return Found("refused", wrong_refusal(problem, truth, refusal), overrun=overrun)
+    if options.seed % REPEATED == 0 and options.time_limit is None:
+        again = od.exact(made, **options._asdict(), n_jobs=2)
+        if np.any(again.counts != runs.counts):
+            return Found(runs.status.name, "another number of jobs finds other runs", overrun=overrun)
     return examine_runs(truth, made, runs)._replace(overrun=overrun)
 
 
@@ -96,7 +105,7 @@ def examine_runs(truth: Truth, made: od.DesignProblem, runs: od.Runs) -> Found:
     assert measured is not None
     if wrong := wrong_log_det(runs.log_det, measured.log_det):
         return Found(status, wrong)
-    weights = od.solve(made, tol=1e-10, time_limit=5).weights
+    weights = od.solve(made, tol=1e-13, time_limit=5).weights
     least = LEAST if runs.status is od.RunStatus.BOUND else 0.0
     judged = judge_efficiency(truth, runs.efficiency, measured.log_det, [weights, counts], least)
     found = Found(status, judged.wrong, bool(made.rank_note), judged.undecided, judged.slack)

@@ -25,7 +25,7 @@ from hunt.truth import Instance, Truth, number
 
 WARM_UP = "small_integers"
 
-GAIN = 1e-6
+GAIN = 1e-8
 """Relative gain of a determinant that local search may leave: it asks for 1e-9, in double precision."""
 
 NEARLY = 1e-11
