@@ -27,7 +27,7 @@ CLAIMS = {
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[Pool]:
-    with Pool(1, 120.0, tuple(f"hunt.{name}" for name in TARGETS)) as processes:
+    with Pool(1, 60.0, tuple(f"hunt.{name}" for name in TARGETS)) as processes:
         yield processes
 
 

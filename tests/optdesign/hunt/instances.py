@@ -118,6 +118,24 @@ def clients_and_arms(rng: np.random.Generator) -> Instance:
     return with_runs(x, np.repeat(np.arange(m), k), np.tile(np.arange(k), m), rng)
 
 
+def jumble(rng: np.random.Generator) -> Instance:
+    """Several of these at a time, with copies, zero rows, up to 5 groups and up to 3 parameter blocks."""
+    n, d = int(rng.integers(5, 25)), int(rng.integers(1, 5))
+    x = np.round(rng.normal(size=(n, d)) * 2, int(rng.integers(0, 3)))
+    x[rng.integers(0, n, size=n // 4)] = x[rng.integers(0, n, size=n // 4)]
+    x[rng.integers(1, n, size=n // 8)] = 0.0
+    x[0, 0] = 1.0
+    if rng.random() < 0.5:
+        x *= 2.0 ** rng.integers(-80, 81, size=(n, 1)) if rng.random() < 0.3 else 2.0 ** rng.integers(-9, 10)
+    if rng.random() < 0.5:
+        x *= 10.0 ** rng.integers(-20, 21, size=d)
+    groups, blocks = (
+        np.unique(rng.integers(0, int(rng.integers(1, most)), size=n), return_inverse=True)[1]
+        for most in (6, 4)
+    )
+    return with_runs(x, groups, blocks, rng)
+
+
 def _whole(name: str) -> Family:
     def make(rng: np.random.Generator) -> Instance:
         p = families.FAMILIES[name](rng)
@@ -131,7 +149,8 @@ FAMILIES: dict[str, Family] = {
     **{
         f.__name__: f
         for f in (
-            small_integers, factorial, logistic, near_copies, deficient, units, row_sizes, clients_and_arms
+            small_integers, factorial, logistic, near_copies, deficient, units, row_sizes, clients_and_arms,
+            jumble,
         )
     },
     **{
