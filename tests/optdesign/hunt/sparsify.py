@@ -38,8 +38,11 @@ BUDGET_RTOL = 1e-11
 WITNESS = 1e-13
 """Largest change of the information that a cheaper witness may make."""
 
-CHEAPER = 1e-6
+CHEAPER = 1e-8
 """Relative difference of costs that refutes the claim that a design is the cheapest."""
+
+STATED = "of the least"
+"""A result that states its distance to the least cost does not claim to be the cheapest."""
 
 VERTICES = 500
 """Sets of columns that are enumerated, at most."""
@@ -123,7 +126,10 @@ def examine(problem: Instance, options: Options, rng: np.random.Generator) -> Fo
             return Found(status, f"converged at a gap of {gap.str(6)}", noted)
     if options.cost is None:
         return Found(status, "", noted, slack=float(made.enough - len(thin.support)))
-    return _examine_cost(truth, result.weights, thin.weights, options.cost)._replace(noted=noted)
+    found = _examine_cost(truth, result.weights, thin.weights, options.cost)
+    if STATED in thin.method and "the given design" not in found.wrong:
+        return Found("distance stated", noted=True)
+    return found._replace(noted=noted)
 
 
 def _wrong_weights(truth: Truth, result: od.DesignResult, thin: od.DesignResult) -> str:
@@ -137,7 +143,7 @@ def _wrong_weights(truth: Truth, result: od.DesignResult, thin: od.DesignResult)
     if (change := information_change(truth, result.weights, w)) > SAME:
         return f"the information changes by {change:.3g} of its size"
     most = truth.n_groups + sum(r * (r + 1) // 2 for r in truth.ranks)
-    if len(thin.support) > most and "more than" not in str(thin):
+    if len(thin.support) > most and "round-off" not in thin.method:
         return f"{len(thin.support)} candidates have weight; n_groups + Q is {most}, and no note"
     return ""
 
