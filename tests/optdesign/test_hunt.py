@@ -67,9 +67,14 @@ def test_column_scales_change_nothing() -> None:
 TARGET = """
 import time
 from hunt.claims import Found
-WARM_UP, FAMILIES = "fast", ["fast", "endless", "exit", "error"]
+from numba.core import event
+WARM_UP, FAMILIES = "fast", ["fast", "endless", "exit", "error", "compiles"]
 
 def case(family, seed):
+    for _ in range(4 * (family == "compiles")):
+        time.sleep(0.4)
+        with event.trigger_event("numba:compile"):
+            pass
     while family == "endless" and seed == 1:
         time.sleep(1)
     if family == "exit" and seed == 1:
@@ -81,13 +86,14 @@ def case(family, seed):
 
 
 def test_no_answer_is_a_false_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls without an end, the end of a process and exceptions are false claims; the other cases are run."""
+    """Calls without an end, the end of a process and exceptions are false claims; compilation is not."""
     (tmp_path / "stuck.py").write_text(TARGET)
     monkeypatch.syspath_prepend(str(tmp_path))
     with Pool(2, 1.0, ("stuck",)) as pool:
         tasks = [Task("stuck", family, 0, 3) for family in ("fast", "endless", "exit", "error")]
+        tasks.append(Task("stuck", "compiles", 0, 1))
         cases = {(c.family, c.seed): c.found for c in pool.run(tasks)}
-    assert len(cases) == 12
+    assert len(cases) == 13
     assert cases["endless", 1].wrong == "no answer within 1 s"
     assert cases["exit", 1].wrong == "the process ended"
     assert "ZeroDivisionError: of the function under test" in cases["error", 2].wrong

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from multiprocessing.connection import Connection, wait
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from numba.core import event
 
 from hunt.claims import Found
+
+READY, COMPILED = "ready", "compiled"
+"""Messages of a process that are not outcomes."""
 
 WARM_UP = 300.0
 """Seconds that a new process has until it is ready: it imports the package and compiles kernels."""
@@ -49,20 +55,41 @@ def one(target: str, family: str, seed: int) -> Found:
         return Found("raised", f"{type(error).__name__}: {error}{line}")
 
 
+class _Compilation(event.Listener):
+    """Reports the end of every compilation, whose time does not count."""
+
+    def __init__(self, send: Callable[[str], None]) -> None:
+        self.send = send
+
+    def on_start(self, _: Any) -> None:
+        """Report nothing."""
+
+    def on_end(self, _: Any) -> None:
+        """Report a compilation."""
+        self.send(COMPILED)
+
+
 def _serve(connection: Connection, warm_up: tuple[str, ...]) -> None:
     """Examine tasks until the connection closes; send every outcome as soon as there is one."""
+    lock = threading.Lock()  # kernels are compiled in threads, too
+
+    def send(message: object) -> None:
+        with lock:
+            connection.send(message)
+
+    event.register("numba:compile", _Compilation(send))
     for target in warm_up:
         module = import_module(target)
         for seed in range(WARM_UP_CASES):
             one(target, module.WARM_UP, seed)
-    connection.send(None)
+    send(READY)
     while True:
         try:
             task = connection.recv()
         except EOFError:
             return
         for seed in range(task.first, task.first + task.count):
-            connection.send(one(task.target, task.family, seed))
+            send(one(task.target, task.family, seed))
 
 
 class _Process:
@@ -124,7 +151,10 @@ class Pool:
                     found = Found("no answer", f"no answer within {self.limit:g} s")
                 else:
                     continue
-                if not process.is_ready and found is None:
+                if found == COMPILED:
+                    process.deadline = max(process.deadline, time.monotonic() + self.limit)
+                    continue
+                if found == READY:
                     process.is_ready = True
                     self._start(process)
                     continue
