@@ -126,7 +126,7 @@ def examine(problem: Instance, options: Options, rng: np.random.Generator) -> Fo
             return Found(status, f"converged at a gap of {gap.str(6)}", noted)
     if options.cost is None:
         return Found(status, "", noted, slack=float(made.enough - len(thin.support)))
-    found = _examine_cost(truth, result.weights, thin.weights, options.cost)
+    found = examine_cost(truth, result.weights, thin.weights, options.cost)
     if STATED in thin.method and "the given design" not in found.wrong:
         return Found("distance stated", noted=True)
     return found._replace(noted=noted)
@@ -170,7 +170,7 @@ def _information(block: Block, weights: list[arb]) -> arb_mat:
     return block.x.transpose() * arb_mat(scaled)
 
 
-def _examine_cost(truth: Truth, given: np.ndarray, thin: np.ndarray, cost: np.ndarray) -> Found:
+def examine_cost(truth: Truth, given: np.ndarray, thin: np.ndarray, cost: np.ndarray) -> Found:
     """Compare the cost of a design with that of the given one, of witnesses and of vertices."""
     paid = float(cost @ thin)
     others = {"the given design": given}
