@@ -1,5 +1,7 @@
 """Ctrl-C, as a real signal at many moments: nothing is lost, and nothing is swallowed."""
 
+import ast
+import inspect
 import os
 import signal
 import sys
@@ -7,7 +9,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -91,17 +93,34 @@ def test_an_interrupt_at_any_step_leaves_the_weights_of_that_step(method: str) -
         assert np.isfinite(r.gap)
 
 
-def test_no_kernel_returns_a_tuple_with_an_array(slow: od.DesignProblem) -> None:
-    """Boxing an array runs Python, where an interrupt is raised; a tuple of them is then a SystemError."""
+def test_no_kernel_that_python_calls_returns_a_tuple_with_an_array(slow: od.DesignProblem) -> None:
+    """Boxing an array runs Python, where an interrupt is raised; a tuple of them is then a SystemError.
+
+    Kernels that only other kernels call may return such tuples: nothing is boxed there.
+    """
     od.certify(slow, slow.uniform())
+    modules = [m for name, m in sys.modules.items() if name.split(".")[0] in ("optdesign", "bandits")]
+    called = set().union(*map(_names_in_plain_python, modules))
     seen = 0
-    for module in [m for name, m in sys.modules.items() if name.split(".")[0] in ("optdesign", "bandits")]:
-        for function in vars(module).values():
+    for module in modules:
+        for name, function in vars(module).items():
             for returned in [s.return_type for s in getattr(function, "nopython_signatures", [])]:
-                seen += 1
-                if isinstance(returned, types.BaseTuple):
+                seen += name in called
+                if isinstance(returned, types.BaseTuple) and name in called:
                     assert not any(isinstance(t, types.Array) for t in returned), function
-    assert seen > 20
+    assert seen > 10
+
+
+def _names_in_plain_python(module: ModuleType) -> set[str]:
+    """Return all names in a module outside of the kernels that it defines."""
+    tree = ast.parse(inspect.getsource(module))
+    tree.body = [
+        part
+        for part in tree.body
+        if not any(isinstance(d, ast.Name) and d.id == "kernel" for d in getattr(part, "decorator_list", []))
+    ]
+    found = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return found | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
 
 
 def _interrupted(run: Callable[..., Iterator], after: int) -> Callable[..., Iterator]:
