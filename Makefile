@@ -48,6 +48,7 @@ lint: $(STAMP)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo --no-cache
 
 bench: $(STAMP)
 	@echo "== benchmarks, two hours: what they print goes to docs/measured/"

@@ -31,8 +31,8 @@ from bandits.run import Run, differences, fingerprint, is_stale, load
 from bandits.simulate import simulate
 from bandits.trial import Policy
 from optdesign import __version__
-from optdesign.pipes import PipedCommands
-from optdesign.plotting import matplotlib
+from optdesign.cli.pipes import PipedCommands
+from optdesign.plot.style import matplotlib
 
 app = typer.Typer(
     name="bandits",

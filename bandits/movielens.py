@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from optdesign.tables import atomic
+from optdesign.tables.files import atomic
 
 if TYPE_CHECKING:
     from bandits.environments import LinearEnvironment

@@ -15,7 +15,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from optdesign._kernel import kernel
+from optdesign.runtime.jit import kernel
 
 CHUNK = 1 << 20
 """Single draws made at a time where sums have no closed form."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bandits.checks import arm_per_client, pulls_per_arm, whole
-from optdesign._kernel import kernel
+from optdesign.runtime.jit import kernel
 
 WRAPS = 2.0**62
 """Sums below this fit into int64, also if the sum in double precision is not exact."""

@@ -17,7 +17,7 @@ from bandits.environments import LinearEnvironment
 from bandits.identity import content_hash
 from bandits.sources import CODE
 from bandits.trial import PHASE, Policy, Record
-from optdesign.tables import atomic
+from optdesign.tables.files import atomic
 
 try:
     import fcntl

@@ -31,9 +31,11 @@ from harness import show
 from instances import FAMILIES, features
 
 import optdesign as od
-from optdesign import tidy, whitening
-from optdesign._kernel import uncached
-from optdesign.solvers import active, auto, bca, costs, newton, start, visits
+from optdesign.algebra import whitening
+from optdesign.runtime.jit import uncached
+from optdesign.solvers import auto, bca, costs, newton, start, tidy
+from optdesign.solvers import group_step as visits
+from optdesign.solvers import working_set as active
 from optdesign.solvers.systems import by_iteration
 
 FIRST_SEED = 400

@@ -63,7 +63,7 @@ def work(seconds: float) -> None:
     from instances import features
 
     import optdesign as od
-    from optdesign import _kernel
+    from optdesign.runtime import jit as _kernel
 
     _kernel.ALLOWANCE = 0.0  # versions that had none do not mind
     known: dict[str, Any] = {}

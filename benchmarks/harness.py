@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 import optdesign as od
-from optdesign import _kernel
+from optdesign.runtime import jit as _kernel
 
 _kernel.ALLOWANCE = 0.0  # machine code is measured, also where none is on disk yet
 

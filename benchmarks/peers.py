@@ -16,8 +16,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize
 
-from optdesign._kernel import kernel
-from optdesign.passes import _variances_in_one
+from optdesign.algebra.passes import _variances_in_one
+from optdesign.runtime.jit import kernel
 
 
 def literal_bca(features: np.ndarray, gap: float, *, derivatives: bool = False) -> np.ndarray:

@@ -7,24 +7,25 @@
 (True, True)
 """
 
-from optdesign import linalg, plot, reference
-from optdesign.candidates import Candidates, candidates
-from optdesign.certificate import Certificate, certify
-from optdesign.classical import d_optimal, g_optimal
-from optdesign.efficiency import efficiency
+from optdesign import linalg, plot
+from optdesign.design.certificate import Certificate, certify
+from optdesign.design.efficiency import efficiency
+from optdesign.design.result import DesignResult, History, Status
+from optdesign.design.saving import load, save
+from optdesign.design.sparsify import sparsify
 from optdesign.ellipsoid import Ellipsoid, min_volume_ellipsoid
-from optdesign.exact import exact
-from optdesign.factors import factorial, simplex_centroid, simplex_lattice
-from optdesign.levels import MainEffects
-from optdesign.local import local
-from optdesign.problem import DesignProblem
-from optdesign.result import DesignResult, History, Status
-from optdesign.rounding import round
-from optdesign.runs import Runs, RunStatus, RunTable
-from optdesign.saving import load, save
-from optdesign.solve import METHODS, solve, solve_many
-from optdesign.sparsify import sparsify
-from optdesign.verification import Verification, verify
+from optdesign.factors.grids import factorial, simplex_centroid, simplex_lattice
+from optdesign.problem.candidates import Candidates, candidates
+from optdesign.problem.glm import local
+from optdesign.problem.problem import DesignProblem
+from optdesign.runs.exact import exact
+from optdesign.runs.main_effects import MainEffects
+from optdesign.runs.rounding import round
+from optdesign.runs.runs import Runs, RunStatus, RunTable
+from optdesign.solvers.classical import d_optimal, g_optimal
+from optdesign.solvers.solve import METHODS, solve, solve_many
+from optdesign.verification import reference
+from optdesign.verification.verify import Verification, verify
 
 __all__ = [
     "METHODS",

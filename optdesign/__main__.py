@@ -1,6 +1,6 @@
 """``python -m optdesign`` is the command ``optdesign``."""
 
-from optdesign.cli import main
+from optdesign.cli.commands import main
 
 if __name__ == "__main__":
     main()

@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdesign.compensated import UNIT, gamma
-from optdesign.problem import DesignProblem, floats
-from optdesign.result import DesignResult
-from optdesign.rows import log_gram, write_refined
-from optdesign.solve import solve
-from optdesign.source import read_only
-from optdesign.whitening import whitened
+from optdesign.algebra.whitening import whitened
+from optdesign.design.result import DesignResult
+from optdesign.numbers.roundoff import UNIT, gamma
+from optdesign.problem.coordinates import log_gram, write_refined
+from optdesign.problem.problem import DesignProblem, floats
+from optdesign.problem.source import read_only
+from optdesign.solvers.solve import solve
 
 LARGEST = 1e250
 """Coordinates of points may be as large as this, and their largest as small as its inverse."""

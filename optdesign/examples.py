@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from optdesign.files import CandidateFile
-from optdesign.settings import Labels
+from optdesign.cli.candidate_file import CandidateFile
+from optdesign.tables.columns import Labels
 
 
 def authors_features(

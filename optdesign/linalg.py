@@ -1,9 +1,9 @@
 """Pseudo-determinants and pseudo-inverses of symmetric positive semi-definite matrices.
 
-The pseudo-determinant of degree s of an n x n matrix is  Det_s(A) = lim det(A + eps I) / eps^(n - s)  as
-eps -> 0: the product of the non-zero eigenvalues if s = rank(A), zero if s > rank(A), infinite if
-s < rank(A). Solvers work in the range of each block (:mod:`optdesign.span`) and need none of this; the
-functions are here for checking them, and for users whose matrices come without such a basis.
+The pseudo-determinant of degree s of an n x n matrix is  Det_s(A) = lim det(A + eps I) / eps^(n - s)  as eps
+-> 0: the product of the non-zero eigenvalues if s = rank(A), zero if s > rank(A), infinite if s < rank(A).
+Solvers work in the range of each block (:mod:`optdesign.problem.span`) and need none of this; the functions
+are here for checking them, and for users whose matrices come without such a basis.
 
 Eigenvalues of magnitude at most ``rtol`` times the largest count as zero; the default is n times the
 machine epsilon.

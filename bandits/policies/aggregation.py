@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optdesign._kernel import kernel
+from optdesign.runtime.jit import kernel
 
 CUTOFF = 1e-12
 """Relative size below which an eigenvalue of an information matrix counts as zero."""

@@ -29,10 +29,10 @@ from typing import NamedTuple
 import numpy as np
 
 from optdesign import METHODS, DesignProblem, Status, certify, solve
-from optdesign.certificate import scale
-from optdesign.solve import DEFAULT_MAX_ITER
+from optdesign.design.certificate import scale
+from optdesign.design.sparsify import thinned
 from optdesign.solvers import bca, lifted
-from optdesign.sparsify import thinned
+from optdesign.solvers.solve import DEFAULT_MAX_ITER
 
 ASCENT, AUTO = "bca", "auto"
 """Names in ``optdesign`` of the method of the paper, and of the choice between methods."""
@@ -111,7 +111,8 @@ def solved(method: str) -> DesignRule:
 
 
 def sparse(rule: DesignRule) -> DesignRule:
-    """The rule whose weights are moved to few arms with the same information; see :mod:`optdesign.sparsify`.
+    """The rule whose weights are moved to few arms with the same information; see
+    :mod:`optdesign.design.sparsify`.
 
     Every positive weight costs a client at least one pull and one estimate to send. At most M + Q of the M K
     weights have to be positive, Q = sum of d_a (d_a + 1) / 2.

@@ -38,7 +38,7 @@ from bandits.policies.parameters import blocks, check_parameters, suffix
 from bandits.policies.ridge import Ridge, learn, predict, radius, refresh, ridge
 from bandits.policies.stepwise import Stepwise
 from bandits.trial import Trial
-from optdesign._kernel import kernel
+from optdesign.runtime.jit import kernel
 
 
 class Sums(NamedTuple):

@@ -54,7 +54,7 @@ from bandits.policies.dislinucb import DisLinUCB, Sums, count_scalars, grown, no
 from bandits.policies.parameters import blocks
 from bandits.policies.ridge import Ridge, learn, radius, refresh, ridge
 from bandits.trial import Trial
-from optdesign._kernel import kernel
+from optdesign.runtime.jit import kernel
 
 
 class State(NamedTuple):

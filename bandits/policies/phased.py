@@ -19,7 +19,7 @@ from bandits.policies.parameters import SHARED, blocks, check_parameters, suffix
 from bandits.protocol import PROTOCOLS, VECTORS
 from bandits.schedules import Exponential, Lengths, Schedule, checked_lengths
 from bandits.trial import Trial
-from optdesign.rounding import apportion
+from optdesign.runs.rounding import apportion
 
 if TYPE_CHECKING:
     from bandits.policies.fedpe import Client, Server
@@ -46,7 +46,7 @@ def efficient(weights: np.ndarray, f: int) -> np.ndarray:
     """Efficient rounding of every client's weights: its whole budget, and the largest fraction of each.
 
     A client whose budget is less than a pull for every arm with weight rounds up, as the paper does, so that
-    no direction is lost. See :mod:`optdesign.rounding`.
+    no direction is lost. See :mod:`optdesign.runs.rounding`.
     """
     pulls = ceiling(weights, f)
     products, nearest, is_whole = _products(weights.sum(axis=1), f)

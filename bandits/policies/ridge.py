@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optdesign._kernel import kernel
+from optdesign.runtime.jit import kernel
 
 REFRESH = 4096
 """Observations of a block between two inversions from scratch."""

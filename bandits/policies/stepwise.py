@@ -32,7 +32,7 @@ from numba.extending import overload
 from bandits.checks import no_such_arm
 from bandits.noise import draw
 from bandits.trial import Trial
-from optdesign._kernel import code_hash, kernel, uncached
+from optdesign.runtime.jit import code_hash, kernel, uncached
 
 STEPS_PER_CALL = 1 << 20
 """Decisions between two returns to Python, where an interrupt is noticed."""

@@ -38,7 +38,7 @@ from bandits.reproduce.summary import (
     theory_value,
 )
 from bandits.run import Run
-from optdesign.tables import atomic
+from optdesign.tables.files import atomic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

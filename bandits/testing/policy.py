@@ -22,7 +22,7 @@ from bandits.run import Run
 from bandits.simulate import simulate
 from bandits.testing.strategies import environments
 from bandits.trial import Policy, Record, Trial
-from optdesign.compensated import UNIT
+from optdesign.numbers.roundoff import UNIT
 from optdesign.testing.solver import PHASES
 
 Maker = Callable[[LinearEnvironment], Policy]

@@ -4,13 +4,13 @@ All have one form: a generator ``run(problem, weights, target, max_iter)`` impro
 yields a :class:`Step` now and then, and returns when the gap is at most ``target``, when ``max_iter``
 iterations are done, or when it can make no more progress. At every yield the weights are feasible and keep
 the rank. Limits of time, interrupts, history and the final certificate belong to the one loop in
-:mod:`optdesign.solve`.
+:mod:`optdesign.solvers.solve`.
 
-Two do the arithmetic, on the reduced form of a problem (:mod:`optdesign.reduced`): :mod:`.bca` by sweeps,
-:mod:`.newton` by Newton steps; a visit to one group is in :mod:`.visits`, linear systems in :mod:`.systems`.
-:func:`lifted` makes a method for whole problems of either. Two combine them: :mod:`.active` solves on the
-candidates that matter, and :mod:`.auto` decides between sweeps and that, by the times that :mod:`.costs`
-estimates.
+Two do the arithmetic, on the reduced form of a problem (:mod:`optdesign.algebra.reduced`): :mod:`.bca` by
+sweeps, :mod:`.newton` by Newton steps; a visit to one group is in :mod:`.group_step`, linear systems in
+:mod:`.systems`. :func:`lifted` makes a method for whole problems of either. Two combine them:
+:mod:`.working_set` solves on the candidates that matter, and :mod:`.auto` decides between sweeps and that, by
+the times that :mod:`.costs` estimates.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optdesign.compensated import UNIT
-from optdesign.problem import DesignProblem
-from optdesign.reduced import Reduced, reduce
+from optdesign.algebra.reduced import Reduced, reduce
+from optdesign.numbers.roundoff import UNIT
+from optdesign.problem.problem import DesignProblem
 
 
 class Step(NamedTuple):

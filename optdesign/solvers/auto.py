@@ -14,8 +14,9 @@ from functools import partial
 
 import numpy as np
 
-from optdesign.problem import DesignProblem
-from optdesign.solvers import Step, active, bca, lifted
+from optdesign.problem.problem import DesignProblem
+from optdesign.solvers import Step, bca, lifted
+from optdesign.solvers import working_set as active
 from optdesign.solvers.costs import SWEEPS, newton_time, steps_time, sweeps_time
 from optdesign.solvers.start import large_groups
 

@@ -4,7 +4,7 @@
     subject to sum_{n in i} u_n = 1  for every group i,  u >= 0
 
 One sweep visits every group and solves its subproblem with the other groups fixed
-(:mod:`optdesign.solvers.visits`).
+(:mod:`optdesign.solvers.group_step`).
 
 F never decreases. The inverses of the information, V, follow each visit and are computed afresh from the
 shares after every few sweeps, and before a gap is believed.
@@ -24,13 +24,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optdesign import source, threads
-from optdesign._kernel import kernel
-from optdesign.information import accumulate, add_information, factorise, invert, variance
-from optdesign.reduced import Reduced
+from optdesign.algebra.blocks import accumulate, add_information, factorise, invert, variance
+from optdesign.algebra.reduced import Reduced
+from optdesign.runtime import threads
+from optdesign.runtime.jit import kernel
 from optdesign.solvers import NOTHING, ROUNDING, Step
 from optdesign.solvers.costs import SWEEPS
-from optdesign.solvers.visits import EXCHANGES, VISIT, exchange, water_fill
+from optdesign.solvers.group_step import EXCHANGES, VISIT, exchange, water_fill
 
 WORK = 2e7
 """Multiplications between two returns to Python, where limits and interrupts are looked at."""
@@ -56,7 +56,7 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
     largest, filled, most = _sizes(starts, separable, width)
     exchanges = VISIT / max(VISIT, most)
     groups = max(1, int(min(sweeps, exchanges) * reduced.n_groups))
-    crowded = not threads.undivided(z.size, source.PIECE) and reduced.n_groups >= CROWD * reduced.rank
+    crowded = not threads.undivided(z.size, threads.PIECE) and reduced.n_groups >= CROWD * reduced.rank
     inverse = np.zeros((len(ranks), width, width))
     state = _State(
         z, blocks, starts, separable, ranks, u, inverse, *_buffers(largest, filled, reduced.n_groups)
@@ -155,7 +155,7 @@ class _State(NamedTuple):
         """The largest variance of every group, in pieces."""
         groups = len(self.starts) - 1
         out, rows = np.empty(groups), (self.z, self.blocks, self.starts, self.ranks, factor)
-        piece = max(1, source.PIECE * groups // self.z.size)
+        piece = max(1, threads.PIECE * groups // self.z.size)
         threads.each(lambda first, last: _write_tops(*rows, first, last, out), groups, piece)
         return out
 

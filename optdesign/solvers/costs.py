@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from optdesign.information import WIDE, entries
-from optdesign.problem import DesignProblem
+from optdesign.algebra.blocks import WIDE, entries
+from optdesign.problem.problem import DesignProblem
 
 FLOP = 0.04
 """An operation in BLAS."""

@@ -25,14 +25,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optdesign import source, threads
-from optdesign._kernel import kernel
-from optdesign.compensated import UNIT
-from optdesign.information import WIDE, add_information, factorise, whiten
-from optdesign.limits import look
-from optdesign.reduced import Reduced
+from optdesign.algebra.blocks import WIDE, add_information, factorise, whiten
+from optdesign.algebra.reduced import Reduced
+from optdesign.numbers.roundoff import UNIT
+from optdesign.runtime import threads
+from optdesign.runtime.jit import kernel
+from optdesign.runtime.limits import look
 from optdesign.solvers import NOTHING, PATIENCE, Step
-from optdesign.solvers.steps import (
+from optdesign.solvers.newton_kernels import (
     centring,
     evaluate,
     gap_of,
@@ -137,7 +137,7 @@ class _Free(NamedTuple):
         """Overwrite a with the rows whitened at u, g with their variances; the gap, inf without rank."""
         look()
         layout, width = self.layout, self.z.shape[1]
-        if width < WIDE and threads.undivided(len(u), source.PIECE // width):
+        if width < WIDE and threads.undivided(len(u), threads.PIECE // width):
             return evaluate(self.z, layout.block, layout.starts, layout.ranks, self.fixed, u, a, g)
         if width < WIDE:
             return self._evaluate_in_pieces(u, a, g)
@@ -159,7 +159,7 @@ class _Free(NamedTuple):
             part = slice(first, last)
             whiten_rows(self.z[part], layout.block[part], layout.ranks, factor, a[part], g[part])
 
-        threads.each(write, len(u), source.PIECE // self.z.shape[1])
+        threads.each(write, len(u), threads.PIECE // self.z.shape[1])
         return gap_of(layout.starts, u, g)
 
     def gap(self, u: np.ndarray) -> float:
@@ -244,7 +244,7 @@ def _in_pieces(system: System, work: Generator[None, None, Any]) -> Generator[St
     """What the work of a system returns; as many threads as its order deserves. What is less than a piece of
     work takes no time worth interrupting.
     """
-    short = threads.undivided(system.order * system.layout.n_rows, source.PIECE)
+    short = threads.undivided(system.order * system.layout.n_rows, threads.PIECE)
     while True:
         try:
             if short:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from optdesign._kernel import kernel
-from optdesign.compensated import UNIT
-from optdesign.information import WIDE
-from optdesign.passes import above
-from optdesign.problem import DesignProblem
+from optdesign.algebra.blocks import WIDE
+from optdesign.algebra.passes import above
+from optdesign.algebra.whitening import measured
+from optdesign.numbers.roundoff import UNIT
+from optdesign.problem.problem import DesignProblem
+from optdesign.runtime.jit import kernel
 from optdesign.solvers import ROUNDING
 from optdesign.solvers.costs import pass_time, steps_time, sweeps_time
-from optdesign.whitening import measured
 
 CROWDED = 8
 """Many candidates are so many times the dimensions and groups, and so many in a group and block, on average.

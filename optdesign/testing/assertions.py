@@ -1,7 +1,8 @@
 """What must hold of a design, with messages that say which claim is false and by how much.
 
-Nothing here trusts the arithmetic of the solvers: claims are recomputed by :mod:`optdesign.audit`, with exact
-ranks and information matrices in decimals of as many digits as it takes.
+Nothing here trusts the arithmetic of the solvers: claims are recomputed by
+:mod:`optdesign.verification.audit`, with exact ranks and information matrices in decimals of as many digits
+as it takes.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdesign.audit import Audit, Comparison, audit
-from optdesign.certificate import FEASIBILITY_RTOL
-from optdesign.compensated import UNIT
-from optdesign.problem import DesignProblem, check_problem, floats
-from optdesign.result import DesignResult, Status
-from optdesign.verification import compare
+from optdesign.design.certificate import FEASIBILITY_RTOL
+from optdesign.design.result import DesignResult, Status
+from optdesign.numbers.roundoff import UNIT
+from optdesign.problem.problem import DesignProblem, check_problem, floats
+from optdesign.verification.audit import Audit, Comparison, audit
+from optdesign.verification.verify import compare
 
 SHOWN = 40
 """Problems up to this many numbers are written out in messages."""
@@ -33,7 +34,7 @@ MEANINGS = {
     "efficiency": "more is claimed than D / G",
     "what the noted ranks leave out": "a rank was taken for lower than it is, and not because of rounding",
 }
-"""What it means that a comparison of :mod:`optdesign.audit` fails."""
+"""What it means that a comparison of :mod:`optdesign.verification.audit` fails."""
 
 
 def assert_feasible(problem: DesignProblem, weights: ArrayLike, *, rtol: float | None = None) -> None:
@@ -116,7 +117,7 @@ def assert_same_design(a: DesignResult, b: DesignResult) -> None:
     no term is negative. So each e_k lies between the two roots l(gap) <= 1 <= h(gap) of t - 1 - log t = gap,
     and the eigenvalues of U_a relative to U_b between l(gap_a) / h(gap_b) and h(gap_a) / l(gap_b). For small
     gaps the roots are 1 +- sqrt(2 gap): the information agrees to half as many digits as the objective. To
-    both, :mod:`optdesign.verification`, which compares, adds an allowance for rounding.
+    both, :mod:`optdesign.verification.verify`, which compares, adds an allowance for rounding.
 
     The claims of both are checked first, for a false gap would allow too much or too little. A design whose
     gap is infinite is the same as no other.

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from hypothesis import strategies as st
 
-from optdesign.problem import DesignProblem
+from optdesign.problem.problem import DesignProblem
 from optdesign.testing.options import chosen
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -9,11 +9,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
-from optdesign.certificate import FEASIBILITY_RTOL
-from optdesign.efficiency import efficiency as efficiency_of
-from optdesign.problem import DesignProblem, check_problem
-from optdesign.result import DesignResult
-from optdesign.solve import solve as solve_ours
+from optdesign.design.certificate import FEASIBILITY_RTOL
+from optdesign.design.efficiency import efficiency as efficiency_of
+from optdesign.design.result import DesignResult
+from optdesign.problem.problem import DesignProblem, check_problem
+from optdesign.solvers.solve import solve as solve_ours
 from optdesign.testing.assertions import (
     as_code,
     assert_certified,
@@ -22,7 +22,7 @@ from optdesign.testing.assertions import (
     same_problem,
 )
 from optdesign.testing.strategies import problems
-from optdesign.verification import verify
+from optdesign.verification.verify import verify
 
 Solver = Callable[[DesignProblem], ArrayLike | DesignResult]
 """What can be tested: it takes a problem and returns weights, or a result with claims of its own."""

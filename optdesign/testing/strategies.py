@@ -15,7 +15,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from optdesign.problem import DesignProblem
+from optdesign.problem.problem import DesignProblem
 from optdesign.testing.linear import lattice
 from optdesign.testing.options import at_least_one, chosen
 

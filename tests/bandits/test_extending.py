@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import bandits
-from optdesign._kernel import code_hash
+from optdesign.runtime.jit import code_hash
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)

@@ -42,8 +42,8 @@ MODULES = {
     "bandits/regret.py": ("bandits/test_regret.py",),
     "bandits/confidence.py": ("bandits/test_confidence.py",),
     "bandits/schedules.py": ("bandits/test_schedules.py",),
-    "optdesign/verification.py": ("optdesign/test_verification.py",),
-    "optdesign/certificate.py": (
+    "optdesign/verification/verify.py": ("optdesign/test_verification.py",),
+    "optdesign/design/certificate.py": (
         "optdesign/test_certificate_bounds.py",
         "optdesign/test_certificate.py",
     ),

@@ -17,8 +17,9 @@ import numpy as np
 from numba.core import event
 
 import optdesign as od
-from optdesign import _kernel, modular
-from optdesign.rows import Rows
+from optdesign.problem import exact_rank as modular
+from optdesign.problem.coordinates import Rows
+from optdesign.runtime import jit as _kernel
 from optdesign.solvers import newton
 from optdesign.solvers.systems import AtOnce
 from optdesign.solvers.systems.by_difference import ByDifference

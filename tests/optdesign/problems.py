@@ -22,7 +22,7 @@ from scipy.optimize import brentq
 
 import optdesign as od
 from optdesign import testing
-from optdesign.reduced import Reduced
+from optdesign.algebra.reduced import Reduced
 from optdesign.testing import assert_feasible as assert_feasible
 from optdesign.testing import matrices as matrices
 from optdesign.testing import problems as problems

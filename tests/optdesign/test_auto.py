@@ -11,10 +11,12 @@ from problems import METHODS, assert_certified, plain, random_problem
 from structures import STRUCTURES, instances
 
 import optdesign as od
-from optdesign import source, validation
-from optdesign.certificate import scale
-from optdesign.reduced import Reduced, reduce
-from optdesign.solvers import PATIENCE, Step, active, auto, newton, start
+from optdesign.algebra.reduced import Reduced, reduce
+from optdesign.design.certificate import scale
+from optdesign.problem import inputs as validation
+from optdesign.runtime import threads
+from optdesign.solvers import PATIENCE, Step, auto, newton, start
+from optdesign.solvers import working_set as active
 from optdesign.solvers.costs import SWEEPS, newton_time, sweeps_time
 from optdesign.solvers.systems import ByDifference, ByGroup, ByInformation
 from optdesign.testing import assert_feasible
@@ -450,8 +452,8 @@ def test_priced_is_the_certificate(seed: int, monkeypatch: pytest.MonkeyPatch) -
     p = plain(problem, w)
     bound = np.array([p.variances[rows][problem.groups[rows] == i].max() for i in range(3)])
     excess = p.variances - bound[problem.groups]
-    for piece in (source.PIECE, 90):
-        monkeypatch.setattr(source, "PIECE", piece)
+    for piece in (threads.PIECE, 90):
+        monkeypatch.setattr(threads, "PIECE", piece)
         gap, found, _ = active.priced(problem, rows, w[rows])
         assert gap == pytest.approx(p.gap, abs=2 * p.error)
         # What is equal up to rounding may be on either side.

@@ -15,8 +15,9 @@ from problems import (
 )
 
 import optdesign as od
-from optdesign.reduced import reduce
-from optdesign.solvers import bca, visits
+from optdesign.algebra.reduced import reduce
+from optdesign.solvers import bca
+from optdesign.solvers import group_step as visits
 from optdesign.testing import assert_feasible, problems
 from optdesign.testing.families import ugly_problem
 

@@ -10,8 +10,9 @@ from problems import EPS, KINDS, random_problem, weights_of
 from scipy.optimize import brentq, minimize_scalar
 
 import optdesign as od
-from optdesign import reduced
-from optdesign.solvers import bca, visits
+from optdesign.algebra import reduced
+from optdesign.solvers import bca
+from optdesign.solvers import group_step as visits
 
 pytestmark = pytest.mark.kernels
 

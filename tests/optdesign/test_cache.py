@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 import optdesign
-from optdesign._kernel import code_hash
-from optdesign.compensated import UNIT
+from optdesign.numbers.roundoff import UNIT
+from optdesign.runtime.jit import code_hash
 
 ASK = """
-from optdesign import _kernel, certificate
-_kernel.ALLOWANCE = 0.0
+from optdesign.design import certificate
+from optdesign.runtime import jit
+jit.ALLOWANCE = 0.0
 print(certificate.sum_error(1, 0.0, 1.0, 5), sum(certificate.sum_error.stats.cache_hits.values()))
 """
 """The error bound of 13 roundings: certificate.py calls gamma of compensated.py, which reads UNIT there.
@@ -61,9 +62,9 @@ def test_an_edit_in_another_file_is_seen(tmp_path: Path, where: str) -> None:
     copy = Copy(tmp_path, settings | {"NUMBA_DISABLE_JIT": "0"})
     assert copy.ask(ASK) == [str(rounding(13, UNIT)), "0"]
     assert copy.ask(ASK) == [str(rounding(13, UNIT)), "1"]
-    copy.edit("optdesign/compensated.py", "UNIT = 2.0**-53", "UNIT = 2.0**-50")
+    copy.edit("optdesign/numbers/roundoff.py", "UNIT = 2.0**-53", "UNIT = 2.0**-50")
     assert copy.ask(ASK) == [str(rounding(13, 8 * UNIT)), "0"]
-    copy.edit("optdesign/compensated.py", "return n * UNIT /", "return 2 * n * UNIT /")
+    copy.edit("optdesign/numbers/roundoff.py", "return n * UNIT /", "return 2 * n * UNIT /")
     expected = 2 * 13 * 8 * UNIT / (1 - 13 * 8 * UNIT)
     assert copy.ask(ASK) == [str(expected), "0"]
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optdesign as od
-from optdesign.settings import Settings
+from optdesign.tables.columns import Settings
 
 ROWS = {"temp": [20, 40, 60, 40], "cat": ["a", "b", "a", "c"], "mg": [0.5, 0.25, 1.0, 2.0]}
 FRAMES = [pd.DataFrame(ROWS), pl.DataFrame(ROWS), pa.table(ROWS)]

@@ -8,8 +8,9 @@ from hypothesis import given
 from problems import EPS, assert_bounds, exact_gap, plain
 
 import optdesign as od
-from optdesign import certificate, passes, whitening
-from optdesign.information import WIDE
+from optdesign.algebra import passes, whitening
+from optdesign.algebra.blocks import WIDE
+from optdesign.design import certificate
 from optdesign.testing import weighted
 
 X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])

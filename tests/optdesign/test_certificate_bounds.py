@@ -1,8 +1,8 @@
 """Every term of a certificate's bound, and every limit it obeys, stated a second time and without rounding.
 
-The formulas are those of the docstring of :mod:`optdesign.certificate`, in fractions and in decimals of 60
-digits. Where a formula allows for n roundings its value is 1 + n u, and n + 1 instead of n is lost in doubles
-unless all else is exact; so those cases are made of powers of two.
+The formulas are those of the docstring of :mod:`optdesign.design.certificate`, in fractions and in decimals
+of 60 digits. Where a formula allows for n roundings its value is 1 + n u, and n + 1 instead of n is lost in
+doubles unless all else is exact; so those cases are made of powers of two.
 """
 
 import math
@@ -14,9 +14,10 @@ import pytest
 from problems import EPS, exact_gap
 
 import optdesign as od
-from optdesign import certificate, passes
-from optdesign.certificate import _bound, _clean, _farthest, error_length, scale, sum_error
-from optdesign.information import SINGULAR_RTOL
+from optdesign.algebra import passes
+from optdesign.algebra.blocks import SINGULAR_RTOL
+from optdesign.design import certificate
+from optdesign.design.certificate import _bound, _clean, _farthest, error_length, scale, sum_error
 
 pytestmark = pytest.mark.kernels
 

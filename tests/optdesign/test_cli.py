@@ -16,9 +16,10 @@ import pytest
 from typer.testing import CliRunner
 
 import optdesign as od
-from optdesign import cli, files
-from optdesign import result as result_module
-from optdesign.progress import Progress
+from optdesign.cli import candidate_file as files
+from optdesign.cli import commands as cli
+from optdesign.design import result as result_module
+from optdesign.runtime.progress import Progress
 
 RNG = np.random.default_rng(3)
 SITES, ARMS = ["north", "south", "west"], ["a", "b"]
@@ -349,7 +350,7 @@ def test_a_saved_design_is_certified_for_what_is_named():
 
 
 def test_interrupted_runs_are_exit_code_1_and_still_written(monkeypatch):
-    search = sys.modules["optdesign.exact"]
+    search = sys.modules["optdesign.runs.exact"]
     lay_out = search.lay_out
 
     def interrupted(*arguments):

@@ -17,7 +17,7 @@ from numba.core import event
 from problems import same_family
 
 import optdesign as od
-from optdesign import clock
+from optdesign.runtime import clock
 from optdesign.solvers import Step
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optdesign import rows
-from optdesign.compensated import UNIT, gamma, sum_groups, two_product, two_sum
+from optdesign.numbers.roundoff import UNIT, gamma, sum_groups, two_product, two_sum
+from optdesign.problem import coordinates as rows
 
 pytestmark = pytest.mark.kernels
 

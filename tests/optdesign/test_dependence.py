@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import optdesign as od
-from optdesign.dependence import dependences, in_words
+from optdesign.problem.dependence import dependences, in_words
 
 NAMES = ["one", "p", "c", "pp", "pc", "cc"]
 

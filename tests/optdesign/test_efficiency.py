@@ -9,7 +9,7 @@ import pytest
 from problems import KINDS, plain, random_problem
 
 import optdesign as od
-from optdesign.result import rounded_down, rounded_up
+from optdesign.design.result import rounded_down, rounded_up
 
 
 @pytest.mark.parametrize("kind", KINDS)

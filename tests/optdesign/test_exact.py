@@ -10,10 +10,10 @@ from problems import plain
 from test_rounding import compositions, rank_of
 
 import optdesign as od
-from optdesign import clock
-from optdesign.exchange import REFRESH, climb, climb_on, kept_of, lay_out, search, state_of
-from optdesign.interrupts import Deferred
-from optdesign.tries import Clock, Try, best_of
+from optdesign.runs.exchange import REFRESH, climb, climb_on, kept_of, lay_out, search, state_of
+from optdesign.runs.search import Clock, Try, best_of
+from optdesign.runtime import clock
+from optdesign.runtime.interrupts import Deferred
 
 
 def tiny(seed):
@@ -145,7 +145,7 @@ def test_searches_in_slices_find_as_good_runs(monkeypatch):
     """Climbs that are cut are continued."""
     problem = od.DesignProblem(np.vander(np.linspace(-1, 1, 40), 4), budgets=9)
     whole = od.exact(problem, tries=2)
-    monkeypatch.setattr("optdesign.exchange.SLICE", 1.0)
+    monkeypatch.setattr("optdesign.runs.exchange.SLICE", 1.0)
     assert od.exact(problem, tries=2).log_det == pytest.approx(whole.log_det, abs=1e-9)
 
 
@@ -162,7 +162,7 @@ def test_one_try_is_as_good_as_rounding_with_exchanges(seed):
 def test_a_climb_in_slices_ends_where_one_without_does(monkeypatch):
     results = []
     for work in (5e7, 1.0):
-        monkeypatch.setattr("optdesign.exchange.SLICE", work)
+        monkeypatch.setattr("optdesign.runs.exchange.SLICE", work)
         board, _ = lay_out(steep(), np.arange(21))
         state = state_of(board, np.bincount([2, 13, 20], minlength=21))
         results.append(climb_on(board, state, lambda: False))
@@ -271,7 +271,7 @@ def test_no_single_exchange_gains():
 
 
 def test_many_candidates_are_searched_in_part_and_priced_all(monkeypatch):
-    monkeypatch.setattr("optdesign.exchange.LARGEST_BOARD", 600)
+    monkeypatch.setattr("optdesign.runs.exchange.LARGEST_BOARD", 600)
     grid = np.array(list(itertools.product(np.linspace(-1, 1, 21), repeat=2)))
     x = np.column_stack([np.ones(len(grid)), grid, grid**2, grid[:, 0] * grid[:, 1]])
     some = od.exact(od.DesignProblem(x, budgets=8), tries=3)

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optdesign import extended, modular
-from optdesign.extended import exact_rank, factorise, information
+from optdesign.problem import exact_rank as modular
+from optdesign.verification import exact_arithmetic as extended
+from optdesign.verification.exact_arithmetic import exact_rank, factorise, information
 
 
 def rationals(x: np.ndarray) -> list[list[Fraction]]:

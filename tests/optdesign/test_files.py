@@ -7,8 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from optdesign import budgets, files, tables
+from optdesign.cli import budgets
+from optdesign.cli import candidate_file as files
 from optdesign.examples import authors_features
+from optdesign.tables import files as tables
 
 CSV = """site,arm,dose,heat,note
 north,a,1,0.5,first

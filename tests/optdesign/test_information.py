@@ -6,7 +6,7 @@ from hypothesis import given
 from problems import EPS, plain, weights_of
 
 import optdesign as od
-from optdesign.reduced import reduce
+from optdesign.algebra.reduced import reduce
 from optdesign.testing import problems, weighted
 
 

@@ -18,7 +18,7 @@ from numba import types
 from problems import METHODS, assert_bounds, plain, same_family
 
 import optdesign as od
-from optdesign.interrupts import Deferred
+from optdesign.runtime.interrupts import Deferred
 from optdesign.testing import assert_feasible
 
 TOL = 1e-13

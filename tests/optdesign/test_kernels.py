@@ -9,8 +9,11 @@ from cases import RTOL, Case, seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optdesign import elimination, information, passes, reduced, rows, span
-from optdesign.source import Source
+from optdesign.algebra import blocks as information
+from optdesign.algebra import passes, reduced
+from optdesign.problem import coordinates as rows
+from optdesign.problem import elimination, span
+from optdesign.problem.source import Source
 from optdesign.testing import matrices
 
 pytestmark = pytest.mark.kernels

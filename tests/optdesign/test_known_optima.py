@@ -15,7 +15,7 @@ from problems import (
 )
 
 import optdesign as od
-from optdesign.certificate import ROUNDING_SHARE
+from optdesign.design.certificate import ROUNDING_SHARE
 
 TOL = 1e-7
 ids = [k.name for k in KNOWN]

@@ -7,9 +7,8 @@ from problems import assert_certified
 from structures import instances
 
 import optdesign as od
-from optdesign import source
-from optdesign import threads as cores
-from optdesign.reduced import Reduced, reduce
+from optdesign.algebra.reduced import Reduced, reduce
+from optdesign.runtime import threads as cores
 from optdesign.solvers import bca
 from optdesign.testing import assert_feasible, problems
 
@@ -77,7 +76,7 @@ def test_many_groups_are_visited_by_lanes(threads: int, monkeypatch: pytest.Monk
         lambda s, first, last, lanes: visits.append(lanes) or visit(s, first, last, lanes),
     )
     monkeypatch.setattr(bca, "WORK", 1e4)
-    monkeypatch.setattr(source, "PIECE", 1 << 12)
+    monkeypatch.setattr(cores, "PIECE", 1 << 12)
     monkeypatch.setattr(bca, "CROWD", 150)
     for structure in ("disjoint", "shared"):
         problem = getattr(od.DesignProblem, structure)(np.random.default_rng(0).normal(size=(1300, 2, 2)))

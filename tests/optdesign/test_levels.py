@@ -8,8 +8,8 @@ import pytest
 from exact_levels import true_efficiency
 
 import optdesign as od
-from optdesign.level_exchange import climb_levels, kick_and_climb
-from optdesign.levels import Bounded
+from optdesign.runs.level_exchange import climb_levels, kick_and_climb
+from optdesign.runs.main_effects import Bounded
 
 MANY = 1 << 60
 """More visits than any climb makes."""

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import optdesign as od
-from optdesign import source, threads
-from optdesign.limits import Stopped, look, watching
+from optdesign.runtime import threads
+from optdesign.runtime.limits import Stopped, look, watching
 from optdesign.solvers.systems import dense
 from optdesign.testing import assert_certified
 
-solving = importlib.import_module("optdesign.solve")
+solving = importlib.import_module("optdesign.solvers.solve")
 
 
 def test_nobody_watches_unless_asked() -> None:
@@ -58,7 +58,7 @@ def test_whenever_a_solve_is_stopped_its_answer_is_whole(
     structure: str, method: str, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At every look that is taken on the way, in the passes for the start among them."""
-    monkeypatch.setattr(source, "PIECE", 1000)
+    monkeypatch.setattr(threads, "PIECE", 1000)
     monkeypatch.setattr(dense, "PIECE", 300)
     rng = np.random.default_rng(0)
     n = 2000

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import optdesign as od
-from optdesign.local import FAMILIES
+from optdesign.problem.glm import FAMILIES
 
 PRECISION = 8000
 """Bits: the mean of a response is one less exp(-1000) at the ends of the test."""

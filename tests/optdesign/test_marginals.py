@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from exact_levels import log_det, optimum_of_levels, rational_effects
 
-from optdesign.marginals import categories, numbers, orthonormal
+from optdesign.runs.marginals import categories, numbers, orthonormal
 
 UGLY = [
     ([2018, 2019, 2020, 2021, 2022], 3),

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optdesign import modular
-from optdesign.source import Source
+from optdesign.problem import exact_rank as modular
+from optdesign.problem.source import Source
 from optdesign.testing import matrices
 
 pytestmark = pytest.mark.kernels

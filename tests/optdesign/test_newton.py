@@ -10,8 +10,8 @@ from structures import STRUCTURES, instances
 from work import done
 
 import optdesign as od
-from optdesign import source
-from optdesign.reduced import reduce
+from optdesign.algebra.reduced import reduce
+from optdesign.runtime import threads
 from optdesign.solvers import costs, lifted, newton
 from optdesign.solvers.systems import (
     AtOnce,
@@ -407,7 +407,7 @@ def test_long_steps_come_in_parts_whatever_the_order_of_the_system(monkeypatch: 
         parts = []
         work = system.order * system.layout.n_rows
         for piece in (2 * work, 2 * work - 1):
-            monkeypatch.setattr(source, "PIECE", piece)
+            monkeypatch.setattr(threads, "PIECE", piece)
             steps = newton._newton_step(free, system, uniform_start(free), newton.TO_BOUNDARY)
             parts.append(sum(1 for _ in steps))
         assert parts[0] == 0

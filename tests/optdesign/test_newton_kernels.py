@@ -8,7 +8,8 @@ import pytest
 from cases import RTOL, Whitened, seeds
 from problems import EPS
 
-from optdesign.solvers import newton, steps
+from optdesign.solvers import newton
+from optdesign.solvers import newton_kernels as steps
 from optdesign.solvers.systems.layout import Layout
 
 pytestmark = pytest.mark.kernels

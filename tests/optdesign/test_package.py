@@ -70,3 +70,19 @@ def test_benchmarks_import(script: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, spec.name, module)
     spec.loader.exec_module(module)
+
+
+def test_subpackages_show_the_architecture() -> None:
+    """Every subpackage has a docstring that names its modules, and few modules are beside them."""
+    package = Path(optdesign.__file__).parent
+    assert len([p for p in package.glob("*.py") if not p.stem.startswith("__")]) <= 8
+    for folder in [p for p in package.iterdir() if (p / "__init__.py").exists()]:
+        words = ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))
+        assert words, folder
+
+
+@pytest.mark.parametrize("name", [m for m in MODULES if "." in m])
+def test_no_module_is_hidden_by_a_function_of_its_name(name: str) -> None:
+    module = importlib.import_module(name)
+    parent, _, last = name.rpartition(".")
+    assert getattr(importlib.import_module(parent), last) is module

@@ -8,8 +8,9 @@ import pytest
 from cases import RTOL
 
 import optdesign as od
-from optdesign import passes, source
-from optdesign.reduced import reduce
+from optdesign.algebra import passes
+from optdesign.algebra.reduced import reduce
+from optdesign.runtime import threads
 
 pytestmark = pytest.mark.kernels
 
@@ -32,7 +33,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """BLAS for everything, in small pieces."""
     monkeypatch.setattr(passes, "WIDE", 0)
     monkeypatch.setattr(passes, "WIDE_TILE", 7)
-    monkeypatch.setattr(source, "PIECE", 11 * 4)
+    monkeypatch.setattr(threads, "PIECE", 11 * 4)
 
 
 def test_information_of_some_candidates(problem: od.DesignProblem, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import bandits.cli
-from optdesign import cli
+from optdesign.cli import commands as cli
 
 
 @pytest.fixture(autouse=True)

@@ -8,11 +8,11 @@ import pytest
 from drawn import assert_legible, draw, texts
 
 import optdesign as od
-from optdesign import plotting
+from optdesign.design.result import History
 from optdesign.examples import authors_features
-from optdesign.plotting import style, weights
-from optdesign.plotting.convergence import floor_percent
-from optdesign.result import History
+from optdesign.plot import draw_weights as weights
+from optdesign.plot import style
+from optdesign.plot.draw_convergence import floor_percent
 
 
 def panels(figure):
@@ -36,7 +36,7 @@ def strata():
     return od.solve(p, tol=1e-9)
 
 
-@pytest.mark.parametrize("suffix", plotting.SUFFIXES)
+@pytest.mark.parametrize("suffix", style.SUFFIXES)
 def test_picture_is_written(grid, tmp_path, suffix):
     path = tmp_path / f"a{suffix}"
     od.plot.overview(grid, words=("client", "arm"), title="An instance", path=path)

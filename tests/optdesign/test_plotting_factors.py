@@ -8,10 +8,10 @@ import pytest
 from drawn import assert_legible, texts
 
 import optdesign as od
-from optdesign.plotting import scales, style
-from optdesign.plotting.naming import Role, names_of, roles
-from optdesign.plotting.panels import panels
-from optdesign.plotting.scales import HEIGHT, edges, profile, view
+from optdesign.plot import scales, style
+from optdesign.plot.naming import Role, names_of, roles
+from optdesign.plot.panels import panels
+from optdesign.plot.scales import HEIGHT, edges, profile, view
 
 
 def quadratic(*columns):
@@ -121,7 +121,7 @@ def test_three_proportions_are_a_triangle(total):
 
 
 def test_a_fine_mixture_is_joined(monkeypatch):
-    monkeypatch.setattr("optdesign.plotting.surface.FINEST", 1 / 5)
+    monkeypatch.setattr("optdesign.plot.surface.FINEST", 1 / 5)
     r = od.solve(mixture(20))
     hexagons = od.plot.sensitivity(r).axes[0].collections[0]
     assert len(hexagons.get_paths()) == 21

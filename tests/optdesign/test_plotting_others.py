@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from test_interrupts import interrupt_after
 
 import optdesign as od
-from optdesign.plotting.efficiencies import shares
+from optdesign.plot.draw_efficiencies import shares
 
 ROOT = Path(__file__).parents[2]
 LINE = np.column_stack([np.ones(5), np.linspace(-1, 1, 5)])

@@ -9,9 +9,9 @@ from matplotlib import font_manager
 from typer.testing import CliRunner
 
 import optdesign as od
-from optdesign.cli import app
-from optdesign.plotting import text
-from optdesign.plotting.text import all_readable, readable
+from optdesign.cli.commands import app
+from optdesign.plot import text
+from optdesign.plot.text import all_readable, readable
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from problems import KINDS, random_problem
 
 import optdesign as od
-from optdesign import validation as module
+from optdesign.problem import inputs as module
 from optdesign.testing import lattice, matrices, problems
 
 X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])

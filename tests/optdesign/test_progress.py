@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import optdesign as od
-from optdesign import progress, source
+from optdesign.runtime import progress, threads
 
 
 class Terminal(io.StringIO):
@@ -74,7 +74,7 @@ def test_a_gap_is_shown_that_came_before_the_display_opened(monkeypatch):
 def test_solvers_say_what_they_do_in_steps_without_a_gap(monkeypatch):
     said = []
     monkeypatch.setattr(progress.Progress, "doing", lambda _, stage: said.append(stage))
-    monkeypatch.setattr(source, "PIECE", 100)
+    monkeypatch.setattr(threads, "PIECE", 100)
     problem = od.DesignProblem(np.random.default_rng(0).normal(size=(200, 20)))
     assert od.solve(problem, method="newton").converged
     assert set(said) == {"newton"}

@@ -23,10 +23,11 @@ from problems import (
 from structures import instances
 
 import optdesign as od
-from optdesign import programs, reference
-from optdesign.reduced import reduce
+from optdesign import reference
+from optdesign.algebra.reduced import reduce
 from optdesign.testing import assert_feasible
-from optdesign.worker import Worker
+from optdesign.verification import programs
+from optdesign.verification.worker import Worker
 
 # 4 kinds x 2 x 8 = 64 instances, primal and dual by turns, Clarabel mostly and SCS on every fourth.
 INSTANCES = [

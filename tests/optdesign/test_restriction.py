@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optdesign as od
-from optdesign.restriction import kept
-from optdesign.settings import Settings
+from optdesign.factors.conditions import kept
+from optdesign.tables.columns import Settings
 
 INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
 HOLDS = {

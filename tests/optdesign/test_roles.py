@@ -11,7 +11,9 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from optdesign import cli, files, roles
+from optdesign.cli import candidate_file as files
+from optdesign.cli import commands as cli
+from optdesign.cli import roles
 
 GRID = [(a, b, c) for a in (-1, 0, 1) for b in (-1, 0, 1) for c in (1, 2)]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from problems import KINDS, problems, random_problem, weighted
 
 import optdesign as od
-from optdesign import saving
+from optdesign.design import saving
 
 FAST = settings(max_examples=30, deadline=None)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import optdesign as od
-from optdesign import source
-from optdesign.source import Source
+from optdesign.problem.source import Source
+from optdesign.runtime import threads
 
 PACKAGE = Path(od.__file__).parent
 
@@ -37,7 +37,7 @@ def test_nobody_else_knows_where_the_candidates_are() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_pieces_are_all_rows_in_order(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "PIECE", 7 * 3)
+    monkeypatch.setattr(threads, "PIECE", 7 * 3)
     x = np.random.default_rng(0).normal(size=(23, 3)).astype(dtype)
     home = Source(x)
     parts = list(home.pieces())

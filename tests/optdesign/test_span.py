@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from problems import EPS
 
 import optdesign as od
-from optdesign import source, span
+from optdesign.problem import span
+from optdesign.runtime import threads
 from optdesign.testing import matrices, problems
 
 
@@ -288,7 +289,7 @@ class TestTournament:
     @pytest.fixture(autouse=True)
     def _pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """So many rows, or fewer where they have more than two columns."""
-        monkeypatch.setattr(source, "PIECE", 2 * self.PIECE)
+        monkeypatch.setattr(threads, "PIECE", 2 * self.PIECE)
 
     def test_full_rank(self) -> None:
         x = np.random.default_rng(0).normal(size=(self.N, 3))

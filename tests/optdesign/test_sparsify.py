@@ -12,9 +12,9 @@ from problems import assert_feasible, plain, relative_eigenvalues, weighted
 from scipy.optimize import linprog
 
 import optdesign as od
-from optdesign import cheapest, vertices
+from optdesign.design import cheapest, vertices
+from optdesign.design.vertices import SAME
 from optdesign.testing.families import ugly_problem
-from optdesign.vertices import SAME
 
 
 def as_result(problem, weights):

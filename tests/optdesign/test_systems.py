@@ -6,9 +6,9 @@ from problems import EPS, KINDS, assert_certified, random_problem
 from work import done
 
 import optdesign as od
-from optdesign import source
-from optdesign.information import entries
-from optdesign.reduced import reduce
+from optdesign.algebra.blocks import entries
+from optdesign.algebra.reduced import reduce
+from optdesign.runtime import threads
 from optdesign.solvers import costs, newton
 from optdesign.solvers.systems import (
     AtOnce,
@@ -57,8 +57,8 @@ def test_pieces_of_information_systems_are_bounded_by_rows(groups: int, rows: in
     starts = rows * np.arange(groups + 1)
     system = ByInformation(Layout(np.zeros(groups * rows, np.int64), starts, np.array([dim])))
     q = entries(dim)
-    assert system.squares == 1 or system.squares * rows * q**2 <= 4 * max(source.PIECE, q**3)
-    assert system.sums == 1 or system.sums * rows * q <= source.PIECE
+    assert system.squares == 1 or system.squares * rows * q**2 <= 4 * max(threads.PIECE, q**3)
+    assert system.sums == 1 or system.sums * rows * q <= threads.PIECE
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -119,7 +119,7 @@ def test_information_system_of_one_large_group_comes_in_pieces(
 ) -> None:
     """By rows and by blocks: there is a look at limits after so many rows at most."""
     n, rows = 1000, 50
-    monkeypatch.setattr(source, "PIECE", rows * entries(d))
+    monkeypatch.setattr(threads, "PIECE", rows * entries(d))
     monkeypatch.setattr(dense, "PIECE", rows)
     rng = np.random.default_rng(0)
     layout = Layout(np.zeros(n, np.int64), np.array([0, n]), np.array([d]))

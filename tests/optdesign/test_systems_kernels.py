@@ -12,7 +12,7 @@ from cases import RTOL, Whitened, seeds
 from problems import EPS
 from work import done
 
-from optdesign import source
+from optdesign.runtime import threads
 from optdesign.solvers.systems import (
     ByDifference,
     ByGroup,
@@ -194,7 +194,7 @@ def test_information_system_with_groups_in_pieces(
 ) -> None:
     """So many rows at a time, also of one group, by rows or by blocks: the factor is that of one matrix."""
     c = Case(seed, **size)
-    monkeypatch.setattr(source, "PIECE", 1)
+    monkeypatch.setattr(threads, "PIECE", 1)
     monkeypatch.setattr(dense, "PIECE", rows)
     system = ByInformation(c.layout)
     system.by_loops = by_loops

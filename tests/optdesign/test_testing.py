@@ -41,7 +41,7 @@ smallest = settings(max_examples=1000, phases=[Phase.generate, Phase.shrink])
 
 def of_rank(p: od.DesignProblem) -> np.ndarray:
     """Ranks of the blocks by exact elimination modulo a prime that the package's ranks do not use."""
-    from optdesign.extended import exact_rank
+    from optdesign.verification.exact_arithmetic import exact_rank
 
     members = [p.candidates[p.blocks == b] for b in range(p.n_blocks)]
     return np.array([exact_rank(x, np.arange(len(x)))[1] if len(x) else 0 for x in members])

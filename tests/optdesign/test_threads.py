@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import optdesign as od
-from optdesign import clock, source, threads
-from optdesign.limits import Stopped
+from optdesign.runtime import clock, threads
+from optdesign.runtime.limits import Stopped
 
 
 def test_every_piece_is_done_once() -> None:
@@ -107,7 +107,7 @@ def test_what_fails_in_a_thread_is_raised() -> None:
 @pytest.mark.parametrize(("blocks", "dim"), [(1, 3), (1, 12), (4, 3)])
 def test_results_do_not_depend_on_threads(blocks: int, dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the last bit: only our own kernels sum here."""
-    monkeypatch.setattr(source, "PIECE", 500 * dim)
+    monkeypatch.setattr(threads, "PIECE", 500 * dim)
     rng = np.random.default_rng(0)
     x, labels = rng.normal(size=(5000, dim)), np.arange(5000) % 3
     problem = od.DesignProblem(x, labels, rng.integers(0, blocks, size=5000))

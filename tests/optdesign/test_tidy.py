@@ -8,8 +8,8 @@ from problems import METHODS, assert_certified, random_problem
 from scipy.linalg import hadamard
 
 import optdesign as od
-from optdesign import tidy
-from optdesign.certificate import settled
+from optdesign.design.certificate import settled
+from optdesign.solvers import tidy
 
 TOL = 1e-6
 

@@ -20,7 +20,7 @@ from numba import config
 from test_cache import Copy
 
 import optdesign as od
-from optdesign import _kernel, clock
+from optdesign.runtime import clock, jit
 
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="there is one tier only")  # type: ignore[attr-defined]
 
@@ -38,11 +38,11 @@ class Nowhere:
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable], Any]:
     """Makes kernels that are not on disk, in a process that seems to have had none yet."""
-    monkeypatch.setattr(_kernel, "_Cache", Nowhere)
-    monkeypatch.setattr(_kernel, "ALLOWANCE", EACH)
-    monkeypatch.setattr(_kernel, "TOGETHER", math.inf)
-    monkeypatch.setattr(_kernel._Tiers, "together", 0.0)
-    return _kernel.kernel
+    monkeypatch.setattr(jit, "_Cache", Nowhere)
+    monkeypatch.setattr(jit, "ALLOWANCE", EACH)
+    monkeypatch.setattr(jit, "TOGETHER", math.inf)
+    monkeypatch.setattr(jit._Tiers, "together", 0.0)
+    return jit.kernel
 
 
 def compiled(function: Any) -> bool:
@@ -75,7 +75,7 @@ def test_a_large_one_is_compiled_and_that_is_said(
     monkeypatch.setattr(clock, "_said", threading.Event())
     monkeypatch.setattr("sys.ps1", ">>> ", raising=False)
     f = fresh(scaled)
-    x = np.ones(_kernel.SMALL + 1)
+    x = np.ones(jit.SMALL + 1)
     wall, ours = time.perf_counter(), clock.now()
     assert f(x, 2.0) == 2.0 * len(x)
     ours, wall = clock.now() - ours, time.perf_counter() - wall
@@ -109,10 +109,10 @@ def test_an_allowance_ends_and_is_each_kernels_own(fresh: Callable) -> None:
 def test_all_together_have_one_too(fresh: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     f, g = fresh(scaled), fresh(scaled)
     f(np.ones(1000), 1.0)
-    monkeypatch.setattr(_kernel, "TOGETHER", _kernel._Tiers.together)
+    monkeypatch.setattr(jit, "TOGETHER", jit._Tiers.together)
     g(np.ones(3), 1.0)
     assert not compiled(g)  # one that hardly takes any is left its least
-    monkeypatch.setattr(_kernel, "LEAST", 0.0)
+    monkeypatch.setattr(jit, "LEAST", 0.0)
     g(np.ones(3), 1.0)
     assert compiled(g)
 
@@ -174,7 +174,7 @@ def test_an_interrupt_leaves_arrays_as_they_were(fresh: Callable) -> None:
     with pytest.raises(KeyboardInterrupt):
         fresh(half)(x, y)
     assert x[0] == 0.0
-    assert getattr(_kernel._interpreting, "until", None) is None
+    assert getattr(jit._interpreting, "until", None) is None
 
 
 def test_the_clock_stands_still_and_nothing_is_said(
@@ -182,7 +182,7 @@ def test_the_clock_stands_still_and_nothing_is_said(
 ) -> None:
     monkeypatch.setattr(clock, "_said", threading.Event())
     monkeypatch.setattr("sys.ps1", ">>> ", raising=False)
-    monkeypatch.setattr(_kernel, "ALLOWANCE", 1.0)
+    monkeypatch.setattr(jit, "ALLOWANCE", 1.0)
     f, x = fresh(scaled), np.ones(40_000)
     f(np.ones(1), 1.0)
     wall, ours = time.perf_counter(), clock.now()
@@ -210,15 +210,15 @@ def test_threads_do_not_meet(fresh: Callable) -> None:
 def test_kernels_are_pickled(fresh: Callable) -> None:
     f = fresh(scaled)
     assert pickle.loads(pickle.dumps(f)) is f
-    assert pickle.loads(pickle.dumps(od.certificate.scale)) is od.certificate.scale
+    assert pickle.loads(pickle.dumps(od.design.certificate.scale)) is od.design.certificate.scale
 
 
 SOLVE = """
 import numpy as np, optdesign as od
-from optdesign import _kernel
+from optdesign.runtime import jit
 x = np.random.default_rng(0).normal(size=(60, 3))
 r = od.solve(od.DesignProblem(x, np.repeat([0, 1, 2], 20), np.tile([0, 1], 30)), tol=1e-8)
-kernels = [od.solvers.bca._sweeps, od.elimination.eliminate, od.whitening._measure]
+kernels = [od.solvers.bca._sweeps, od.problem.elimination.eliminate, od.algebra.whitening._measure]
 print(r.gap.hex(), *(len(k.signatures) + 10 * sum(k.stats.cache_hits.values()) for k in kernels))
 """
 
@@ -229,7 +229,7 @@ def test_a_small_problem_is_solved_without_the_compiler(tmp_path: Path) -> None:
     gap, *signatures = copy.ask(SOLVE)
     assert signatures == ["0", "0", "0"]
     assert not list(tmp_path.rglob("*.nbi"))
-    eager = SOLVE.replace("x = ", "_kernel.ALLOWANCE = 0.0; x = ", 1)
+    eager = SOLVE.replace("x = ", "jit.ALLOWANCE = 0.0; x = ", 1)
     assert copy.ask(eager) == [gap, "1", "1", "1"]
     assert copy.ask(SOLVE) == [gap, "11", "11", "11"]
 

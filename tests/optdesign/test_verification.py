@@ -15,8 +15,10 @@ from problems import KINDS, KNOWN, METHODS, plain, random_problem, relative_eige
 from scipy.special import lambertw
 
 import optdesign as od
-from optdesign import audit, reference, verification
+from optdesign import reference
 from optdesign.testing import families
+from optdesign.verification import audit
+from optdesign.verification import verify as verification
 
 LEFT_OUT = "what the noted ranks leave out"
 NAMES = [

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from optdesign.vertices import Columns, _write_products, corrected, heaviest_first
+from optdesign.design.vertices import Columns, _write_products, corrected, heaviest_first
 
 
 @pytest.mark.kernels

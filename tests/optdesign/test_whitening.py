@@ -9,8 +9,8 @@ from problems import EPS
 from test_certificate_bounds import U, root, seeds
 
 import optdesign as od
-from optdesign import whitening
-from optdesign.whitening import _is_white
+from optdesign.algebra import whitening
+from optdesign.algebra.whitening import _is_white
 
 pytestmark = pytest.mark.kernels
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from problems import random_problem
 
-from optdesign import programs, worker
-from optdesign.reduced import reduce
-from optdesign.worker import Worker
+from optdesign.algebra.reduced import reduce
+from optdesign.verification import programs, worker
+from optdesign.verification.worker import Worker
 
 REDUCED = reduce(random_problem(3, "shared"))
 

@@ -8,7 +8,7 @@ W = diag(u / s) and A the group sums a step of :mod:`optdesign.solvers.newton` s
 Each way is a file here: by group, by difference, by information, by iteration. They share a protocol:
 ``factorise``, which returns whether it succeeded, then ``solve``; both are generators that yield while they
 work. Where that takes less time than the calls, a step is one call and needs none of them
-(:mod:`optdesign.solvers.steps`).
+(:mod:`optdesign.solvers.newton_kernels`).
 """
 
 from __future__ import annotations

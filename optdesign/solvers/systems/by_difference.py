@@ -18,7 +18,7 @@ from collections.abc import Generator
 
 import numpy as np
 
-from optdesign._kernel import kernel
+from optdesign.runtime.jit import kernel
 from optdesign.solvers.systems import dense
 from optdesign.solvers.systems.layout import Layout
 from optdesign.solvers.systems.pivots import pivots

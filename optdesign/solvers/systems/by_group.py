@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.linalg.blas import dsyrk
 
-from optdesign._kernel import kernel
-from optdesign.information import factorise, invert
+from optdesign.algebra.blocks import factorise, invert
+from optdesign.runtime.jit import kernel
 from optdesign.solvers import costs
 from optdesign.solvers.systems import dense
 from optdesign.solvers.systems.layout import Layout

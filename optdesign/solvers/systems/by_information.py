@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from optdesign import source, threads
-from optdesign._kernel import kernel
-from optdesign.information import entries
+from optdesign.algebra.blocks import entries
+from optdesign.runtime import threads
+from optdesign.runtime.jit import kernel
 from optdesign.solvers import costs
 from optdesign.solvers.costs import FLOP, LOOP
 from optdesign.solvers.systems import dense
@@ -36,10 +36,10 @@ class ByInformation:
         # Groups that a thread works on at a time, for the matrix and for a right-hand side.
         width = int(layout.entries.max())
         # No fewer rows than take as much memory as what is summed up for them.
-        rows = (max(4 * source.PIECE // width**2, self.order**2 // width), source.PIECE // width)
+        rows = (max(4 * threads.PIECE // width**2, self.order**2 // width), threads.PIECE // width)
         self.squares, self.sums = (max(1, some * layout.n_groups // layout.n_rows) for some in rows)
         # Rows that are worked on at a time, also of one group.
-        self.most = max(dense.PIECE, source.PIECE // width)
+        self.most = max(dense.PIECE, threads.PIECE // width)
         sizes = len(layout.ranks), int(layout.ranks.max()), layout.n_rows
         # Calls take rows from where they are several times, and leave nothing to other threads.
         calls = costs.squares_by_calls(*sizes) + 8 * costs.ROW * layout.n_rows

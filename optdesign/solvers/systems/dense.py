@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
-from optdesign import source
+from optdesign.runtime import threads
 from optdesign.solvers import ROUNDING
 
 Attempt = Generator[None, None, bool]
@@ -25,7 +25,7 @@ Solution = Generator[None, None, tuple[np.ndarray, np.ndarray]]
 RIDGES = tuple(ROUNDING ** (1 / k) for k in range(1, 9))
 """Relative ridges on matrices positive definite up to rounding, to be tried in turn."""
 
-PIECE = math.isqrt(source.PIECE)
+PIECE = math.isqrt(threads.PIECE)
 """Columns that are eliminated, and rows that are multiplied, between two looks at limits and interrupts."""
 
 

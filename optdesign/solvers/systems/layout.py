@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from optdesign.information import entries
+from optdesign.algebra.blocks import entries
 
 
 class Layout:

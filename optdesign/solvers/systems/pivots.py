@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from optdesign._kernel import kernel
+from optdesign.runtime.jit import kernel
 
 
 @kernel

@@ -1,0 +1,148 @@
+"""Maps that make the candidates of a design white, and the variances that follow.
+
+If A_b maps the candidates of a block to y_n with sum_n w_n y_n y_n' = I, variances are squared lengths:
+g_n = |y_n|^2. From the inverse factor of the information A is found but for rounding, which grows with the
+condition of the weights; the information of what comes out tells how far it is from the identity, and its
+own factor makes good for it. A proof looks (:mod:`optdesign.design.certificate`), an estimate need not.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from optdesign.algebra.blocks import WIDE, factorise
+from optdesign.algebra.passes import (
+    add_tiles,
+    compose,
+    composed,
+    information_matrices,
+    inverse_factors,
+    raise_to_largest,
+    variances_of,
+    variances_of_few,
+)
+from optdesign.numbers.roundoff import UNIT, gamma
+from optdesign.problem.coordinates import Rows
+from optdesign.problem.problem import DesignProblem
+from optdesign.runtime.jit import kernel
+
+WHITE = 64 * UNIT
+WHITENINGS = 4
+"""Vectors are white enough when |E_b| is this many times the rank of the block; most attempts."""
+
+FEW = 10_000
+"""Numbers of all candidates up to which all takes one call, which takes longer to compile than its parts do:
+larger problems, which cannot do without, should not wait for it."""
+
+
+class Measured(NamedTuple):
+    """What weights make of a problem."""
+
+    white: np.ndarray
+    """Maps that make the supported rows white, as columns."""
+    off: np.ndarray
+    """|E_b| of every block as computed, if that was looked at."""
+    log_det: np.ndarray
+    """log det U by block."""
+    g: np.ndarray
+    """Variances of all candidates."""
+    largest: np.ndarray
+    """The largest of every group."""
+
+    @property
+    def full(self) -> bool:
+        """Whether no block loses rank."""
+        return bool(np.minimum.reduce(self.log_det) > -np.inf)
+
+
+def few(rows: Rows) -> bool:
+    """Whether there are so few numbers that calls take longer than the work: then all is done in one."""
+    return rows.source.n_rows * rows.source.dim <= FEW and rows.maps.shape[2] < WIDE
+
+
+def measured(
+    problem: DesignProblem, rows: Rows, support: np.ndarray, weights: np.ndarray, attempts: int = WHITENINGS
+) -> Measured:
+    """The variances of all candidates under the weights of some, and the maps behind them.
+
+    A block that loses rank ends it: log det is -inf, and only the variances of other blocks are of use.
+    Where there are few numbers all is done in one call, by the same kernels and to the same digits.
+    """
+    if not few(rows):
+        white, off, log_det = whitened(problem, rows, support, weights, attempts)
+        return Measured(white, off, log_det, *variances_of(problem, rows, white))
+    n = problem.n_candidates
+    off, log_det = np.zeros((2, problem.n_blocks))
+    out = Measured(rows.maps.copy(), off, log_det, np.empty(n), np.zeros(problem.n_groups))
+    x = rows.source.piece(0, n)
+    _measure(x, problem.blocks, problem.groups, problem.ranks, support, weights, attempts, *out)
+    return out
+
+
+def whitened(
+    problem: DesignProblem, rows: Rows, support: np.ndarray, weights: np.ndarray, attempts: int = WHITENINGS
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Matrices that make the supported rows white, as columns; |E_b| as computed; log det U by block.
+
+    Each attempt takes the factor of what the last one left. A single one is an estimate, which nobody looks
+    at. A block that loses rank ends it: log det -inf, and only the matrices of other blocks are of use.
+    """
+    white, off, log_det = rows.maps, np.zeros(problem.n_blocks), np.zeros(problem.n_blocks)
+    for attempt in range(attempts):
+        information = information_matrices(problem, weights, support, rows._replace(maps=white))
+        if attempt > 0 and (_is_white(information, problem.ranks, off) or attempt == attempts - 1):
+            break
+        factor, new = inverse_factors(information, problem.ranks)
+        log_det += new
+        white = composed(white, problem.ranks, factor)
+        if np.minimum.reduce(log_det) == -np.inf:
+            break
+    return white, off, log_det
+
+
+@kernel
+def _measure(x, blocks, groups, ranks, support, weights, attempts, white, off, log_det, g, largest):
+    """All of it at once, for few numbers. Overwrites white, given as the maps, and what follows it."""
+    width = white.shape[2]
+    factor = np.zeros((len(ranks), width, width))
+    for attempt in range(attempts):
+        information = np.zeros((len(ranks), width, width))
+        rest = np.zeros((len(ranks), width, width))
+        add_tiles(x, support, blocks, support, white, ranks, weights, information, rest)
+        for b in range(len(ranks)):
+            for i in range(ranks[b]):
+                for j in range(i + 1):
+                    information[b, i, j] += rest[b, i, j]
+        if attempt > 0 and (_is_white(information, ranks, off) or attempt == attempts - 1):
+            break
+        new = factorise(information, ranks, factor)
+        compose(white, ranks, factor)
+        full = True
+        for b in range(len(ranks)):
+            log_det[b] += new[b]
+            full &= log_det[b] > -np.inf
+        if not full:
+            break
+    variances_of_few(x, blocks, white, g)
+    raise_to_largest(groups, g, largest)
+
+
+@kernel
+def _is_white(information, ranks, off):
+    """Tell whether every block is near enough to the identity. Reads lower triangles.
+
+    Overwrites off with the Frobenius norms of the differences, rounded up.
+    """
+    enough = True
+    for b in range(len(ranks)):
+        square = 0.0
+        for i in range(ranks[b]):
+            off_one = information[b, i, i] - 1.0
+            square += off_one * off_one
+            for j in range(i):
+                square += 2.0 * (information[b, i, j] * information[b, i, j])
+        enough &= np.sqrt(square) <= WHITE * ranks[b]
+        off[b] = np.sqrt(square) * (1.0 + gamma(ranks[b] * ranks[b] + 10))
+    return enough

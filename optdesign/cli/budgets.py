@@ -1,0 +1,108 @@
+"""Budgets on the command line: one number, labels with numbers, or a file of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import isfinite
+from pathlib import Path
+
+import numpy as np
+
+from optdesign.tables.columns import listed
+from optdesign.tables.files import csv_rows, number, place, read_table, separator, written
+
+TABLES = (".csv", ".parquet")
+
+
+def parse(
+    given: str, option: str, group: str | None, groups: np.ndarray, columns: Iterable[str]
+) -> np.ndarray:
+    """The budget of every group, in the order of the groups.
+
+    ``given`` is one number for every group, labels with numbers as in ``A=12,B=8``, or the path of a file of
+    two columns. ``group`` is the column of the labels, if there is one.
+    """
+    value = number(given)
+    if value is not None:
+        if not (value > 0 and isfinite(value)):
+            raise ValueError(
+                f"{option} must be positive and finite, or a file; got {given}. Leave it out for 1."
+            )
+        return np.full(len(groups), value)
+    if group is None:
+        raise ValueError(
+            f"{option} {given} needs groups: name their column with --group; the columns are "
+            f"{listed(columns)}. Without groups, give one number, as in {option} 100."
+        )
+    if "=" in given and Path(given).suffix.lower() not in TABLES:
+        pairs = [part.rpartition("=") for part in given.split(",")]
+        return _matched(
+            [[label.strip(), value] for label, _, value in pairs],
+            groups,
+            option,
+            option,
+            lambda k: f"pair {k + 1}",
+        )
+    return read(Path(given), groups, option)
+
+
+def read(path: Path, groups: np.ndarray, option: str = "--budget") -> np.ndarray:
+    """The budget of every group, from a file of two columns: group label and budget.
+
+    A CSV file may start with a header or not.
+    """
+    header = False
+    if path.suffix.lower() not in TABLES:
+        raise ValueError(
+            f"{option} must be a number, labels with numbers as in A=12,B=8, or a file with two columns, "
+            f"group label and budget, that ends in {' or '.join(TABLES)}; got {str(path)!r}."
+        )
+    if path.suffix.lower() == ".csv":
+        rows = list(csv_rows(path))
+        header = bool(rows) and len(rows[0]) == 2 and number(rows[0][1], separator(path)) is None
+        rows = rows[header:]
+    else:
+        columns = read_table(path, text=set())
+        rows = [list(map(written, row)) for row in zip(*columns.values(), strict=True)]
+    return _matched(rows, groups, option, str(path), lambda at: f"{place(path, at, header)} of {path}")
+
+
+def _matched(
+    rows: list[list[str]], groups: np.ndarray, option: str, source: str, at: Callable[[int], str]
+) -> np.ndarray:
+    """Pairs of label and budget in the order of the groups; ``at`` says where a pair stands."""
+    found: dict[str, float] = {}
+    mark = separator(Path(source)) if source.lower().endswith(".csv") else ","
+    for k, row in enumerate(rows):
+        if len(row) != 2:
+            raise ValueError(
+                f"{option} must have two columns, group and budget; {at(k)} has {len(row)}. "
+                "Drop the other columns."
+            )
+        label, value = row[0], number(row[1], mark)
+        if value is None or not (value > 0 and isfinite(value)):
+            raise ValueError(
+                f"{option} must be positive numbers; {at(k)} gives group {label!r} {row[1]!r}. "
+                "Drop the group's candidates or give it a budget."
+            )
+        if label in found:
+            raise ValueError(
+                f"{option} must name each group once; {source} names {label!r} twice. Drop one of them."
+            )
+        found[label] = value
+    known = list(map(written, groups))
+    missing = [label for label in known if label not in found]
+    unknown = sorted(set(found).difference(known))
+    if missing:
+        add = f"Add it, as in {missing[0]}=8" if source == option else "Add a row"
+        also = f", but one for {listed(unknown)}, which no candidate has" if unknown else ""
+        raise ValueError(
+            f"{option} must cover every group; {source} has no budget for {listed(missing)}{also}. "
+            f"{'Spell the labels alike' if unknown else add}."
+        )
+    if unknown:
+        raise ValueError(
+            f"{option} must name groups that have candidates; {source} names {listed(unknown)}. "
+            f"The groups are {listed(known)}."
+        )
+    return np.array([found[label] for label in known])

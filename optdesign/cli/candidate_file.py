@@ -1,0 +1,370 @@
+"""Problems and designs in files: CSV, Parquet and NPZ.
+
+A table has one candidate a row. Some columns are its features, one may name its group and one its block
+(labels of any kind, numbered here in sorted order), and a saved design has its ``weight`` and ``variance``
+as well. An NPZ file holds the same as arrays: ``candidates`` (N, d) and, all optional, ``groups`` and
+``blocks`` (N,), ``budgets`` (in the sorted order of the group labels), ``weights`` (N,), and ``features``,
+the names of the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from optdesign.cli.budgets import parse
+from optdesign.cli.notices import categories, counting
+from optdesign.cli.roles import Label, LabelColumns, assumed, check_labels, chosen, doubtful, notes, numbered
+from optdesign.design.display import BLOCK, GROUP, RUN, VARIANCE, WEIGHT, beside
+from optdesign.factors.formula import named
+from optdesign.problem.candidates import from_table
+from optdesign.problem.problem import DesignProblem
+from optdesign.tables.columns import Labels, check_exact, is_single, listed
+from optdesign.tables.files import (
+    Table,
+    atomic,
+    check_suffix,
+    is_exact,
+    number,
+    place,
+    read_archive,
+    read_table,
+    row_names,
+    stored_index,
+    write_table,
+    written,
+)
+
+SUFFIXES = (".csv", ".parquet", ".npz")
+
+SAMPLE = 1000
+"""A column that is not all numbers is taken for a mistaken feature if one of so many fields is one."""
+
+
+@dataclass(frozen=True)
+class CandidateFile:
+    """What a file says about a problem, and everything else in it, to be written back with the design."""
+
+    candidates: np.ndarray
+    features: tuple[str, ...]
+    ignored: tuple[str, ...]
+    """Columns that are not features because they are not numeric; none if the features were chosen."""
+    group: str | None
+    """The column of group labels, if there is one."""
+    block: str | None
+    groups: Labels
+    blocks: Labels
+    budgets: np.ndarray | None
+    weights: np.ndarray | None
+    columns: Table
+    model: str | None = None
+    """The formula that made the features, if there is one."""
+    factors: tuple[str, ...] = ()
+    """Columns that tell candidates apart besides their labels: the factors of the model, or the features."""
+    notes: tuple[str, ...] = ()
+    """What was noticed while reading, in sentences."""
+    rows: np.ndarray | None = None
+    """Which rows of the file the candidates are, from 0, if not all of them."""
+    single: bool = False
+    """True if a column behind the candidates is in single precision."""
+    assumed: str = ""
+    """A sentence about columns that are labels only because of their names."""
+
+    def row(self, candidate: int) -> int:
+        """The row of the file that a candidate is, from 1."""
+        return 1 + (candidate if self.rows is None else int(self.rows[candidate]))
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The row of the file that every candidate is, from 1."""
+        return 1 + (np.arange(len(self.candidates)) if self.rows is None else self.rows)
+
+    def problem(self) -> DesignProblem:
+        """The problem of these candidates; budgets that are not given are 1."""
+        return DesignProblem(
+            self.candidates,
+            self.groups.numbers,
+            self.blocks.numbers,
+            self.budgets,
+            names=self.features,
+            settings={name: self.columns[name] for name in self.factors} if self.model else None,
+            group_names=None if self.group is None else self.groups.names.tolist(),
+            block_names=None if self.block is None else self.blocks.names.tolist(),
+            _single=self.single,
+        )
+
+    def with_budgets(self, given: str, option: str = "--budget") -> CandidateFile:
+        """The same candidates with budgets: see :func:`optdesign.cli.budgets.parse`."""
+        return replace(self, budgets=parse(given, option, self.group, self.groups.names, self.columns))
+
+
+def read(
+    path: Path,
+    *,
+    group: Label = None,
+    block: Label = None,
+    features: Sequence[str] | None = None,
+    model: str | None = None,
+    where: str | None = None,
+    fresh: bool = False,
+) -> CandidateFile:
+    """Read candidates from a CSV, Parquet or NPZ file.
+
+    ``group`` and ``block`` name the columns of labels. None takes columns called "group" and "block", if
+    there are any that neither ``features`` nor ``model`` names; without one, and with False, everything is
+    one group, or one block. ``features`` names the feature columns; left out, they are all numeric columns
+    that are neither labels nor weight nor variance and do not only name the rows.
+    With ``fresh``, a file that has a weight or a variance is refused: a design saved from it would lose them.
+
+    With a ``model``, a formula, columns are factors instead, and the features are what the model makes of
+    them; ``where``, a condition, says which rows are candidates.
+    """
+    if model is None and where is not None:
+        raise ValueError(
+            "--where must come with --model. Delete the rows that are not possible, or add --model."
+        )
+    if model is not None and features is not None:
+        raise ValueError("--features must be left out with --model, which names the columns it uses.")
+    if check_suffix(path, "the file of candidates", SUFFIXES) == ".npz":
+        if model is not None:
+            raise ValueError(f"--model needs a table of factors, .csv or .parquet; got {path}. Leave it out.")
+        return _from_arrays(read_archive(path), path, group, block, features, fresh)
+    numbers = None if features is None else {*features, WEIGHT}
+    in_model = set() if model is None else named(model)
+    labels = chosen(group, block, in_model | set(features or ()))
+    text = {name for name in labels if name is not None and name not in in_model}
+    columns = read_table(path, text=text, numbers=numbers)
+    labels = check_labels(columns, path, labels, (group, block), features or [], fresh)
+    if model is not None:
+        return _from_factors(columns, path, labels, (group, block), model, where)
+    unused = {*row_names(columns), *stored_index(path)}.difference(labels, features or ())
+    file = _from_columns(columns, path, labels, features, unused)
+    return replace(
+        file,
+        notes=(
+            *file.notes,
+            *notes(columns, labels, (group, block), [k for k in columns if k in unused]),
+            *doubtful(labels, file.groups, file.blocks),
+        ),
+        assumed=assumed(labels, (group, block)),
+    )
+
+
+def write(
+    path: Path, source: CandidateFile, budgets: np.ndarray, weights: np.ndarray, variances: np.ndarray
+) -> None:
+    """Write the rows of a file with their weights and variances, in the format the suffix asks for.
+
+    NPZ files hold the arrays named in the module's docstring and ``variances``; columns of a table that
+    are neither features nor labels are not carried over to them.
+    """
+    suffix = check_suffix(path, "--out", SUFFIXES)
+    with atomic(path) as temporary:
+        if suffix == ".npz":
+            np.savez(
+                temporary,
+                candidates=source.candidates,
+                groups=_storable(source.groups),
+                blocks=_storable(source.blocks),
+                budgets=budgets,
+                weights=weights,
+                variances=variances,
+                features=np.array(source.features),
+            )
+        else:
+            rest = {k: v for k, v in source.columns.items() if k not in (WEIGHT, VARIANCE)}
+            write_table(temporary, {**rest, WEIGHT: weights, VARIANCE: variances})
+
+
+def write_runs(path: Path, source: CandidateFile, rows: np.ndarray) -> None:
+    """Write a run list: the number of the run, and the row of the file that is run.
+
+    A column of the file that is called "run" is written as "run_".
+    """
+    check_suffix(path, "--out", SUFFIXES[:2])
+    taken = {k: v[rows] for k, v in source.columns.items() if k not in (WEIGHT, VARIANCE)}
+    with atomic(path) as temporary:
+        write_table(temporary, beside({RUN: np.arange(1, len(rows) + 1)}, taken))
+
+
+def _from_columns(
+    columns: Table, path: Path, labels: LabelColumns, features: Sequence[str] | None, unused: Set[str]
+) -> CandidateFile:
+    group, block = labels
+    others = {*labels, WEIGHT, VARIANCE, *unused}
+    names = _infer(columns, path, others) if features is None else features
+    ignored = [] if features is not None else [k for k in columns if k not in {*others, *names}]
+    if not names:
+        raise ValueError(
+            f"there must be a feature, that is a column of numbers that is neither group, block, weight nor "
+            f"variance; the columns of {path} are {listed(columns)}. Choose with --features, or say with "
+            "--model how columns of text enter."
+        )
+    n = len(columns[names[0]])
+    candidates = np.empty((n, len(names)))
+    for j, name in enumerate(names):
+        candidates[:, j] = _finite(columns, name, path)
+    return CandidateFile(
+        candidates=candidates,
+        features=tuple(names),
+        ignored=tuple(ignored),
+        group=group,
+        block=block,
+        groups=numbered(columns, group, n, path),
+        blocks=numbered(columns, block, n, path),
+        budgets=None,
+        weights=_finite(columns, WEIGHT, path) if WEIGHT in columns else None,
+        columns=columns,
+        factors=tuple(names),
+        notes=() if features is not None else counting(candidates, names),
+        single=any(is_single(columns[name]) for name in names),
+    )
+
+
+def _from_factors(
+    columns: Table,
+    path: Path,
+    labels: LabelColumns,
+    given: tuple[Label, Label],
+    model: str,
+    where: str | None,
+) -> CandidateFile:
+    group, block = labels
+    factors = {name: column for name, column in columns.items() if name not in (WEIGHT, VARIANCE)}
+    made, rows = from_table(factors, path, model, where=where)
+    kept = {name: column[rows] for name, column in columns.items()}
+    groups, blocks = (numbered(kept, name, len(rows), path) for name in labels)
+    unused = [k for k in factors if k not in made.model.factors and k not in {*labels, *made.row_names}]
+    return CandidateFile(
+        candidates=made.features,
+        features=made.names,
+        ignored=tuple(unused),
+        group=group,
+        block=block,
+        groups=groups,
+        blocks=blocks,
+        budgets=None,
+        weights=_finite(kept, WEIGHT, path) if WEIGHT in kept else None,
+        columns=kept,
+        model=model,
+        factors=made.model.factors,
+        rows=rows,
+        notes=(
+            *(note for note in made.notes if note.startswith("only one level")),
+            *categories(kept, made.model.factors),
+            *notes(columns, labels, given, made.row_names),
+            *doubtful(labels, groups, blocks),
+        ),
+        single=made.is_single,
+        assumed=assumed(labels, given),
+    )
+
+
+def _from_arrays(
+    arrays: Table,
+    path: Path,
+    group: Label,
+    block: Label,
+    features: Sequence[str] | None,
+    fresh: bool,
+) -> CandidateFile:
+    if "candidates" not in arrays:
+        raise ValueError(
+            f"{path} must hold an array 'candidates'; it holds {listed(arrays)}. "
+            "Save it as numpy.savez(path, candidates=...)."
+        )
+    x = arrays["candidates"]
+    if x.ndim != 2 or 0 in x.shape:
+        raise ValueError(
+            f"candidates in {path} must have shape (N, d), neither of them 0; got {x.shape}. "
+            "Put one candidate a row."
+        )
+    names = list(map(str, arrays.get("features", [f"x{j}" for j in range(x.shape[1])])))
+    if len(set(names)) != x.shape[1]:
+        raise ValueError(
+            f"features in {path} must name the {x.shape[1]} columns of candidates; got {listed(names)}. "
+            "Leave the array out for x0, x1, ..."
+        )
+    others = {}
+    for default, given, key in ((GROUP, group, "groups"), (BLOCK, block, "blocks")):
+        if given is not False and (given or key) in arrays:
+            others[given or default] = arrays[given or key]
+    if "weights" in arrays:
+        others[WEIGHT] = arrays["weights"]
+    for name in others.keys() & set(names):
+        raise ValueError(
+            f"features in {path} must not be called {name!r}, as labels or weights are. Rename the feature."
+        )
+    columns = {**dict(zip(names, x.T, strict=True)), **others}
+    for name, column in columns.items():
+        if column.shape != x.shape[:1]:
+            raise ValueError(
+                f"{name} in {path} must have one entry per candidate, shape ({len(x)},); got {column.shape}. "
+                "Give one for every row of candidates."
+            )
+    taken = names if features is None else features
+    labels = check_labels(columns, path, chosen(group, block, taken), (group, block), taken, fresh)
+    file = _from_columns(columns, path, labels, taken, set())
+    budgets = arrays.get("budgets")
+    if budgets is not None and budgets.shape != file.groups.names.shape:
+        raise ValueError(
+            f"budgets in {path} must have one entry per group, shape ({len(file.groups.names)},), in the "
+            f"sorted order of the labels; got {budgets.shape}. Leave them out for budgets of 1."
+        )
+    return replace(file, budgets=budgets)
+
+
+def _infer(columns: Table, path: Path, others: Set[str | None]) -> list[str]:
+    """All numeric columns but the others. Numbers mixed with text are refused, lest a feature be lost."""
+    names = []
+    for name, column in columns.items():
+        if name in others:
+            continue
+        if column.dtype.kind in "biuf":
+            names.append(name)
+        elif any(number(written(v)) is not None for v in column[:SAMPLE]):
+            raise ValueError(
+                f"features must be numbers; {_first_text(column, name, path)}. "
+                "Correct it, or choose the feature columns with --features."
+            )
+    return names
+
+
+def _finite(columns: Table, name: str, path: Path) -> np.ndarray:
+    """A column as finite floats."""
+    column = columns[name]
+    if column.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must be numbers; {_first_text(column, name, path)}. Correct it or drop the row."
+        )
+    values = column.astype(np.float64)
+    if column.dtype.kind in "iu":
+        check_exact(column[:, None], values[:, None], f"column {name!r} of {path}")
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        raise ValueError(
+            f"{name} must be finite; {place(path, bad[0])}, column {name!r} of {path} holds "
+            f"{values[bad[0]]}. Drop the row or fill in the entry."
+        )
+    return values
+
+
+def _first_text(column: np.ndarray, name: str, path: Path) -> str:
+    """Where a column of a file holds no number, or one that double precision cannot hold."""
+    at = next((k for k, v in enumerate(column) if number(written(v)) is None), None)
+    why = ""
+    if at is None:
+        at = next((k for k, v in enumerate(column) if not is_exact(str(v))), 0)
+        why = ", which double precision cannot hold: subtract an offset"
+    held = written(column[at])
+    what = f"holds {held!r}{why}" if held.strip() else "is empty"
+    return f"{place(path, at)}, column {name!r} of {path} {what}"
+
+
+def _storable(labels: Labels) -> np.ndarray:
+    """The label of every row, as an array that needs no pickling."""
+    names = labels.names.astype(str) if labels.names.dtype == object else labels.names
+    return names[labels.numbers]

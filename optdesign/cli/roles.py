@@ -1,0 +1,136 @@
+"""Roles of the columns of a file: labels of groups and blocks, names of rows, and everything else.
+
+Columns called "group" and "block" are labels unless the model or the features name them, or the caller
+switches this default off. Columns that only name rows are never features: the unnamed first column that
+``write.csv`` of R and ``to_csv`` of pandas write, the index that pandas stores in a Parquet file, and a
+column called "index" or "rownames" that counts the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from optdesign.design.display import BLOCK, GROUP, VARIANCE, WEIGHT
+from optdesign.tables.columns import Labels, lookup, missing_label
+from optdesign.tables.columns import number as number_labels
+from optdesign.tables.files import Table, place
+
+Label = str | Literal[False] | None
+"""A column of labels: its name, False for none, or None for the column with the default name, if any."""
+
+
+MISSING = {"na", "n/a", "#n/a", "nan", "null", "none", "nat", "<na>", "-", "."}
+"""Text that other programs write for missing entries, in lower case."""
+
+
+class LabelColumns(NamedTuple):
+    """The columns of labels, None if there are none."""
+
+    group: str | None
+    block: str | None
+
+
+def chosen(group: Label, block: Label, named: Collection[str]) -> LabelColumns:
+    """Return the columns of labels that are given, or else the default names that ``named`` does not have.
+
+    >>> chosen("site", None, ["x"]), chosen(None, False, ["group"])
+    (LabelColumns(group='site', block='block'), LabelColumns(group=None, block=None))
+    """
+
+    def one(given: Label, default: str) -> str | None:
+        return given or (None if given is False or default in named else default)
+
+    return LabelColumns(one(group, GROUP), one(block, BLOCK))
+
+
+def check_labels(
+    columns: Table,
+    path: Path,
+    labels: LabelColumns,
+    given: tuple[Label, Label],
+    features: Sequence[str],
+    fresh: bool,
+) -> LabelColumns:
+    """Return the columns of labels that the file has. Columns that are ``given`` must exist."""
+    if not len(next(iter(columns.values()), ())):
+        raise ValueError(f"{path} must have one candidate a row; it has no rows.")
+    taken = [name for name in (WEIGHT, VARIANCE) if name in columns]
+    if fresh and taken:
+        raise ValueError(
+            f"{path} must not have a column {taken[0]!r}: that is what a saved design adds. If it is your "
+            f"data, rename it, say to 'body_{taken[0]}'; if {path} is a saved design, add --again."
+        )
+    group, block = (
+        name if wanted or name in columns else None for name, wanted in zip(labels, given, strict=True)
+    )
+    wanted = (("--group", [group]), ("--block", [block]), ("--features", features))
+    for argument, names in wanted:
+        for name in names:
+            if name is not None:
+                lookup(columns, name, argument, str(path))
+    for argument, names in wanted:
+        for name in {WEIGHT, VARIANCE}.intersection(names):
+            raise ValueError(
+                f"{argument} must not be {name!r}, which is an output column. Rename yours in {path}, say to "
+                f"'body_{name}'."
+            )
+    return LabelColumns(group, block)
+
+
+def notes(
+    columns: Table, labels: LabelColumns, given: tuple[Label, Label], rows: Sequence[str]
+) -> tuple[str, ...]:
+    """Return sentences about columns whose names suggest another role than they have."""
+    found = [
+        f"column {default!r} is named by the model or the features, so it does not label {default}s; if it "
+        f"does both, add --{default} {default}."
+        for default, label, asked in zip((GROUP, BLOCK), labels, given, strict=True)
+        if default in columns and label is None and asked is None
+    ]
+    found += [
+        f"{f'column {name!r}' if name else 'the first column, which has no name,'} names the rows and is not "
+        f"used; if it is data, {'rename it' if name else 'give it a name'}."
+        for name in rows
+    ]
+    return tuple(found)
+
+
+def doubtful(columns: LabelColumns, *labels: Labels) -> tuple[str, ...]:
+    """Return sentences about labels that other programs write for missing entries."""
+    return tuple(
+        f"{str(label)!r} in column {column!r} is a label like others; if it stands for a missing label, fill "
+        "it in or drop the row."
+        for column, (names, _) in zip(columns, labels, strict=True)
+        for label in names.tolist()
+        if column is not None and str(label).strip().lower() in MISSING
+    )
+
+
+def assumed(labels: LabelColumns, given: tuple[Label, Label]) -> str:
+    """Return a sentence about columns that are labels because of their names, or an empty string."""
+    found = [
+        f" Column {label!r} was taken as the label of {label}s because of its name; --no-{label} ignores it."
+        for label, asked in zip(labels, given, strict=True)
+        if label is not None and asked is None
+    ]
+    return "".join(found)
+
+
+def numbered(columns: Table, name: str | None, n: int, path: Path) -> Labels:
+    """Number the labels of a column. Without one, all rows have the label 0."""
+    if name is None:
+        return Labels(np.zeros(1, np.int64), np.zeros(n, np.int64))
+    column = columns[name]
+    empty = missing_label(column)
+    if empty is not None:
+        raise ValueError(
+            f"every row must have a label; {place(path, empty)}, column {name!r} of {path} is empty. "
+            "Fill it in or drop the row."
+        )
+    if column.dtype.kind in "mM":
+        column = column.astype(str).astype(object)
+    return number_labels(column if column.dtype != object else np.array(list(map(str, column)), dtype=object))

@@ -1,0 +1,139 @@
+"""A design as a table: what each candidate is, what it gets, and how uncertain its prediction is.
+
+A candidate is told by its settings in the factors' own units; without settings by its features, if these have
+names; and by the labels of its group and block. Its row is counted from 1, as in pictures and on the command
+line; its index into the arrays of the problem, from 0, is called ``candidate``.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optdesign.factors.formula import pandas
+from optdesign.problem.dependence import in_words
+
+if TYPE_CHECKING:
+    from optdesign.design.result import DesignResult
+    from optdesign.problem.problem import DesignProblem
+
+GROUP, BLOCK, WEIGHT, VARIANCE = "group", "block", "weight", "variance"
+"""Columns that a table of a design has besides those of the candidates."""
+
+RUN = "run"
+"""Column of a run list that numbers the runs."""
+
+CANDIDATE = "candidate"
+"""What an index into the arrays of a problem is called, from 0; a row, for people to read, counts from 1."""
+
+SHOWN = 20
+"""Candidates of a design that are listed in a notebook."""
+
+
+def own_columns(problem: DesignProblem) -> dict[str, np.ndarray]:
+    """The columns that tell candidates apart: their settings, or their features by name, or nothing."""
+    if problem.settings is not None:
+        return dict(problem.settings)
+    if problem.names is not None:
+        return dict(zip(problem.names, problem.source.whole().T, strict=True))
+    return {}
+
+
+def labels(problem: DesignProblem, which: str) -> np.ndarray:
+    """The label of the group, or of the block, of every candidate."""
+    names, numbers = (
+        (problem.group_names, problem.groups) if which == GROUP else (problem.block_names, problem.blocks)
+    )
+    if names is None:
+        return numbers
+    distinct = np.empty(len(names), dtype=object)
+    distinct[:] = names
+    return distinct[numbers]
+
+
+def columns(problem: DesignProblem) -> dict[str, np.ndarray]:
+    """What to show of every candidate: its own columns, and its labels where they say something more."""
+    shown = own_columns(problem)
+    for which, count in ((GROUP, problem.n_groups), (BLOCK, problem.n_blocks)):
+        label = labels(problem, which)
+        if count > 1 and not any(np.array_equal(label, column) for column in shown.values()):
+            shown[which] = label
+    return shown
+
+
+def to_frame(result: DesignResult) -> Any:
+    """A pandas frame with a row for every candidate; see :meth:`optdesign.DesignResult.to_frame`."""
+    problem = result.problem
+    ours = {
+        GROUP: labels(problem, GROUP),
+        BLOCK: labels(problem, BLOCK),
+        WEIGHT: result.weights,
+        VARIANCE: result.variances,
+    }
+    table: dict[str, np.ndarray] = {}
+    for name, column in own_columns(problem).items():
+        table[f"{name}_setting" if name in ours else name] = column
+    frame = pandas().DataFrame({name: np.array(column) for name, column in (table | ours).items()})
+    return frame.rename_axis(CANDIDATE)
+
+
+def beside(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Our columns, then theirs; of theirs, one that has a name that is taken is called ``name_``.
+
+    >>> list(beside({"run": np.arange(2)}, {"run": np.ones(2), "run_": np.ones(2)}))
+    ['run', 'run_', 'run__']
+    """
+    out = dict(ours)
+    for name, column in theirs.items():
+        while name in out:
+            name += "_"
+        out[name] = column
+    return out
+
+
+def text(value: Any) -> str:
+    """A setting as a table shows it: numbers to six digits.
+
+    >>> text(20), text(0.1 + 0.2), text("a"), text(np.float64(1e-9))
+    ('20', '0.3', 'a', '1e-09')
+    """
+    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def largest(result: DesignResult, most: int) -> np.ndarray:
+    """The candidates with the largest weights, at most so many, in their order."""
+    support = result.support
+    return np.sort(support[np.argsort(-result.weights[support], kind="stable")[:most]])
+
+
+def html(result: DesignResult, facts: list[tuple[str, str]]) -> str:
+    """Facts and the largest weights in HTML. Every name and value is escaped."""
+
+    def row(cells: list[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    shown, rows = columns(result.problem), largest(result, SHOWN)
+    heading = row(["row", *shown, WEIGHT, VARIANCE], "th")
+    body = "".join(
+        row(
+            [
+                str(n + 1),
+                *(text(column[n]) for column in shown.values()),
+                f"{result.weights[n]:.6f}",
+                f"{result.variances[n]:.6f}",
+            ],
+            "td",
+        )
+        for n in rows.tolist()
+    )
+    more = len(result.support) - len(rows)
+    caption = f"<p>{more} smaller weights are not shown; see to_frame().</p>" if more else ""
+    told = "".join(row([name, value], "td") for name, value in facts)
+    return f"<table>{told}</table><table><thead>{heading}</thead><tbody>{body}</tbody></table>{caption}"
+
+
+def notes(problem: DesignProblem) -> list[str]:
+    """What a reader of a design must know about its problem."""
+    return [note for note in (in_words(problem), problem.rank_note) if note]

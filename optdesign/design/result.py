@@ -1,0 +1,188 @@
+"""What a solver returns: weights, their certificate, and how they were found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from enum import Enum
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optdesign.design.certificate import Certificate, certify
+from optdesign.design.display import html, notes, to_frame
+from optdesign.problem.dependence import of_what
+from optdesign.problem.problem import DesignProblem, read_only
+
+
+class Status(Enum):
+    """Why a solver stopped; the value is the message."""
+
+    CONVERGED = "converged: the gap is at most tol * rank"
+    MAX_ITER = "stopped at max_iter; the weights are feasible. Raise max_iter or tol, or change the method"
+    TIME_LIMIT = "stopped at time_limit; the weights are feasible. Raise time_limit or tol"
+    INTERRUPTED = "interrupted; the weights are feasible and certified as they are"
+    GIVEN = "given: the weights were not solved for, only certified"
+    PRECISION = (
+        "optimal as far as double precision can tell; the gap is what could be proved. Ask for a larger tol"
+    )
+    STALLED = "no further progress in double precision; the gap says how good the weights are"
+
+
+class History(NamedTuple):
+    """Running gap of a solver, one entry an iteration. The result's own gap is recomputed at the end."""
+
+    iterations: np.ndarray
+    seconds: np.ndarray
+    gaps: np.ndarray
+
+
+def rounded_down(efficiency: float) -> str:
+    """An efficiency to nine digits, never more than it is.
+
+    >>> rounded_down(0.99999999999)
+    '0.999999999'
+    """
+    # As the exact decimal: multiplying by 1e9 in floating point may round up to the next digit.
+    return f"{Decimal(efficiency).quantize(Decimal('1e-9'), rounding=ROUND_FLOOR):f}"
+
+
+def rounded_up(gap: float) -> str:
+    """A gap to three digits, never less than it is.
+
+    >>> rounded_up(3.9524e-14), rounded_up(0.1), rounded_up(0.0)
+    ('3.96e-14', '0.101', '0')
+    """
+    if not 0 < gap < math.inf:
+        return f"{gap:.3g}"
+    return f"{float(Decimal(gap).normalize(Context(prec=3, rounding=ROUND_CEILING))):.3g}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DesignResult:
+    """A design with its certificate. All numbers are recomputed from the final weights."""
+
+    problem: DesignProblem
+    weights: np.ndarray
+    certificate: Certificate
+    status: Status
+    method: str
+    iterations: int
+    seconds: float
+    history: History
+    tol: float | None = None
+    """Tolerance that the solver was given; None if the weights were not solved for, or it is unknown."""
+
+    @classmethod
+    def given(cls, problem: DesignProblem, weights: ArrayLike, *, method: str = "given") -> DesignResult:
+        """Weights of any origin as a result, with the certificate of :func:`optdesign.certify`.
+
+        >>> p = DesignProblem([[1.0, 0.0], [0.0, 1.0]])
+        >>> DesignResult.given(p, [0.5, 0.5]).efficiency > 0.999999
+        True
+        """
+        certificate, none = certify(problem, weights), np.empty(0)
+        w = read_only(np.array(weights, dtype=np.float64))
+        return cls(problem, w, certificate, Status.GIVEN, method, 0, 0.0, History(none, none, none))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickled result: frozen as before, which arrays by themselves do not remember."""
+        for name, value in state.items():
+            object.__setattr__(self, name, read_only(value) if isinstance(value, np.ndarray) else value)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the requested gap was reached."""
+        return self.status is Status.CONVERGED
+
+    @property
+    def gap(self) -> float:
+        """A proved bound on G - D, and so on the distance of log Det from its maximum."""
+        return self.certificate.gap
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap divided by the rank."""
+        return self.certificate.relative_gap
+
+    @property
+    def efficiency(self) -> float:
+        """Lower bound D / G on the D-efficiency."""
+        return self.certificate.efficiency
+
+    @property
+    def rank(self) -> int:
+        """D, the sum of the ranks of the blocks."""
+        return self.certificate.rank
+
+    @property
+    def g_value(self) -> float:
+        """A proved bound on G, the sum over groups of budget times largest variance."""
+        return self.certificate.g_value
+
+    @property
+    def log_det(self) -> float:
+        """F, the sum over blocks of log Det of the information."""
+        return self.certificate.log_det
+
+    @property
+    def variances(self) -> np.ndarray:
+        """g_n of every candidate."""
+        return self.certificate.variances
+
+    @property
+    def support(self) -> np.ndarray:
+        """Indices of the candidates with positive weight."""
+        return np.flatnonzero(self.weights)
+
+    def weights_matrix(self) -> np.ndarray:
+        """Weights as (clients, arms), zero where inactive; for problems made by disjoint or shared."""
+        return self.problem.to_grid(self.weights)
+
+    def to_frame(self) -> Any:
+        """A pandas frame with a row for every candidate.
+
+        It has the settings of the factors (or the features, if only these have names), ``group`` and
+        ``block`` by their labels, ``weight`` and ``variance``. A setting that has one of these names is
+        called ``weight_setting``, and so on. The index, ``candidate``, counts from 0 as arrays do. Needs the
+        extra ``frames``.
+        """
+        return to_frame(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"DesignResult({self.status.name}, gap {rounded_up(self.gap)}, "
+            f"efficiency {self._efficiency()}, rank {self.rank} of {self.problem.n_parameters}, "
+            f"support {len(self.support)} of {len(self.weights)}, method {self.method!r})"
+        )
+
+    def __str__(self) -> str:
+        p = self.problem
+        text = (
+            f"{self.status.value}\n"
+            f"  efficiency  {self._efficiency()}  "
+            f"(gap {rounded_up(self.gap)}, relative {rounded_up(self.relative_gap)})\n"
+            f"  log det     {self.log_det:.9g}    rank {self.rank} of {p.n_parameters}    "
+            f"support {len(self.support)} of {len(self.weights)}\n"
+            f"  method      {self.method}, {self.iterations} iterations, {self.seconds:.3g} s"
+        )
+        for note in notes(p):
+            text += f"\n  note        {note}"
+        return text
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the certificate and the largest weights."""
+        facts = [
+            ("status", self.status.value),
+            ("efficiency", self._efficiency()),
+            ("gap", f"{rounded_up(self.gap)}, relative to the rank {rounded_up(self.relative_gap)}"),
+            ("log det", f"{self.log_det:.9g}"),
+            ("rank", f"{self.rank} of {self.problem.n_parameters} parameters"),
+            ("method", f"{self.method}, {self.iterations} iterations, {self.seconds:.3g} s"),
+        ]
+        return html(self, facts + [("note", note) for note in notes(self.problem)])
+
+    def _efficiency(self) -> str:
+        return f"at least {rounded_down(self.efficiency)}{of_what(self.problem)}"

@@ -1,0 +1,259 @@
+"""Problems and designs in JSON, restored to the last bit.
+
+A file has a format, a version, a checksum, and the content: the problem as it was given (candidates, labels,
+budgets, names and settings) and, of a design, its weights, certificate, status and history. Floats are
+written with as many digits as tell them apart, and infinities, which JSON does not have, as text. What is
+read is checked three times: the checksum shows damage, building the problem anew applies all its rules, and
+the certificate is computed again from the weights and compared with the one in the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optdesign.design.certificate import Certificate, certify
+from optdesign.design.result import DesignResult, History, Status
+from optdesign.problem.problem import SINGLE_RTOL, DesignProblem
+from optdesign.problem.source import read_only
+from optdesign.tables.columns import Settings
+from optdesign.tables.files import atomic, check_suffix, check_writable
+
+FORMAT = "optdesign"
+VERSION = 1
+
+AGREEMENT = 1e-9
+"""Largest difference between a stored certificate and one computed again, perhaps on another machine: as a
+fraction of the rank for gap, G and log det, of 1 for efficiency and relative gap, and of the largest
+variance."""
+
+SCALARS = ("gap", "relative_gap", "efficiency", "g_value", "log_det", "rank", "rounding")
+
+
+def save(design: DesignResult | DesignProblem, path: str | PathLike[str]) -> None:
+    """Save a design with its problem, or a problem alone, as JSON; :func:`load` restores it to the last bit.
+
+    The file appears whole or not at all; one that exists is replaced.
+    """
+    if isinstance(design, DesignResult):
+        content: dict[str, Any] = {"problem": _problem(design.problem), "result": _result(design)}
+    elif isinstance(design, DesignProblem):
+        content = {"problem": _problem(design), "result": None}
+    else:
+        raise TypeError(
+            f"design must be a DesignResult or a DesignProblem; got {type(design).__name__}. "
+            "Save what solve returns."
+        )
+    path = Path(path)
+    check_suffix(path, "path", (".json",))
+    check_writable(path, "path", force=True)
+    text = json.dumps(content, allow_nan=False, ensure_ascii=False)
+    head = {"format": FORMAT, "version": VERSION, "sha256": _checksum(text)}
+    with atomic(path) as temporary:
+        temporary.write_bytes(_encoded(f'{json.dumps(head)[:-1]},\n"content": {text}}}\n'))
+
+
+def load(path: str | PathLike[str]) -> Any:
+    """What :func:`save` wrote: a design, or a problem."""
+    path = Path(path)
+    try:
+        document = json.loads(path.read_bytes().decode("utf-8", "surrogatepass"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"{path} must be a file that save wrote; it is no JSON ({error}). It may be cut "
+            "short: save it again."
+        ) from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ValueError(
+            f"{path} must be a file that save wrote; its format is another. Tables go to candidates."
+        )
+    if document.get("version") != VERSION:
+        raise ValueError(
+            f"{path} must be of version {VERSION}; it is of {document.get('version')!r}. Load it with the "
+            "release of optdesign that saved it."
+        )
+    content: dict[str, Any] = document.get("content", {})
+    if document.get("sha256") != _checksum(json.dumps(content, allow_nan=False, ensure_ascii=False)):
+        raise ValueError(
+            f"{path} must be as it was saved; its checksum is another. Restore it, or save it again."
+        )
+    problem = _restored_problem(content["problem"])
+    return problem if content["result"] is None else _restored_result(content["result"], problem, path)
+
+
+def _encoded(text: str) -> bytes:
+    """Return text in UTF-8. Lone surrogates, which file names may have, are encoded like other characters."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _checksum(text: str) -> str:
+    return hashlib.sha256(_encoded(text)).hexdigest()
+
+
+def _problem(problem: DesignProblem) -> dict[str, Any]:
+    grid = problem._grid
+    return {
+        "candidates": _array(problem.source.whole()),
+        "single": bool(problem.span.rtol >= SINGLE_RTOL),
+        "groups": _array(problem.groups),
+        "blocks": _array(problem.blocks),
+        "budgets": _array(problem.budgets),
+        "n_blocks": problem.n_blocks,
+        "names": problem.names,
+        "settings": None if problem.settings is None else _settings(problem.settings),
+        "group_names": _labels(problem.group_names, "group_names"),
+        "block_names": _labels(problem.block_names, "block_names"),
+        "grid": None if grid is None else [grid[0], grid[1], None if grid[2] is None else _array(grid[2])],
+    }
+
+
+def _restored_problem(saved: dict[str, Any]) -> DesignProblem:
+    candidates = _values(saved["candidates"])
+    options: dict[str, Any] = {}
+    if saved["grid"] is not None:
+        clients, arms, flat = saved["grid"]
+        options["_grid"] = (clients, arms, None if flat is None else _values(flat))
+        options["_n_blocks"] = saved["n_blocks"]
+    return DesignProblem(
+        candidates,
+        _values(saved["groups"]),
+        _values(saved["blocks"]),
+        _values(saved["budgets"]),
+        names=saved["names"],
+        settings=None if saved["settings"] is None else _restored_settings(saved["settings"]),
+        group_names=_restored_labels(saved["group_names"]),
+        block_names=_restored_labels(saved["block_names"]),
+        _single=saved["single"],
+        **options,
+    )
+
+
+def _result(result: DesignResult) -> dict[str, Any]:
+    return {
+        "weights": _array(result.weights),
+        "certificate": {name: _number(getattr(result.certificate, name)) for name in SCALARS},
+        "variances": _array(result.variances),
+        "status": result.status.name,
+        "method": result.method,
+        "iterations": result.iterations,
+        "seconds": result.seconds,
+        "history": [_array(part) for part in result.history],
+        "tol": result.tol,
+    }
+
+
+def _restored_result(saved: dict[str, Any], problem: DesignProblem, path: Path) -> DesignResult:
+    weights = read_only(_values(saved["weights"]))
+    scalars: dict[str, Any] = {
+        name: value if name == "rank" else float(value) for name, value in saved["certificate"].items()
+    }
+    stored = Certificate(variances=read_only(_values(saved["variances"])), **scalars)
+    again = certify(problem, weights)
+    if difference := _difference(stored, again):
+        raise ValueError(f"the certificate in {path} must be that of its weights; {difference}. Solve again.")
+    status, tol = Status[saved["status"]], saved.get("tol")
+    if status is Status.CONVERGED and tol is not None and not stored.gap <= tol * stored.rank:
+        raise ValueError(
+            f"the status in {path} must be that of its weights; it says converged at tol {tol:g}, and the "
+            f"relative gap is {stored.relative_gap:g}. Solve again."
+        )
+    return DesignResult(
+        problem=problem,
+        weights=weights,
+        certificate=stored,
+        status=status,
+        method=saved["method"],
+        iterations=saved["iterations"],
+        seconds=saved["seconds"],
+        history=History(*map(_values, saved["history"])),
+        tol=tol,
+    )
+
+
+def _difference(stored: Certificate, again: Certificate) -> str:
+    """Name the first field in which two certificates differ by more than the round-off of other machines."""
+    if stored.rank != again.rank:
+        return f"rank is {stored.rank} in the file and {again.rank} for the weights"
+    for name in SCALARS:
+        one, other = getattr(stored, name), getattr(again, name)
+        scale = 1.0 if name in ("efficiency", "relative_gap") else stored.rank
+        if not _near(one, other, scale):
+            return f"{name} is {one:.12g} in the file and {other:.12g} for the weights"
+    one, other = stored.variances, again.variances
+    if one.shape != other.shape or not _near(
+        one, other, np.max(other, where=np.isfinite(other), initial=0.0)
+    ):
+        return "variances in the file are not those of the weights"
+    return ""
+
+
+def _near(one: ArrayLike, other: ArrayLike, scale: float) -> bool:
+    """Return True if finite numbers differ by at most AGREEMENT * scale, and others not at all."""
+    return bool(np.allclose(one, other, rtol=0.0, atol=AGREEMENT * scale))
+
+
+def _settings(settings: Settings) -> dict[str, Any]:
+    levels = settings.levels
+    return {
+        name: {**_array(values), "levels": _labels(levels.get(name), f"levels of {name!r}")}
+        for name, values in settings.items()
+    }
+
+
+def _restored_settings(saved: dict[str, Any]) -> Settings:
+    levels = {
+        name: tuple(_restored_labels(column["levels"]) or ())
+        for name, column in saved.items()
+        if column["levels"] is not None
+    }
+    return Settings({name: _values(column) for name, column in saved.items()}, levels)
+
+
+def _labels(labels: tuple[Any, ...] | None, what: str) -> list[Any] | None:
+    """Return labels as JSON has them: text, numbers and booleans, and infinities as {"float": "inf"}."""
+    if labels is None:
+        return None
+    for label in labels:
+        if not isinstance(label, str | int | float):
+            raise ValueError(
+                f"{what} must be text or numbers to be saved; got {label!r}. Turn them into text."
+            )
+    return [{"float": repr(v)} if isinstance(v, float) and not math.isfinite(v) else v for v in labels]
+
+
+def _restored_labels(saved: list[Any] | None) -> list[Any] | None:
+    """Return labels that were saved."""
+    return saved and [float(label["float"]) if isinstance(label, dict) else label for label in saved]
+
+
+def _array(array: np.ndarray) -> dict[str, Any]:
+    """An array as JSON: its type, its shape, and its entries in order."""
+    flat = array.reshape(-1)
+    if array.dtype.kind in "mM":
+        entries: list[Any] = flat.astype(np.int64).tolist()
+    elif array.dtype.kind == "f":
+        entries = flat.tolist() if np.isfinite(flat).all() else [_number(v) for v in flat.tolist()]
+    else:
+        entries = flat.tolist()
+    return {"dtype": array.dtype.str, "shape": list(array.shape), "entries": entries}
+
+
+def _values(saved: dict[str, Any]) -> np.ndarray:
+    dtype, entries = np.dtype(saved["dtype"]), saved["entries"]
+    if dtype.kind in "mM":
+        return np.array(entries, dtype=np.int64).view(dtype).reshape(saved["shape"])
+    out = np.empty(len(entries), dtype=dtype)
+    out[:] = [float(v) for v in entries] if dtype.kind == "f" else entries
+    return out.reshape(saved["shape"])
+
+
+def _number(value: float) -> float | int | str:
+    """A number as JSON has it, or as text if JSON does not have it."""
+    return value if math.isfinite(value) else repr(float(value))

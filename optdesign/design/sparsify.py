@@ -1,0 +1,122 @@
+"""The same information on few candidates.
+
+Information and budgets are linear in the weights. So the designs that have the information matrices of a
+given one, and its budgets, are the polytope
+
+    { w >= 0 :  sum_{n in b} w_n y_n y_n' = U_b  for every block,   sum_{n in i} w_n = f_i  for every group },
+
+with M + Q equations, Q = sum of r_b (r_b + 1) / 2. A vertex of it has at most M + Q candidates with weight;
+all its points have the same log Det, variances and gap. Coordinates are those in which U_b is the identity.
+:mod:`optdesign.design.vertices` finds a vertex, :mod:`optdesign.design.cheapest` the one of the least cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optdesign.algebra.whitening import whitened
+from optdesign.design.certificate import error_length, settled, sum_error
+from optdesign.design.cheapest import COST, cheapest
+from optdesign.design.result import DesignResult, Status, rounded_up
+from optdesign.design.vertices import SAME, thin_out
+from optdesign.problem.coordinates import Rows
+from optdesign.problem.problem import DesignProblem, floats, read_only
+from optdesign.runtime import clock
+
+
+def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResult:
+    """Return a design with the same information and budgets on at most n_groups + Q candidates.
+
+    Parameters
+    ----------
+    result : DesignResult
+    cost : (N,) array, optional
+        Cost of a unit of weight of every candidate. The result is then the cheapest design with the same
+        information, among all candidates.
+
+    Returns
+    -------
+    DesignResult
+        With a certificate of its own. Information matrices are equal to 1e-9 of their size. With ``cost``,
+        the design costs no more than the given one, up to round-off, and at most 1e-9 times the sum of
+        ``abs(cost) * weights`` more than the least. If round-off prevents n_groups + Q candidates or this
+        distance, ``method`` of the result says so.
+
+    Examples
+    --------
+    >>> import numpy as np, optdesign as od
+    >>> angle = 2 * np.pi * np.arange(12) / 12
+    >>> p = od.DesignProblem(np.column_stack([np.cos(angle), np.sin(angle)]))
+    >>> r = od.solve(p, tol=1e-12)
+    >>> s = od.sparsify(r)
+    >>> len(s.support) <= p.enough, abs(s.log_det - r.log_det) < 1e-9
+    (True, True)
+    """
+    began = clock.now()
+    if not isinstance(result, DesignResult):
+        raise TypeError(f"result must be a DesignResult; got {type(result).__name__}. Pass solve(problem).")
+    problem, method = result.problem, f"{result.method}, sparsified"
+    if cost is None:
+        thin = thinned(problem, result.weights)
+    else:
+        support, white = _whitened(problem, result.weights)
+        found = cheapest(problem, white, support, result.weights[support], _checked(problem, cost))
+        thin = np.zeros_like(result.weights)
+        thin[found.rows] = found.weights
+        if found.gap > COST:
+            method += f" (cost proved to be within {rounded_up(found.gap)} of the least)"
+    thin, certificate = settled(problem, thin)
+    count = np.count_nonzero(thin)
+    if count > problem.enough:
+        method += f" ({count} candidates, because round-off prevents {problem.enough})"
+    return replace(
+        result,
+        weights=read_only(thin),
+        certificate=certificate,
+        status=result.status if certificate.gap <= result.gap else Status.GIVEN,
+        method=method,
+        seconds=result.seconds + clock.now() - began,
+    )
+
+
+def thinned(problem: DesignProblem, weights: np.ndarray) -> np.ndarray:
+    """Return weights with the same information on few candidates."""
+    support, white = _whitened(problem, weights)
+    out = np.zeros_like(weights)
+    out[support] = thin_out(problem, white, support, weights[support])
+    return out
+
+
+def _whitened(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, Rows]:
+    """Return the candidates with weight, and rows whose maps make the information the identity.
+
+    Coordinates are refined if their round-off could change the information by more than SAME.
+    """
+    support, rows = np.flatnonzero(weights != 0), problem.rows
+    maps, _, log_det = whitened(problem, rows, support, weights[support])
+    eta = error_length(maps, rows.rounding)
+    if not sum_error(problem.n_groups, eta, float(problem.rank), 1) <= SAME:
+        rows = problem.refined
+        maps, _, log_det = whitened(problem, rows, support, weights[support])
+    if log_det.sum() == -np.inf:
+        raise ValueError("result must have full rank; its weights lose some. Solve the problem first.")
+    return support, rows._replace(maps=maps)
+
+
+def _checked(problem: DesignProblem, cost: ArrayLike) -> np.ndarray:
+    """Costs, one finite number per candidate."""
+    out = floats(cost, "cost")
+    if out.shape != (problem.n_candidates,):
+        raise ValueError(
+            f"cost must have one entry per candidate, shape ({problem.n_candidates},); got {out.shape}. "
+            "Pass them in the order of the candidates."
+        )
+    bad = np.flatnonzero(~np.isfinite(out))
+    if len(bad):
+        raise ValueError(
+            f"cost must be finite; cost[{bad[0]}] = {out[bad[0]]}. Drop candidates that cannot be run."
+        )
+    return out

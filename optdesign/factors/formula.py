@@ -1,0 +1,273 @@
+"""Models: from settings to features, by a formula.
+
+Formulas are those of R's lm, as the library formulaic reads and evaluates them: ``~ temp * cat + I(temp**2)``
+has an intercept, main effects, an interaction and a quadratic term; ``~ 0 + a + b + c + a:b`` has no
+intercept. Text is coded by contrasts. What a transformation learns from the candidates (the mean of
+``center``, the basis of ``poly``, the levels of a factor) is kept, and applied to settings that come later.
+
+A formula is code: formulaic evaluates the Python expressions in it. Take formulas from people you trust.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from optdesign.tables.columns import Settings, check_exact, listed, meant, missing, number
+
+MARKS = re.compile("\x1b\\[[0-9;]*m|[⧛⧚]")
+"""How formulaic marks places in a formula for a terminal."""
+
+UNKNOWN = re.compile(r"`([^`]+)` is not present in|name '([^']+)' is not defined")
+"""How it says that it does not know a name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A formula, and what it learned from the candidates."""
+
+    formula: str
+    spec: Any
+    """The model spec of formulaic."""
+    factors: tuple[str, ...]
+    """Columns of the settings that the formula uses, in their order."""
+    levels: Mapping[str, tuple[Any, ...]]
+    """Levels of the categorical ones."""
+    coding: Mapping[str, tuple[float, float]]
+    """Lowest and highest value of the factors that are coded to [-1, 1]."""
+    scale: Callable[[np.ndarray], np.ndarray] | None = None
+    """What :func:`optdesign.local` does to the features."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return tuple(map(str, self.spec.column_names))
+
+    def features(self, settings: Settings) -> np.ndarray:
+        """The features of settings, (N, d)."""
+        for name in self.factors:
+            if name not in settings:
+                raise ValueError(
+                    f"settings must have every factor of the model; there is no {name!r}. The factors are "
+                    f"{listed(self.factors)}."
+                )
+            unknown = set(settings[name].tolist()) - set(self.levels[name]) if name in self.levels else ()
+            if unknown:
+                raise ValueError(
+                    f"settings must have known levels; {name!r} has no level "
+                    f"{listed(sorted(unknown, key=str))}. Its levels are {listed(self.levels[name])}."
+                )
+            if name not in self.levels and settings[name].dtype.kind not in "biuf":
+                raise ValueError(
+                    f"settings must be numbers where those of the candidates are; {name!r} is not, or is "
+                    "missing in all rows. Convert the column first."
+                )
+        _check_present(settings, self.factors)
+        frame = _frame(settings, self.factors, self.levels, self.coding)
+        matrix = _called(self.formula, settings, lambda: self.spec.get_model_matrix(frame, context={}))
+        x = _checked(matrix, settings, self.factors, self.formula)
+        return x if self.scale is None else self.scale(x)
+
+
+def fit(
+    formula: str, settings: Settings, *, coded: bool | Iterable[str] = False, whole: Settings | None = None
+) -> tuple[Model, np.ndarray]:
+    """A model for these settings, and their features (N, d). Factors are coded by the range of ``whole``."""
+    library = formulaic()
+    if not isinstance(formula, str):
+        raise TypeError(f"model must be a formula; got {type(formula).__name__}. Pass text such as '~ temp'.")
+    coding = _coding(whole or settings, coded)
+    levels = {
+        name: tuple(number(settings[name], settings.levels.get(name)).names.tolist())
+        for name in settings
+        if (settings[name].dtype == object or name in settings.levels) and missing(settings[name]) is None
+    }
+    for name in settings:
+        if f"`{name}`" in formula and name.replace(".", "", 1).isdecimal():
+            raise ValueError(
+                f"model must not name factors by numbers; {formula!r} has `{name}`, which formulaic takes "
+                "for the number. Rename the column."
+            )
+    parsed = _called(formula, settings, lambda: _parsed(library, formula, settings))
+    if not isinstance(parsed, library.SimpleFormula):
+        raise ValueError(
+            f"model must be the right side of a formula alone; got {formula!r}. Leave out the response "
+            "before the ~, and parts after a |."
+        )
+    frame = _frame(settings, settings, levels, coding)
+    matrix = _called(
+        formula, settings, lambda: library.model_matrix(parsed, frame, context={}, na_action="ignore")
+    )
+    used = {str(name) for name in matrix.model_spec.variables_by_source.get("data", ())}
+    used |= {name.partition(".")[0] for name in used}  # of a method, as in temp.mean()
+    factors = tuple(name for name in settings if name in used)
+    _check_present(settings, factors)
+    if not matrix.shape[1]:
+        raise ValueError(
+            f"model must have a term; {formula!r} has none. Add a factor, or 1 for an intercept."
+        )
+    used_levels = {name: levels[name] for name in factors if name in levels}
+    model = Model(formula, matrix.model_spec, factors, used_levels, coding)
+    return model, _checked(matrix, settings, factors, formula)
+
+
+def named(formula: str) -> set[str]:
+    """Return the columns that a formula names, as far as it can be read without the columns.
+
+    >>> sorted(named("~ block + log(temp) + poly(`a b`, 2)"))
+    ['a b', 'block', 'temp']
+    """
+    quoted = set(re.findall("`([^`]*)`", formula))
+    library = formulaic()
+    try:
+        return quoted | set(map(str, library.Formula(formula).required_variables))
+    except Exception:  # the formula is wrong, which is reported when it is evaluated, or has a "."
+        return quoted
+
+
+def formulaic() -> Any:
+    """The library formulaic, or an ImportError that says how to get it."""
+    try:
+        import formulaic
+    except ImportError:
+        raise ImportError(
+            'models need formulaic, which is not installed: pip install "optdesign[formula]"'
+        ) from None
+    return formulaic
+
+
+def pandas() -> Any:
+    """The library pandas, or an ImportError that says how to get it."""
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError(
+            'data frames need pandas, which is not installed: pip install "optdesign[frames]"'
+        ) from None
+    return pandas
+
+
+def coded(values: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Values of a factor on the scale where its lowest is -1 and its highest 1.
+
+    >>> coded(np.array([20.0, 30.0, 60.0]), 20.0, 60.0).tolist()
+    [-1.0, -0.5, 1.0]
+    """
+    if low == high:
+        return np.zeros(len(values))
+    return ((values - low) + (values - high)) / (high - low)
+
+
+def _coding(settings: Settings, wanted: bool | Iterable[str]) -> dict[str, tuple[float, float]]:
+    """The range of the factors to be coded: all numeric ones, or those that are named."""
+    numeric = [k for k, v in settings.items() if v.dtype.kind in "iuf" and k not in settings.levels]
+    if wanted is True or wanted is False:
+        names = numeric if wanted else []
+    else:
+        names = [wanted] if isinstance(wanted, str) else list(wanted)
+        for name in names:
+            if name not in numeric:
+                raise ValueError(
+                    f"coded must name numeric factors; {name!r} is none{meant(name, numeric)}. These are "
+                    f"{listed(numeric)}."
+                )
+    ranges = {}
+    for name in names:
+        values = settings[name][np.isfinite(settings[name])]
+        if len(values):
+            ranges[name] = (float(values.min()), float(values.max()))
+    return ranges
+
+
+def _frame(
+    settings: Settings, names: Iterable[str], levels: Mapping[str, Any], coding: Mapping[str, Any]
+) -> Any:
+    """Return the factors as a data frame: numbers in double precision, and coded; text with its levels."""
+    library = pandas()
+    columns = {}
+    for name in names:
+        values = settings[name]
+        if name in levels:
+            columns[name] = library.Categorical(values, categories=list(levels[name]))
+        elif values.dtype.kind in "biuf":  # booleans as 0 and 1, whose sum is 2
+            exact = values.astype(np.float64)
+            columns[name] = coded(exact, *coding[name]) if name in coding else exact
+        else:
+            columns[name] = values
+    return library.DataFrame(columns, index=library.RangeIndex(settings.n_rows))
+
+
+def _check_present(settings: Settings, factors: Iterable[str]) -> None:
+    """Refuse missing values."""
+    for name in factors:
+        at = missing(settings[name])
+        if at is not None:
+            raise ValueError(
+                f"factors of the model must not be missing; {name!r} is, in row {at}. Fill it in or drop the "
+                "row: none is dropped for you."
+            )
+
+
+def _parsed(library: Any, formula: str, settings: Settings) -> Any:
+    return library.Formula(formula, _context={"__formulaic_variables_available__": list(settings)})
+
+
+def _called(formula: str, settings: Settings, work: Any) -> Any:
+    """What formulaic makes of a formula, or an error that names the formula and the factors."""
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return work()
+    except Exception as error:
+        raise ValueError(
+            f"model must be a formula that formulaic can evaluate; {formula!r} is not: "
+            f"{_said(error, formula, settings)}. The factors are {listed(settings)}; names that are not "
+            "Python's stand in backticks."
+        ) from None
+
+
+def _said(error: Exception, formula: str, settings: Settings) -> str:
+    """What formulaic says is wrong, with what it does not know about the factors."""
+    text = " ".join(MARKS.sub("", str(error)).split()).rstrip(".")
+    if unknown := UNKNOWN.search(text):
+        name = unknown[1] or unknown[2]
+        return f"there is no factor {name!r}{meant(name, settings)}"
+    for name in settings:
+        if re.search(rf"(?<![\w.`]){re.escape(name)}\(", formula):
+            return f"the factor {name!r} hides the function {name}(); rename the factor ({text})"
+        if settings[name].dtype.kind in "mM" and name in formula:
+            return f"the factor {name!r} holds dates; turn it into days since a first one, or into text"
+    return text
+
+
+def _checked(matrix: Any, settings: Settings, factors: Iterable[str], formula: str) -> np.ndarray:
+    """Features as an array of finite numbers, a row for every row of the settings."""
+    for name in factors:
+        if settings[name].dtype.kind in "iuf":
+            check_exact(settings[name][:, None], settings[name][:, None].astype(np.float64), name)
+        if settings[name].dtype.kind == "m":
+            raise ValueError(
+                f"model must have numbers, text or booleans; the factor {name!r} holds durations. Turn it "
+                f"into a number of hours, say: {name} / numpy.timedelta64(1, 'h')."
+            )
+    x = np.array(matrix, dtype=np.float64, order="C")
+    if x.ndim != 2 or len(x) != settings.n_rows:
+        raise ValueError(
+            f"model must give a row of features for each of {settings.n_rows} settings; {formula!r} gives "
+            f"shape {x.shape}. Use terms that work row by row."
+        )
+    bad = np.argwhere(~np.isfinite(x))
+    if len(bad):
+        row, j = (int(k) for k in bad[0])
+        at = ", ".join(f"{name} = {settings[name][row]}" for name in factors)
+        raise ValueError(
+            f"model must give finite features; {matrix.columns[j]!r} is {x[row, j]} in row {row}, where "
+            f"{at}. Leave such settings out with where, or change the model."
+        )
+    x.flags.writeable = False
+    return x

@@ -1,0 +1,5 @@
+"""Floating-point arithmetic with known errors.
+
+``roundoff`` has error-free transformations, compensated sums and the bounds that certificates add;
+``quantities`` has columns of numbers with bounds on their errors. Read ``roundoff`` first.
+"""

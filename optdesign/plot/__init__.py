@@ -1,0 +1,15 @@
+"""Pictures of designs, one call each: ``od.plot.weights(result, path="weights.svg")``.
+
+Every function draws a new figure, or on ``ax`` where that is given, saves it if ``path`` is, and returns the
+matplotlib Figure. Matplotlib (the extra ``plot``) is loaded by the first picture, not before.
+"""
+
+from optdesign.plot.draw_convergence import convergence
+from optdesign.plot.draw_efficiencies import efficiencies
+from optdesign.plot.draw_ellipsoid import ellipsoid
+from optdesign.plot.draw_overview import overview
+from optdesign.plot.draw_runs import runs
+from optdesign.plot.draw_sensitivity import sensitivity
+from optdesign.plot.draw_weights import weights
+
+__all__ = ["convergence", "efficiencies", "ellipsoid", "overview", "runs", "sensitivity", "weights"]

@@ -1,0 +1,126 @@
+"""How many runs are enough: the efficiency of whole runs against their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import index
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optdesign.design.result import DesignResult
+from optdesign.plot.naming import whole_ticks
+from optdesign.plot.style import BLUE, ORANGE, legend, picture
+from optdesign.problem.problem import SINGLE_RTOL, DesignProblem
+from optdesign.runs.exact import exact
+from optdesign.runs.rank_basis import basis
+from optdesign.runs.rounding import round as rounded
+from optdesign.runs.runs import RunStatus, whole_runs
+from optdesign.solvers.solve import solve_many
+
+
+def efficiencies(
+    problem: DesignProblem | DesignResult,
+    sizes: Iterable[int],
+    *,
+    seed: int = 0,
+    tries: int | None = None,
+    ax: Any = None,
+    path: str | Path | None = None,
+) -> Any:
+    """Draw what designs of whole runs reach, against the number of runs; returns the matplotlib Figure.
+
+    Dots are the best runs that :func:`optdesign.exact` finds with ``seed`` and ``tries``, squares what
+    :func:`optdesign.round` makes of the optimal weights; both are lower bounds on the efficiency, per run,
+    against all designs, fractions of runs included. At a broken line there would be no loss to whole runs.
+
+    ``sizes`` are numbers of runs; several groups share them in proportion to the problem's budgets, with at
+    least one run each. Sizes that are too small to keep the rank are left out, and named below the axis.
+    Ctrl-C ends the whole with KeyboardInterrupt. ``ax`` are matplotlib Axes to draw on; ``path`` is a file to
+    save to, .png, .pdf or .svg.
+    """
+    p = problem.problem if isinstance(problem, DesignResult) else problem
+    numbers = _sizes(sizes, p.n_groups)
+    possible, too_few = _possible(p, numbers)
+    numbers = list(possible)
+    found, followed = [], []
+    for here in possible.values():
+        runs = exact(here, seed=seed, tries=tries)
+        if runs.status is RunStatus.INTERRUPTED:
+            raise KeyboardInterrupt
+        found.append(runs.efficiency)
+        (optimum,) = solve_many([here])
+        followed.append(rounded(optimum).efficiency)
+    with picture(ax, path) as (axes,):
+        axes.axhline(1.0, color=ORANGE, linestyle="--", linewidth=1.2, zorder=1)
+        axes.plot(numbers, found, "o-", color=BLUE, markersize=5, label="exact", zorder=3)
+        axes.plot(
+            numbers, followed, "s:", color="0.45", markerfacecolor="white", markersize=5, linewidth=1.0,
+            label="weights, rounded", zorder=2,
+        )  # fmt: skip
+        low = min(found + followed)
+        axes.set(
+            title="Efficiency of whole runs", xlabel=f"number of runs{_left_out(too_few)}",
+            ylabel="efficiency, at least",
+            ylim=(low - 0.08 * max(1 - low, 0.01), 1 + 0.1 * max(1 - low, 0.01)),
+        )  # fmt: skip
+        whole_ticks(axes.xaxis)
+        axes.grid(axis="y", color="0.9", linewidth=0.7)
+        legend(axes, outside=ax is None)
+        return axes.figure
+
+
+def _sizes(sizes: Iterable[int], groups: int) -> list[int]:
+    try:
+        numbers = sorted({index(n) for n in sizes})
+    except TypeError:
+        raise TypeError(f"sizes must be whole numbers of runs; got {sizes!r}. Say range(6, 25).") from None
+    if not numbers or numbers[0] < groups:
+        raise ValueError(
+            f"sizes must be at least one run for each of the {groups} group(s); got {numbers[:1]}. "
+            "Begin with the number of parameters."
+        )
+    return numbers
+
+
+def _possible(p: DesignProblem, numbers: list[int]) -> tuple[dict[int, DesignProblem], list[int]]:
+    """The problems of the sizes that keep the rank, and the others. An error if there are only others."""
+    possible: dict[int, DesignProblem] = {}
+    too_few: list[int] = []
+    for n in numbers:
+        here = DesignProblem(
+            p.source.whole(), p.groups, p.blocks, shares(p.budgets, n), _single=p.span.rtol >= SINGLE_RTOL
+        )
+        try:
+            basis(here, whole_runs(here), here.uniform())
+        except ValueError:
+            if n == numbers[-1] and not possible:
+                raise
+            too_few.append(n)
+        else:
+            possible[n] = here
+    return possible, too_few
+
+
+def _left_out(sizes: list[int]) -> str:
+    """What to add to the name of the axis about sizes that are not shown."""
+    if not sizes:
+        return ""
+    shown = ", ".join(map(str, sizes[:5])) + (", ..." if len(sizes) > 5 else "")
+    return f"\nleft out, too few to keep the rank: {shown}"
+
+
+def shares(budgets: np.ndarray, n: int) -> np.ndarray:
+    """Runs of every group, n in all: at least one, otherwise in proportion, by the largest remainders.
+
+    >>> shares(np.array([12.0, 8.0]), 10), shares(np.array([100.0, 1.0]), 5)
+    (array([6, 4]), array([4, 1]))
+    """
+    exactly = n * budgets / budgets.sum()
+    runs = np.maximum(1, np.floor(exactly)).astype(np.int64)
+    while runs.sum() != n:
+        step = 1 if runs.sum() < n else -1
+        open_to = np.flatnonzero(runs + step >= 1)
+        runs[open_to[np.argmax(step * (exactly - runs)[open_to])]] += step
+    return runs

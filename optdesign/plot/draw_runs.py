@@ -1,0 +1,138 @@
+"""An experiment as it will be run: how often each setting occurs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.distance import pdist
+
+from optdesign.plot.draw_convergence import floor_percent
+from optdesign.plot.draw_weights import draw_weights, size_of
+from optdesign.plot.naming import names_of, whole_ticks
+from optdesign.plot.panels import Panel, arrangement, panels
+from optdesign.plot.scales import View, frame, view
+from optdesign.plot.style import BLUE, GREY, legend, picture, thinned
+from optdesign.plot.text import readable
+from optdesign.runs.runs import Runs
+
+CLOSE = 0.1
+"""Distance of two settings, as a fraction of the picture, up to which circles have no numbers in them."""
+
+MOST_NUMBERS = 200
+
+
+def runs(
+    runs: Runs,
+    factors: str | Sequence[str] | None = None,
+    *,
+    words: tuple[str, str] | None = None,
+    rows: ArrayLike | None = None,
+    ax: Any = None,
+    path: str | Path | None = None,
+) -> Any:
+    """Draw whole runs, :func:`optdesign.round` or :func:`optdesign.exact`; returns the matplotlib Figure.
+
+    In the plane of two factors, or in the triangle of three proportions, a circle with a number says how
+    often a setting is run, larger for more (without number if they are crowded), and grey points are
+    candidates that are not; over one factor it is a stem. Each group and block has its panel, or they are
+    summed if there are more than six or on ``ax``; runs that differ in other factors only are summed, too, as
+    the axis says.
+
+    ``factors`` are the names to show (default: all if they are one, two, or three proportions, otherwise the
+    first two); without settings there is a bar for every row of the table that is run. ``words`` is what
+    groups and blocks are called (default: the columns of the settings that tell them apart, or just that);
+    ``rows`` are the numbers of the candidates' rows (default: from 1 on);
+    ``ax`` are matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
+    """
+    if not isinstance(runs, Runs):
+        raise TypeError(
+            f"runs must be Runs; got {type(runs).__name__}. Pass round(result) or exact(problem)."
+        )
+    names = names_of(runs.problem, words, rows)
+    shown = view(names, factors)
+    title = f"{int(runs.counts.sum()):,} runs, efficiency at least {floor_percent(runs.efficiency)[:-6]} %"
+    if shown is None:
+        with picture(ax, path, size=size_of(runs.counts)) as (axes,):
+            draw_weights(axes, runs.counts, names, "run")
+            axes.set_title(f"{title}\n{axes.get_title(loc='left')}")
+            return axes.figure
+    cells = panels(names, 1) if ax is not None else panels(names)
+    shape = arrangement(len(cells))
+    size = (1.0 + 3.9 * shape[1] if shape[1] > 1 else 5.6, 1.2 + 3.3 * shape[0])
+    with picture(ax, path, size=size, shape=shape, sharex=True, sharey=True) as axes:
+        figure = axes[0].figure
+        if _draw_panels(axes, runs.counts, shown, cells):
+            legend(axes[0], outside=ax is None)
+        if len(cells) == 1:
+            axes[0].set_title(title)
+        else:
+            figure.suptitle(title, fontsize=12, x=0.01, ha="left")
+        return figure
+
+
+def _draw_panels(axes: Any, counts: np.ndarray, shown: View, cells: list[Panel]) -> bool:
+    """Runs over factors, one panel a cell; returns whether there was no room for numbers."""
+    for empty in axes[len(cells) :]:
+        empty.set_visible(False)
+    places = shown.places()
+    found = [_counted(places, counts, cell.rows) for cell in cells]
+    most = max(int(total.max(initial=1)) for _, total in found)
+    numbers = all(_have_room(at, places) for at, _ in found)
+    summed = "\n".join(["", shown.over("summed")]).rstrip()
+    for one, cell, (at, total) in zip(axes, cells, found, strict=False):
+        if len(shown.scales) == 1:
+            _stems(one, at[:, 0], total, most)
+        else:
+            _circles(one, places[cell.rows], at, total / most, total.tolist() if numbers else [])
+        frame(one, shown, summed)
+        if len(cells) > 1:
+            sum_here = int(counts[cell.rows].sum())
+            one.set_title(f"{readable(cell.title, 36)}: {sum_here:,}", fontsize=10)
+            one.label_outer()
+    return len(shown.scales) > 1 and not numbers
+
+
+def _counted(places: np.ndarray, counts: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where there are runs, and how many."""
+    run = rows[counts[rows] > 0]
+    at, where = np.unique(np.round(places[run], 12), axis=0, return_inverse=True)
+    return at, np.bincount(where.ravel(), weights=counts[run], minlength=len(at)).astype(np.int64)
+
+
+def _stems(axes: Any, at: np.ndarray, total: np.ndarray, most: int) -> None:
+    axes.vlines(at, 0, total, color=BLUE, linewidth=1.6)
+    axes.plot(at, total, "o", color=BLUE)
+    axes.margins(x=0.08)
+    axes.set(ylabel="runs", ylim=(0, 1.15 * most))
+    whole_ticks(axes.yaxis)
+
+
+def _have_room(at: np.ndarray, places: np.ndarray) -> bool:
+    """Whether circles with numbers in them would lie apart."""
+    if places.shape[1] == 1 or len(at) < 2:
+        return True
+    extent = np.ptp(places, axis=0)
+    scaled = at / np.where(extent > 0, extent, 1.0)
+    return len(at) <= MOST_NUMBERS and float(pdist(scaled).min()) > CLOSE
+
+
+def _circles(
+    axes: Any, all_places: np.ndarray, at: np.ndarray, share: np.ndarray, numbers: Sequence[int]
+) -> None:
+    """Circles where there are runs, with their numbers if these are given."""
+    idle = thinned(np.unique(all_places, axis=0), 2000)
+    axes.scatter(*idle.T, s=6, color=GREY, linewidths=0, zorder=1)
+    size = 130 + 470 * share if len(numbers) else 15 + 100 * share
+    axes.scatter(
+        *at.T, s=size, color=BLUE, edgecolors="black", zorder=3, clip_on=False, label="runs (area: how many)"
+    )
+    for place, count in zip(at, numbers, strict=False):
+        axes.annotate(
+            f"{count}", place, ha="center", va="center", color="white", fontsize=9, zorder=4,
+            annotation_clip=False,
+        )  # fmt: skip
+    axes.margins(0.12)

@@ -1,0 +1,187 @@
+"""Why a design is optimal: no variance exceeds its bound.
+
+A design is optimal exactly if, in every group i, no candidate has a larger variance than the mean of those
+that carry the weight. That mean, times the budget, is the group's share of the rank,
+
+    s_i = sum_{n in i} w_n g_n,      sum_i s_i = D,
+
+and f_i g_n <= s_i for all n in i says the same. With one group it is the general equivalence theorem: budget
+times variance is at most the rank. What the largest of each group exceed their bounds by sums to the gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optdesign.design.result import DesignResult, rounded_up
+from optdesign.plot.draw_weights import label_candidates, limits, positions
+from optdesign.plot.naming import MOST_TICKS, Names, check_result, names_of
+from optdesign.plot.panels import Panel, arrangement, panels
+from optdesign.plot.scales import View, frame, view
+from optdesign.plot.style import BLUE, GREY, ORANGE, legend, picture, thinned
+from optdesign.plot.surface import draw_curve, draw_map, draw_marks
+from optdesign.plot.text import readable
+
+
+class Sensitivities(NamedTuple):
+    """Budget times variance of every candidate, and the bound of every group."""
+
+    scaled: np.ndarray
+    bounds: np.ndarray
+
+    def relative(self, groups: np.ndarray) -> np.ndarray:
+        """Every candidate's fraction of the bound of its group; of a bound of zero, zero."""
+        bound = self.bounds[groups]
+        return np.divide(self.scaled, bound, out=np.zeros_like(self.scaled), where=bound > 0)
+
+
+def sensitivities(result: DesignResult) -> Sensitivities:
+    """What is compared with what."""
+    p = result.problem
+    informed = np.where(result.weights > 0, result.variances, 0.0)
+    bounds = np.bincount(p.groups, weights=result.weights * informed, minlength=p.n_groups)
+    return Sensitivities(p.budgets[p.groups] * result.variances, bounds)
+
+
+def sensitivity(
+    result: DesignResult,
+    factors: str | Sequence[str] | None = None,
+    *,
+    words: tuple[str, str] | None = None,
+    rows: ArrayLike | None = None,
+    ax: Any = None,
+    path: str | Path | None = None,
+) -> Any:
+    """Draw the variances of all candidates against their bound; returns the matplotlib Figure.
+
+    The design is optimal if nothing exceeds the bound, and touches it where there is weight: budget times
+    variance is at most the rank, or the group's share of it. Over one factor that is a curve below a broken
+    line; over two, and over the triangle of three proportions, shades of variance / bound, with circles at
+    the candidates with weight. Each group and block has its panel; if these are more than six, or on ``ax``,
+    the largest fraction of a bound is shown. The largest is shown over other factors, too, as the axis says.
+
+    ``factors`` are the names to show (default: all if they are one, two, or three proportions, otherwise the
+    first two); without settings the candidates stand in the order of groups and rows. ``words`` is what
+    groups and blocks are called (default: the columns of the settings that tell them apart, or just that);
+    ``rows`` are the numbers of the candidates' rows (default: from 1 on);
+    ``ax`` are matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
+    """
+    check_result(result)
+    names = names_of(result.problem, words, rows)
+    shown = view(names, factors)
+    if shown is None:
+        with picture(ax, path) as (axes,):
+            draw_rows(axes, result, names)
+            return axes.figure
+    cells = panels(names, 1) if ax is not None else panels(names)
+    shape = arrangement(len(cells))
+    size = (1.4 + 3.9 * shape[1] if shape[1] > 1 else 6.0, 1.2 + 3.3 * shape[0])
+    shared = {"sharex": True, "sharey": True}
+    with picture(ax, path, size=size, shape=shape, **shared) as axes:
+        draw_panels(axes, result, shown, cells)
+        figure = axes[0].figure
+        if len(cells) == 1:
+            axes[0].set_title(f"Variance and its bound\n{headline(result)}")
+        else:
+            figure.suptitle(f"Variance and its bound: {headline(result)}", fontsize=12, x=0.01, ha="left")
+        if ax is None or len(shown.scales) == 1:
+            legend(axes[0], outside=ax is None)
+        return figure
+
+
+def headline(result: DesignResult) -> str:
+    """Rank and gap, for a title; or that the rank is lost, and the variances that are infinite for it."""
+    lost = np.count_nonzero(~np.isfinite(result.variances))
+    if lost:
+        return f"rank lost: {lost:,} infinite variance{'' if lost == 1 else 's'} not drawn"
+    return f"rank {result.rank} of {result.problem.n_parameters}, gap {rounded_up(result.gap)}"
+
+
+def draw_panels(axes: Any, result: DesignResult, shown: View, cells: list[Panel]) -> None:
+    """Variances over factors, one panel a cell."""
+    for empty in axes[len(cells) :]:
+        empty.set_visible(False)
+    used = axes[: len(cells)]
+    draw = _draw_curves if len(shown.scales) == 1 else _draw_maps
+    what = draw(used, result, shown, cells)
+    over = [shown.over("largest"), "" if cells[0].group is not None else f"largest over {cells[0].title}"]
+    text = "\n".join([what, *(readable(line, 60) for line in over if line)])
+    if len(shown.scales) == 1:
+        for one in used:
+            one.set_ylabel(text)
+    else:
+        bar = axes[0].figure.colorbar(used[0].collections[0], ax=list(used), shrink=0.9, pad=0.02)
+        bar.outline.set_visible(False)
+        bar.ax.axhline(1.0, color=ORANGE, linewidth=2)
+        bar.set_label(text)
+    if len(cells) > 1:
+        for one, cell in zip(used, cells, strict=True):
+            one.set_title(readable(cell.title, 40), fontsize=10)
+            one.label_outer()
+
+
+def _draw_curves(axes: Any, result: DesignResult, shown: View, cells: list[Panel]) -> str:
+    p, found = result.problem, sensitivities(result)
+    single = all(cell.group is not None for cell in cells)
+    values = found.scaled if single else found.relative(p.groups)
+    alone = single and not shown.others and len(np.unique(p.groups * p.n_blocks + p.blocks)) == len(cells)
+    for one, cell in zip(axes, cells, strict=True):
+        rows = cell.rows[np.isfinite(values[cell.rows])]
+        bound = 1.0 if cell.group is None else float(found.bounds[cell.group])
+        support = cell.rows[result.weights[cell.rows] > 0]
+        draw_curve(one, shown, rows, values, support, bound, more_at_a_place=not alone)
+    axes[0].set_ylim(0, max(one.dataLim.ymax for one in axes) * 1.12)
+    return "budget × variance" if single else "variance / bound"
+
+
+def _draw_maps(axes: Any, result: DesignResult, shown: View, cells: list[Panel]) -> str:
+    relative = sensitivities(result).relative(result.problem.groups)
+    finite = np.isfinite(relative)
+    low = min(0.9, np.floor(10 * relative[finite].min()) / 10)
+    limits = low, max(1.0, float(relative[finite].max()))
+    for one, cell in zip(axes, cells, strict=True):
+        draw_map(one, shown, cell.rows[finite[cell.rows]], relative, limits)
+        support = cell.rows[result.weights[cell.rows] > 0]
+        draw_marks(one, shown, support, result.weights, result.weights.max())
+        frame(one, shown)
+    return "variance / bound"
+
+
+def draw_rows(axes: Any, result: DesignResult, names: Names) -> None:
+    """Budget times variance of every candidate against its bound, in the order of groups and rows."""
+    p = result.problem
+    scaled, bounds = sensitivities(result)
+    x = positions(names)
+    left, right = limits(x)
+    finite = np.isfinite(scaled)
+    edges = np.array([left, right]) if p.n_groups == 1 else np.arange(p.n_groups + 1) - 0.5
+    if p.n_groups == 1:
+        label = "bound: the rank"
+    else:
+        label = f"bound of each {readable(names.words[0])}: they sum to the rank"
+    # Below the points, unless there are so many that they would hide it.
+    above = 2 if p.n_groups <= MOST_TICKS else 5
+    axes.stairs(bounds, edges, baseline=None, color=ORANGE, linewidth=1.3, label=label, zorder=above)
+    idle = thinned(np.flatnonzero(finite & (result.weights == 0)))
+    for rows, color, size, zorder, label in (
+        (result.support, BLUE, 16, 4, "candidate with weight"),
+        (idle, GREY, 7, 3, "candidate without weight"),
+    ):
+        if not len(rows):
+            continue
+        axes.scatter(
+            x[rows], scaled[rows], s=size, color=color, label=label, linewidths=0, zorder=zorder,
+            rasterized=len(rows) > 2000,
+        )  # fmt: skip
+    top = max(bounds.max(), scaled[finite].max(initial=0.0))
+    axes.set(
+        ylabel="budget × variance", title=f"Variance and its bound\n{headline(result)}", xlim=(left, right),
+        ylim=(0, 1.32 * top),
+    )  # fmt: skip
+    label_candidates(axes, names)
+    axes.legend(loc="upper left")

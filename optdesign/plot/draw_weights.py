@@ -1,0 +1,156 @@
+"""Where the weight is: a bar for each candidate that has any, or totals by group and block if many have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optdesign.design.result import DesignResult
+from optdesign.plot.naming import Names, check_result, label_axis, names_of, whole_ticks
+from optdesign.plot.style import BLUE, GREY, picture, shades, thinned
+from optdesign.plot.text import all_readable, letters, readable
+
+MOST_BARS = 24
+"""Candidates with weight that get a bar and a label of their own."""
+
+MOST_CELLS = 1000
+"""Rows and columns of the picture of totals; of more, neighbours share a cell."""
+
+MOST_NUMBERS = (15, 8)
+"""Rows and columns of the picture of totals in which the numbers are written out."""
+
+BESIDE = "(its candidates side by side)"
+"""Why candidates of a group are spread along its part of an axis."""
+
+
+def weights(
+    result: DesignResult,
+    *,
+    words: tuple[str, str] | None = None,
+    rows: ArrayLike | None = None,
+    ax: Any = None,
+    path: str | Path | None = None,
+) -> Any:
+    """Draw the weights of a design; returns the matplotlib Figure.
+
+    Up to 24 candidates with weight are bars, with the weight at their end, in the order of the table and
+    labelled by its row numbers, group, block and settings. More are stems along the rows or the groups; with
+    several blocks, totals by group and block, darker where there is more, written out if there are a few.
+
+    ``words`` is what groups and blocks are called (default: the columns of the settings that tell them apart,
+    or just that); ``rows`` are the numbers of the candidates' rows (default: from 1 on); ``ax`` are
+    matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
+    """
+    check_result(result)
+    names = names_of(result.problem, words, rows)
+    with picture(ax, path, size=size_of(result.weights)) as (axes,):
+        draw_weights(axes, result.weights, names)
+        return axes.figure
+
+
+def size_of(values: np.ndarray) -> tuple[float, float]:
+    """A figure that has room for the bars."""
+    return 6.4, max(3.0, 1.3 + 0.21 * min(int(np.count_nonzero(values)), MOST_BARS))
+
+
+def draw_weights(axes: Any, values: np.ndarray, names: Names, word: str = "weight") -> None:
+    """The weights of a design, or counts of runs, on given axes."""
+    if np.count_nonzero(values) <= MOST_BARS:
+        _bars(axes, values, names, word)
+    elif names.problem.n_blocks == 1:
+        _stems(axes, values, names, word)
+    else:
+        _totals(axes, values, names, word)
+
+
+def _bars(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
+    p, support = names.problem, np.flatnonzero(values)
+    rows = support[np.lexsort((support, p.blocks[support], p.groups[support]))]
+    place = np.arange(len(rows))
+    room, whole = letters(axes), values.dtype.kind in "iu"
+    axes.barh(place, values[rows], height=0.62, color=BLUE)
+    for at, value in zip(place, values[rows], strict=True):
+        axes.annotate(
+            f"{value:.3g}", (value, at), (3, 0), textcoords="offset points", va="center", fontsize=8
+        )
+    for at in np.flatnonzero(np.diff(p.groups[rows])):
+        axes.axhline(at + 0.5, color=GREY, linewidth=0.7)
+    labels = []
+    for n in rows:
+        i = int(p.groups[n]) if p.n_groups > 1 else None
+        b = int(p.blocks[n]) if p.n_blocks > 1 else None
+        labels.append(", ".join(filter(None, (names.place(i, b), names.candidate(n)))))
+    axes.set_yticks(place, all_readable(labels, min(52, max(16, 7 * room // 4))), fontsize=8)
+    axes.tick_params(axis="y", length=0)
+    axes.xaxis.get_major_locator().set_params(nbins=max(2, room // 8), integer=whole)
+    axes.set(
+        title=f"{word.capitalize()}s: {len(rows)} of {p.n_candidates:,} candidates",
+        xlabel=f"{word}s" if whole else word,
+        xlim=(0, (1 + 7 / max(room, 10)) * values.max()), ylim=(max(len(rows), 4) - 0.4, -0.6),
+    )  # fmt: skip
+
+
+def _stems(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
+    p, support = names.problem, np.flatnonzero(values)
+    x, drawn = positions(names), thinned(support)
+    axes.vlines(x[drawn], 0, values[drawn], color=BLUE, linewidth=1.2, rasterized=len(drawn) > 2000)
+    axes.plot(x[drawn], values[drawn], "o", color=BLUE, markersize=3, rasterized=len(drawn) > 2000)
+    few = "" if len(drawn) == len(support) else f", {len(drawn):,} drawn"
+    title = f"{word.capitalize()}s: {len(support):,} of {p.n_candidates:,} candidates{few}"
+    axes.set(ylabel=word, title=title, xlim=limits(x))
+    axes.set_ylim(bottom=0)
+    label_candidates(axes, names)
+
+
+def _totals(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
+    p = names.problem
+    rows, columns = min(p.n_groups, MOST_CELLS), min(p.n_blocks, MOST_CELLS)
+    cell = (p.groups * rows // p.n_groups) * columns + p.blocks * columns // p.n_blocks
+    grid = np.bincount(cell, weights=values, minlength=rows * columns).reshape(rows, columns)
+    image = axes.imshow(
+        np.where(grid > 0, grid, np.nan), aspect="auto", vmin=0, interpolation="none", cmap=shades(),
+        extent=(-0.5, p.n_blocks - 0.5, p.n_groups - 0.5, -0.5),
+    )  # fmt: skip
+    bar = axes.figure.colorbar(image, ax=axes, shrink=0.9, pad=0.02)
+    bar.outline.set_visible(False)
+    bar.set_label(f"total {word} (white: none)")
+    if p.n_groups <= MOST_NUMBERS[0] and p.n_blocks <= MOST_NUMBERS[1]:
+        for (row, column), total in np.ndenumerate(grid):
+            light = total < 0.35 * grid.max()
+            text = f"{total:.3g}" if total > 0 else "0"
+            axes.text(column, row, text, ha="center", va="center", color="black" if light else "white")
+    axes.set(title=f"Total {word} by {readable(names.words[0])} and {readable(names.words[1])}")
+    label_axis(axes.xaxis, p.block_names, p.n_blocks, names.words[1])
+    label_axis(axes.yaxis, p.group_names, p.n_groups, names.words[0])
+
+
+def positions(names: Names) -> np.ndarray:
+    """Where candidates stand on an axis: at their row, from 1; or side by side within their group, from 0."""
+    p = names.problem
+    if p.n_groups == 1:
+        return np.arange(1.0, p.n_candidates + 1) if names.rows is None else names.rows.astype(np.float64)
+    order = np.argsort(p.groups, kind="stable")
+    size = np.bincount(p.groups)
+    first = np.repeat(np.cumsum(size) - size, size)
+    within = np.empty(p.n_candidates)
+    within[order] = (np.arange(p.n_candidates) - first + 0.5) / np.repeat(size, size)
+    return p.groups + 0.7 * (within - 0.5)
+
+
+def limits(x: np.ndarray) -> tuple[float, float]:
+    """What an axis shows of positions: all, and a margin."""
+    margin = 0.4 + 0.02 * float(np.ptp(x))
+    return float(x.min()) - margin, float(x.max()) + margin
+
+
+def label_candidates(axes: Any, names: Names) -> None:
+    """Name the axis of :func:`positions`."""
+    p = names.problem
+    if p.n_groups > 1:
+        label_axis(axes.xaxis, p.group_names, p.n_groups, f"{names.words[0]} {BESIDE}")
+    else:
+        axes.set_xlabel("row")
+        whole_ticks(axes.xaxis)

@@ -1,0 +1,113 @@
+"""What all pictures share: colours, sizes, where they are drawn and how they are saved.
+
+Colours are those of Okabe and Ito, which people with any colour vision can tell apart; lightness alone tells
+them apart in print, and large from small in :data:`SHADES`. Needs matplotlib, once a picture is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optdesign.plot.text import dress, wrap_title
+from optdesign.tables.files import atomic, check_suffix, check_writable
+
+SUFFIXES = (".png", ".pdf", ".svg")
+
+BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#9A9A9A"
+
+SHADES = ("#D9EEFA", "#56B4E9", BLUE, "#001E33")
+"""Small to large; none is white."""
+
+MOST_POINTS = 20_000
+"""Candidates of a kind that are drawn; of more, every so-manieth is."""
+
+RESOLUTION = 160
+"""Dots per inch of bitmaps, and of what is a bitmap within a vector graphic."""
+
+STYLE = {
+    "font.size": 10, "axes.titlesize": 11, "axes.titlelocation": "left", "axes.spines.top": False,
+    "axes.spines.right": False, "legend.frameon": False, "legend.fontsize": 9, "text.usetex": False,
+    "axes.axisbelow": True, "svg.hashsalt": "optdesign",
+}  # fmt: skip
+
+UNDATED: dict[str, dict[str, Any]] = {
+    ".png": {"Software": None},
+    ".svg": {"Date": None},
+    ".pdf": {"CreationDate": None},
+}
+"""What leaves the date out of a file, so that equal pictures are equal files."""
+
+
+def matplotlib() -> Any:
+    """The matplotlib module, or an ImportError that says how to get it."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise ImportError(
+            'pictures need matplotlib, which is not installed: pip install "optdesign[plot]"'
+        ) from None
+    return matplotlib
+
+
+@contextmanager
+def picture(
+    ax: Any = None,
+    path: str | Path | None = None,
+    *,
+    size: tuple[float, float] = (6.4, 4.4),
+    shape: tuple[int, int] = (1, 1),
+    **layout: Any,
+) -> Iterator[np.ndarray]:
+    """Axes to draw on, ``ax`` or those of a new figure; afterwards texts get their fonts, ``path`` its file.
+
+    A new figure belongs to no window. The path is checked first, and its file appears whole or not at all.
+    """
+    mpl = matplotlib()
+    from matplotlib.figure import Figure
+
+    target = None if path is None else Path(path)
+    if target is not None:
+        check_suffix(target, "path", SUFFIXES)
+        check_writable(target, "path", force=True)
+    with mpl.rc_context(STYLE):
+        if ax is None:
+            figure = Figure(figsize=size)
+            figure.set_layout_engine("constrained", w_pad=0.1, h_pad=0.06)
+            axes = figure.subplots(*shape, squeeze=False, **layout).ravel()
+        else:
+            figure, axes = ax.figure, np.array([ax])
+        yield axes
+        if ax is not None:
+            wrap_title(ax)
+        dress(figure)
+        if target is not None:
+            suffix = target.suffix.lower()
+            with atomic(target) as temporary:
+                figure.savefig(temporary, dpi=RESOLUTION, format=suffix[1:], metadata=UNDATED[suffix])
+
+
+def legend(axes: Any, *, outside: bool) -> None:
+    """What the marks on axes mean: below all panels of a figure of our own, or within the axes."""
+    if outside:
+        handles, labels = axes.get_legend_handles_labels()
+        axes.figure.legend(handles, labels, loc="outside lower left", ncols=3)
+    else:
+        axes.legend(loc="best", fontsize=8)
+
+
+def shades() -> Any:
+    """The colour map from small to large; its lightness falls all the way."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("shades", SHADES)
+
+
+def thinned(rows: np.ndarray, most: int | None = None) -> np.ndarray:
+    """At most so many of the rows, evenly spread."""
+    most = MOST_POINTS if most is None else most
+    return rows[:: max(1, -(-len(rows) // most))]

@@ -1,0 +1,121 @@
+"""Values over one factor, over the plane of two, and over the triangle of three proportions.
+
+Where factors that are not shown, or blocks and groups that share a panel, leave several values at one place,
+the largest is drawn: a maximum over all is then still a maximum of the picture.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optdesign.plot.scales import HEIGHT, Profile, View, edges, frame, profile
+from optdesign.plot.style import BLUE, GREY, ORANGE, shades, thinned
+
+FEW = 60
+"""Places along a curve up to which each is marked."""
+
+MOST_PLACES = 2001
+"""Places along a curve; of more, neighbours are joined."""
+
+FINEST = 1 / 50
+"""Smallest distance of places in a triangle that are told apart, as a fraction of its side."""
+
+
+ROOM = 0.04
+"""Around a map, for the circles on its border, as a fraction of its sides."""
+
+
+def draw_curve(
+    axes: Any,
+    shown: View,
+    rows: np.ndarray,
+    values: np.ndarray,
+    support: np.ndarray,
+    bound: float,
+    *,
+    more_at_a_place: bool,
+) -> None:
+    """Values over one factor, below their bound, with those of the support marked."""
+    at = shown.scales[0].at
+    # Where the curve is a maximum over others, scattered places are joined until each has some of them.
+    most = max(20, len(rows) // 30) if more_at_a_place else MOST_PLACES
+    top = profile(at[rows, None], values[rows], min(most, MOST_PLACES))
+    if len(top.values) < len(rows):
+        some = thinned(rows)
+        axes.scatter(at[some], values[some], s=5, color=GREY, linewidths=0, rasterized=len(some) > 2000)
+    joined = shown.scales[0].levels is None
+    few = len(top.values) <= FEW
+    axes.plot(
+        top.points[:, 0], top.values, color=GREY if not joined else "0.35", linewidth=1.2 if joined else 0,
+        marker="o" if few else "", markersize=3.5, label="variance", zorder=3,
+    )  # fmt: skip
+    axes.axhline(bound, color=ORANGE, linewidth=1.3, linestyle="--", label="bound", zorder=2)
+    axes.scatter(
+        at[support], values[support], s=42, color=BLUE, edgecolors="black", linewidths=0.8, zorder=4,
+        label="candidate with weight",
+    )  # fmt: skip
+    axes.set_ylim(0, 1.12 * max(bound, top.values.max()))
+    frame(axes, shown)
+
+
+def draw_map(
+    axes: Any, shown: View, rows: np.ndarray, values: np.ndarray, limits: tuple[float, float]
+) -> Any:
+    """Values by shade, between limits, over a plane or a triangle; returns what a colour bar needs."""
+    places = shown.places()[rows]
+    options = {"cmap": shades(), "rasterized": True, "zorder": 1}
+    if shown.is_triangle:
+        drawn = _hexagons(axes, places, values[rows], options)
+    else:
+        found = profile(places, values[rows])
+        drawn = _cells(axes, shown, found, options)
+    drawn.set_clim(*limits)
+    return drawn
+
+
+def _cells(axes: Any, shown: View, found: Profile, options: dict[str, Any]) -> Any:
+    if found.is_grid:
+        x, y = (edges(place) for place in found.places)
+        for axis, scale, border in zip("xy", shown.scales, (x, y), strict=True):
+            low, high = float(scale.at.min()), float(scale.at.max())
+            if scale.levels is None and low < high:  # no settings beyond the first and the last
+                np.clip(border, low, high, out=border)
+                room = ROOM * (high - low)
+                axes.set(**{f"{axis}lim": (low - room, high + room)})
+        return axes.pcolormesh(x, y, np.ma.masked_invalid(found.grid()), **options)
+    points = found.points
+    size = 30 if len(points) <= 500 else 8
+    return axes.scatter(*points.T, c=found.values, s=size, marker="s", linewidths=0, **options)
+
+
+def _hexagons(axes: Any, places: np.ndarray, values: np.ndarray, options: dict[str, Any]) -> Any:
+    from matplotlib.collections import PolyCollection
+
+    share = np.unique(np.round(places[:, 1] / HEIGHT, 9))
+    side = max(float(np.diff(share).min(initial=1.0)), FINEST)
+    # Neighbours closer than the finest distance share the place of the first lattice point near them.
+    up = np.round(places[:, 1] / (HEIGHT * side))
+    right = np.round(places[:, 0] / side - up / 2)
+    if side == FINEST:
+        places = np.column_stack([(right + up / 2) * side, up * side * HEIGHT])
+    cell, first, where = np.unique(
+        np.round(places / side * 1000), axis=0, return_index=True, return_inverse=True
+    )
+    top = np.full(len(cell), -np.inf)
+    np.maximum.at(top, where.ravel(), values)
+    turn = np.pi / 6 + np.arange(6) * np.pi / 3
+    corners = side / np.sqrt(3) * np.column_stack([np.cos(turn), np.sin(turn)])
+    hexagons = PolyCollection(places[first][:, None] + corners, array=top, linewidths=0, **options)
+    return axes.add_collection(hexagons)
+
+
+def draw_marks(axes: Any, shown: View, support: np.ndarray, weights: np.ndarray, most: float) -> None:
+    """Circles at the candidates with weight, their areas in proportion; candidates at one place share one."""
+    places, where = np.unique(shown.places()[support], axis=0, return_inverse=True)
+    total = np.bincount(where.ravel(), weights=weights[support])
+    axes.scatter(
+        *places.T, s=20 + 160 * total / most, facecolor="white", edgecolor="black", linewidths=1.3, zorder=4,
+        label="candidate with weight (area: how much)", clip_on=False,
+    )  # fmt: skip

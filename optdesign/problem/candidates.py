@@ -1,0 +1,262 @@
+"""Candidates from factors and a model: what may be run, and what each run tells about the parameters.
+
+The settings s of a run are the values of its factors. A model turns them into features x = f(s), and the
+candidate of :mod:`optdesign.problem.problem` is that vector; the settings stay with it, in the factors' own
+units.
+
+>>> import optdesign as od
+>>> c = od.candidates({"temp": [20, 40, 60], "cat": ["a", "b"]}, model="~ temp * cat")
+>>> c.names, len(c)
+(('Intercept', 'temp', 'cat[T.b]', 'temp:cat[T.b]'), 6)
+>>> od.DesignProblem(c, groups="cat", budgets={"a": 2, "b": 1})
+DesignProblem(6 candidates x 4, 2 groups, 1 block, rank 4)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optdesign.factors.conditions import kept
+from optdesign.factors.formula import Model, fit
+from optdesign.factors.grids import factorial
+from optdesign.tables.columns import Settings, check_index, is_frame, is_single, listed
+from optdesign.tables.files import Table, check_suffix, number, place, read_table, row_names
+
+TABLES = (".csv", ".parquet")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Candidates:
+    """Candidates with their settings and names; made by :func:`candidates`. Frozen; arrays are read-only."""
+
+    features: np.ndarray
+    """(N, d), one candidate a row."""
+    names: tuple[str, ...]
+    """Of the d columns."""
+    settings: Settings
+    """The factors' columns, N entries each, in their own units."""
+    model: Model
+    row_names: tuple[str, ...] = ()
+    """Columns of the frame or file that only name rows, and are not among the settings."""
+
+    @property
+    def is_single(self) -> bool:
+        """True if a numeric factor of the model is in single precision."""
+        numeric = (name for name in self.model.factors if name not in self.model.levels)
+        return any(is_single(self.settings[name]) for name in numeric)
+
+    def rows(self, settings: Any) -> np.ndarray:
+        """The features of other settings, (M, d), under the same model: same coding, contrasts and bases.
+
+        ``settings`` maps every factor of the model to a column or to one value, or is a data frame.
+
+        >>> c = candidates({"t": [0, 10]}, model="~ t + I(t**2)", coded=True)
+        >>> c.rows({"t": [5, 10]}).tolist()
+        [[1.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
+        """
+        if isinstance(settings, Mapping):
+            settings = {name: _at_least_one(values) for name, values in settings.items()}
+        return self.model.features(Settings(settings))
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """Warnings about the candidates, in sentences."""
+        from optdesign.problem.dependence import in_words  # both need the class Candidates
+        from optdesign.problem.problem import DesignProblem
+
+        found = []
+        if self.row_names:
+            found.append(f"not used, because they only name rows: columns {listed(self.row_names)}")
+        unused = [name for name in self.settings if name not in self.model.factors]
+        if unused:
+            found.append(f"not in the model: {listed(unused)}; such factors may still be groups or blocks")
+        single = [name for name, levels in self.model.levels.items() if len(levels) == 1]
+        single += [
+            name for name in self.model.factors if name not in single and _is_constant(self.settings[name])
+        ]
+        if single:
+            found.append(f"only one level, so no effect to estimate: {listed(single)}")
+        for name, levels in self.settings.levels.items():
+            if gone := [level for level in levels if level not in set(self.settings[name].tolist())]:
+                found.append(f"levels of {name!r} without candidates, left out of the model: {listed(gone)}")
+        if repeated := _repeated(self.settings):
+            found.append(repeated)
+        if self.features.any():
+            words = in_words(DesignProblem(self))
+            if words:
+                found.append(f"the candidates cannot tell all parameters apart: {words}")
+        return tuple(found)
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("features", "names", "settings", "model", "row_names")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore pickled candidates: frozen as before, which arrays by themselves do not remember."""
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+        self.features.flags.writeable = False
+
+    def __repr__(self) -> str:
+        of = f"Candidates({len(self)} x {len(self.names)}: {', '.join(self.names)})"
+        return "\n  note: ".join((of, *self.notes))
+
+
+def candidates(
+    factors: Any,
+    model: str,
+    *,
+    where: Any = None,
+    coded: bool | Iterable[str] = False,
+) -> Candidates:
+    """Candidates from factors, by a model.
+
+    Parameters
+    ----------
+    factors : dict, Settings, data frame, or path
+        A dict maps factors to their levels, and all combinations are candidates (see
+        :func:`optdesign.factorial`). Otherwise one row is one candidate: what :func:`optdesign.factorial` or
+        :func:`optdesign.simplex_lattice` return, a data frame of pandas, polars or pyarrow, or the path of a
+        CSV or Parquet file. Columns of a frame or file that only name rows are not used.
+    model : str
+        A formula, as the library formulaic reads them: ``"~ temp * cat + I(temp**2)"``. It has an intercept
+        unless it says ``0 +``. Text is coded by contrasts, the first level being the reference.
+    where : boolean array, function of the settings, or expression, optional
+        Which settings are possible; the others are left out before the model is evaluated. An expression
+        has factors, numbers, text, comparisons and arithmetic: ``"temp <= 40 or cat == 'a'"``. Whole numbers
+        are exact, and comparisons of others allow for round-off: 0.1 + 0.2 is at most 0.3, and equals it.
+    coded : bool or list of str
+        Whether the model sees numeric factors, or those that are named, on the scale from -1 to 1, over the
+        range of all settings (before ``where``). Settings stay in their own units. D-optimal designs are the
+        same either way under models that such a change of units maps to themselves.
+
+    Examples
+    --------
+    >>> levels = {"temp": [20, 40, 60], "cat": ["a", "b"]}
+    >>> c = candidates(levels, model="~ temp + cat", where="temp < 60 or cat == 'a'")
+    >>> c
+    Candidates(5 x 3: Intercept, temp, cat[T.b])
+    >>> c.settings["temp"].tolist()
+    [20, 20, 40, 40, 60]
+    """
+    if isinstance(factors, str | Path):
+        path = Path(factors)
+        check_suffix(path, "factors", TABLES)
+        return from_table(read_table(path, text=set()), path, model, where=where, coded=coded)[0]
+    check_index(factors, where, "where")
+    settings, dropped = _without_row_names(_settings(factors), model, where, is_frame(factors))
+    return _made(settings, model, where, coded, dropped)
+
+
+def _made(
+    settings: Settings, model: str, where: Any, coded: bool | Iterable[str], dropped: tuple[str, ...]
+) -> Candidates:
+    """Return the candidates of settings, one row a candidate."""
+    if not settings.n_rows or not len(settings):
+        raise ValueError("factors must have a factor and a row; there is none. Give one candidate a row.")
+    rows = None if where is None else kept(settings, where)
+    whole, settings = settings, settings if rows is None else settings.take(rows)
+    fitted, features = fit(model, settings, coded=coded, whole=whole)
+    return Candidates(features, fitted.names, settings, fitted, dropped)
+
+
+def _without_row_names(
+    settings: Settings, model: Any, where: Any, is_table: bool = True
+) -> tuple[Settings, tuple[str, ...]]:
+    """Return settings without the columns of a table that only name rows, and the names of these."""
+    formulas = f"{model} {where}" if isinstance(where, str) else str(model)
+    names = tuple(k for k in row_names(settings) if is_table and not (k and k in formulas))
+    if not names:
+        return settings, ()
+    levels = {k: v for k, v in settings.levels.items() if k not in names}
+    return Settings({k: v for k, v in settings.items() if k not in names}, levels), names
+
+
+def from_table(
+    columns: Table, path: Path, model: str, *, where: Any = None, coded: bool | Iterable[str] = False
+) -> tuple[Candidates, np.ndarray]:
+    """Candidates from the columns of a file, and which of its rows they are.
+
+    Errors say where in the file, and numbers among the text of a factor are refused: a misspelled number
+    would turn a factor into a categorical one.
+    """
+    filled = {
+        name: [None if isinstance(v, str) and not v.strip() else v for v in column]
+        if column.dtype == object
+        else column
+        for name, column in columns.items()
+    }
+    settings, dropped = _without_row_names(Settings(filled), model, where)
+    n = settings.n_rows
+    rows = np.arange(n) if where is None or not n else kept(settings, where)
+    try:
+        mask = np.isin(np.arange(n), rows) if n else None
+        made = _made(settings, model, mask, coded, dropped)
+    except ValueError as error:
+        told = re.sub(r"\brow (\d+)", lambda m: f"{place(path, int(rows[int(m[1])]))} of {path}", str(error))
+        raise ValueError(told) from None
+    for name in made.model.factors:
+        if columns[name].dtype == object:
+            _check_text(columns[name][rows], name, rows, path)
+    return made, rows
+
+
+def _check_text(values: np.ndarray, name: str, rows: np.ndarray, path: Path) -> None:
+    """Refuse text with numbers in it: either is a mistake, or whole numbers that are too large."""
+    numeric = [number(str(v)) is not None for v in values]
+    if not any(numeric):
+        return
+    at, why = (
+        (0, "too large for double precision") if all(numeric) else (numeric.index(False), "among numbers")
+    )
+    raise ValueError(
+        f"factors must be all numbers or all text; {place(path, int(rows[at]))}, column {name!r} of {path} "
+        f"holds {values[at]!r}, {why}. Correct it, or spell all levels as text."
+    )
+
+
+def _settings(factors: Any) -> Settings:
+    """One row a candidate, whatever the factors are given as."""
+    if isinstance(factors, Settings):
+        return factors
+    if isinstance(factors, Mapping):
+        return factorial(factors)
+    if is_frame(factors):
+        return Settings(factors)
+    raise TypeError(
+        f"factors must be a dict of levels, settings, a data frame or the path of a file; got "
+        f"{type(factors).__name__}. A matrix of features goes to DesignProblem as it is."
+    )
+
+
+def _at_least_one(values: Any) -> Any:
+    return [values] if isinstance(values, str) or np.ndim(values) == 0 else values
+
+
+def _is_constant(values: np.ndarray) -> bool:
+    return bool(np.all(values == values[0]))
+
+
+def _repeated(settings: Settings) -> str:
+    """A sentence about rows that have the same settings, or an empty string."""
+    codes = np.zeros(settings.n_rows, np.int64)
+    for values in settings.values():
+        plain = values.astype(str) if values.dtype == object else values
+        own = np.unique(plain, return_inverse=True)[1]
+        codes = np.unique(codes * (int(own.max()) + 1) + own, return_inverse=True)[1]
+    distinct = int(codes.max()) + 1
+    if distinct == len(codes):
+        return ""
+    first = np.unique(codes, return_index=True)[1]
+    again = int(np.setdiff1d(np.arange(len(codes)), first)[0])
+    original = int(first[codes[again]])
+    return f"settings that occur before: {len(codes) - distinct}, the first in rows {original} and {again}"

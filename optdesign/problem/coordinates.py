@@ -1,0 +1,221 @@
+"""The numbers that solvers and certificates read: the candidates, or their coordinates where those lose
+digits.
+
+A coordinate x_n' T_k computed term by term has an error of gamma(d) |x_n|' |T_k|
+(:mod:`optdesign.numbers.roundoff`). Mostly that is nothing. But where candidates are nearly parallel, or
+where large ones hide the direction that small ones or small budgets carry, the terms cancel, and the error
+would count as information. There the coordinates of all candidates are computed once by compensated products
+and kept: N x r numbers, each as good as if it had been computed in twice the precision.
+
+Either way :class:`Rows` says how far its numbers may be from the exact ones, and that is all that a proof
+needs.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from optdesign.numbers.roundoff import UNIT, gamma, long_minus_product, long_quotient, two_product, two_sum
+from optdesign.problem.source import Source, read_only
+from optdesign.runtime import threads
+from optdesign.runtime.jit import kernel
+
+if TYPE_CHECKING:
+    from optdesign.problem.problem import DesignProblem
+
+CANCELLATION = 2.0**-36
+"""Errors of coordinates above this, where pivots are unit vectors, call for compensated products."""
+
+
+class Rows(NamedTuple):
+    """Numbers x and maps T: coordinates are ``x[n] @ maps[b]``."""
+
+    source: Source
+    maps: np.ndarray
+    rounding: np.ndarray
+    """By block and column j: sqrt(f_i) times any sum_j a_j x_nj is computed to sum_j |a_j| rounding_j."""
+
+
+def working_rows(problem: DesignProblem) -> Rows:
+    """The candidates, or their coordinates where products with the maps would lose too much."""
+    reach = _reach(problem)
+    if gamma(problem.dim) * _largest_terms(reach, problem.span.maps) > CANCELLATION:
+        return problem.refined
+    return Rows(problem.source, problem.span.maps, gamma(problem.dim + 8) * reach)
+
+
+def refined_rows(problem: DesignProblem) -> Rows:
+    """The coordinates of all candidates by compensated products; their own map is the identity."""
+    maps = problem.span.maps
+    width = maps.shape[2]
+    t, reach = np.empty((problem.n_candidates, width)), np.zeros((problem.n_blocks, width))
+    root = np.sqrt(problem.budgets)
+
+    def write(first: int, last: int) -> np.ndarray:
+        part, own = slice(first, last), np.zeros_like(reach)
+        write_refined(problem.source.piece(first, last), problem.blocks[part], maps, t[part])
+        _raise_reach(t[part], problem.blocks[part], problem.groups[part], root, own)
+        return own
+
+    for own in threads.in_order(write, problem.n_candidates, problem.source.rows_a_piece, reach.size):
+        np.maximum(reach, own, out=reach)
+    terms = np.einsum("bj,bjk->bk", _reach(problem), np.abs(maps))
+    lost = 2 * UNIT * reach + gamma(problem.dim + 1) ** 2 * terms
+    identity = np.ascontiguousarray(np.broadcast_to(np.eye(width), (problem.n_blocks, width, width)))
+    return Rows(Source(read_only(t)), identity, (1 + gamma(8)) * lost + gamma(width + 8) * reach)
+
+
+def _reach(problem: DesignProblem) -> np.ndarray:
+    """Bound, by block and column, on the entries of candidates times the root of their budget."""
+    return math.sqrt(np.maximum.reduce(problem.budgets)) * problem.peaks
+
+
+def log_volume(problem: DesignProblem) -> float:
+    """What turns log det in coordinates into log Det of the candidates, summed over blocks.
+
+    With P the pivots of a block times the roots of their budgets, and U in the coordinates x @ T, the
+    candidates' information is P' (P T)^-T U (P T)^-1 P. So log Det adds log det(P P') - 2 log |det(P T)|.
+    """
+    span = problem.span
+    at = problem.basis
+    block, root = problem.blocks[at], np.sqrt(problem.budgets[problem.groups[at]])
+    p = read_only(problem.source.take(at))
+    t = np.empty((len(at), span.maps.shape[2]))
+    write_refined(p, read_only(block), span.maps, t)
+    return log_gram(p, root, span.ranks) - 2.0 * _log_unit(t, root, span.ranks)
+
+
+@kernel
+def write_coordinates(x, at, blocks, rows, maps, out):
+    """Overwrite out with the coordinates ``x_n @ maps[block of n]`` of some candidates.
+
+    Their numbers are ``rows``, and they are at the places ``at`` of x.
+    """
+    for i in range(len(rows)):
+        row, columns, own = x[at[i]], maps[blocks[rows[i]]], out[i]
+        for k in range(len(own)):
+            t = 0.0
+            for j in range(len(row)):
+                t += row[j] * columns[j, k]
+            own[k] = t
+
+
+@kernel
+def write_refined(x, blocks, maps, out):
+    """Overwrite out with the coordinates ``x_n @ maps[block of n]``, by compensated products."""
+    for n in range(len(x)):
+        b = blocks[n]
+        for k in range(maps.shape[2]):
+            t, low = 0.0, 0.0
+            for j in range(x.shape[1]):
+                p, e = two_product(np.float64(x[n, j]), maps[b, j, k])
+                t, f = two_sum(t, p)
+                low += e + f
+            out[n, k] = t + low
+
+
+@kernel
+def _raise_reach(t, blocks, groups, root, reach):
+    """Raise reach[b, k] to the largest root |t_nk| of block b."""
+    for n in range(len(t)):
+        for k in range(t.shape[1]):
+            reach[blocks[n], k] = max(reach[blocks[n], k], root[groups[n]] * abs(t[n, k]))
+
+
+@kernel
+def _largest_terms(reach, maps):
+    """Bound on sum_j |x_nj| |T_jk|, for all candidates and columns k."""
+    largest = 0.0
+    for b in range(maps.shape[0]):
+        for k in range(maps.shape[2]):
+            terms = 0.0
+            for j in range(maps.shape[1]):
+                terms += reach[b, j] * abs(maps[b, j, k])
+            largest = max(largest, terms)
+    return largest
+
+
+@kernel
+def _log_unit(t, scale, ranks):
+    """Sum over blocks of log |det(P T)|, P the pivots times their scales: nearly the identity.
+
+    Rows of t are the coordinates of the pivots, block by block.
+    """
+    z = np.empty((t.shape[1], t.shape[1]))
+    total, first = 0.0, 0
+    for b in range(len(ranks)):
+        r = ranks[b]
+        for k in range(r):
+            for j in range(r):
+                z[k, j] = scale[first + k] * t[first + k, j]
+        first += r
+        for k in range(r):
+            p = k
+            for i in range(k + 1, r):
+                if abs(z[i, k]) > abs(z[p, k]):
+                    p = i
+            for j in range(r):
+                z[k, j], z[p, j] = z[p, j], z[k, j]
+            total += math.log(abs(z[k, k]))
+            for i in range(k + 1, r):
+                factor = z[i, k] / z[k, k]
+                for j in range(k + 1, r):
+                    z[i, j] -= factor * z[k, j]
+    return total
+
+
+@kernel
+def log_gram(x, scale, ranks):
+    """Sum over blocks of log det(P P'), P the pivots, which are the rows of x, times their scales.
+
+    Gauss-Jordan elimination with pivots p_k on columns J gives P_J^-1 P = [I W], so that
+    det(P P') = det(P_J)^2 det(I + W W'); the units of the columns cost no digits. In twice the precision,
+    because nearly parallel pivots cancel.
+    """
+    d = x.shape[1]
+    p, low, gram = np.empty((d, d)), np.empty((d, d)), np.empty((d, d))
+    used = np.empty(d, np.bool_)
+    total, first = 0.0, 0
+    for b in range(len(ranks)):
+        r = ranks[b]
+        for k in range(r):
+            for j in range(d):
+                p[k, j], low[k, j] = x[first + k, j], 0.0
+            total += 2.0 * math.log(scale[first + k])
+        first += r
+        for j in range(d):
+            used[j] = False
+        for k in range(r):
+            c = -1
+            for j in range(d):
+                if not used[j] and (c < 0 or abs(p[k, j]) > abs(p[k, c])):
+                    c = j
+            used[c] = True
+            pivot, pivot_low = p[k, c], low[k, c]
+            total += 2.0 * (math.log(abs(pivot)) + pivot_low / pivot)
+            for j in range(d):
+                p[k, j], low[k, j] = long_quotient(p[k, j], low[k, j], pivot, pivot_low)
+            for i in range(r):
+                if i != k:
+                    factor, factor_low = p[i, c], low[i, c]
+                    for j in range(d):
+                        p[i, j], low[i, j] = long_minus_product(
+                            p[i, j], low[i, j], factor, factor_low, p[k, j], low[k, j]
+                        )
+        for i in range(r):
+            for m in range(i + 1):
+                gram[i, m] = 1.0 if i == m else 0.0
+                for j in range(d):
+                    if not used[j]:
+                        gram[i, m] += p[i, j] * p[m, j]
+        # Plain elimination: the matrix is the identity plus a sum of squares.
+        for k in range(r):
+            total += math.log(gram[k, k])
+            for i in range(k + 1, r):
+                factor = gram[i, k] / gram[k, k]
+                for m in range(k + 1, i + 1):
+                    gram[i, m] -= factor * gram[m, k]
+    return total

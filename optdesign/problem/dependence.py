@@ -1,0 +1,86 @@
+"""Which columns of a rank-deficient block are combinations of others, in words.
+
+The pivots of a block span all its candidates, so a column is a combination of others on all candidates if it
+is one on the pivots. Columns are taken from left to right: one whose residual on those before it is rounding
+depends on them, and least squares say on which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from optdesign.problem.problem import DesignProblem
+
+RESIDUALS = (1e-9, 1e-11, 1e-13, 0.0)
+"""A column depends on others if its residual is at most this fraction of its length: the first that leaves as
+many independent columns as the rank."""
+
+COEFFICIENT = 1e-6
+"""Columns enter the sentence whose part in the combination exceeds this fraction of the whole."""
+
+SHOWN = 3
+"""Sentences shown before the rest is only counted."""
+
+
+def dependences(problem: DesignProblem, block: int) -> list[tuple[int, list[int]]]:
+    """Dependent columns of a block, each with the columns that it is a combination of (none: it is zero).
+
+    >>> problem = DesignProblem([[1.0, 2.0, 3.0], [1.0, 5.0, 6.0], [1.0, 9.0, 10.0]])
+    >>> dependences(problem, 0)
+    [(2, [0, 1])]
+    """
+    rank = int(problem.ranks[block])
+    p = problem.source.take(problem.span.pivots[block, :rank])
+    p = p / np.maximum(np.abs(p).max(axis=1, keepdims=True, initial=0.0), np.finfo(float).tiny)
+    length = np.linalg.norm(p, axis=0)
+    p = p / np.where(length > 0, length, 1.0)
+    for residual in RESIDUALS:
+        independent: list[int] = []
+        for j in np.flatnonzero(length).tolist():
+            part = np.linalg.lstsq(p[:, independent], p[:, j], rcond=None)[0]
+            if np.linalg.norm(p[:, independent] @ part - p[:, j]) > residual and len(independent) < rank:
+                independent.append(j)
+        if len(independent) == rank:
+            break
+    out: list[tuple[int, list[int]]] = []
+    for j in sorted(set(range(problem.dim)) - set(independent)):
+        part = np.linalg.lstsq(p[:, independent], p[:, j], rcond=None)[0]
+        used = np.abs(part) > COEFFICIENT * np.abs(part).max(initial=0.0)
+        out.append((j, [k for k, use in zip(independent, used, strict=True) if use]))
+    return out
+
+
+def of_what(problem: DesignProblem) -> str:
+    """What an efficiency refers to, if not to all parameters: words to go behind the number.
+
+    >>> of_what(DesignProblem([[1.0, 1.0], [2.0, 2.0]]))
+    ', for the 1 of 2 parameters that can be told apart'
+    """
+    if problem.rank == problem.n_parameters:
+        return ""
+    return f", for the {problem.rank} of {problem.n_parameters} parameters that can be told apart"
+
+
+def in_words(problem: DesignProblem, names: Sequence[object] | None = None) -> str:
+    """A sentence for the first block without full rank, or an empty string.
+
+    Columns are called by ``names``, or by those of the problem.
+
+    >>> in_words(DesignProblem([[1.0, 2.0, 3.0], [1.0, 5.0, 6.0], [1.0, 9.0, 10.0]]), ["one", "a", "b"])
+    'b is a combination of one, a'
+    """
+    deficient = np.flatnonzero(problem.ranks < problem.dim)
+    if not len(deficient):
+        return ""
+    names = problem.names if names is None else names
+    label = [f"column {j}" for j in range(problem.dim)] if names is None else [str(name) for name in names]
+    found = dependences(problem, int(deficient[0]))
+    sentences = [
+        f"{label[j]} is " + (f"a combination of {', '.join(label[k] for k in others)}" if others else "zero")
+        for j, others in found[:SHOWN]
+    ]
+    if len(found) > SHOWN:
+        sentences.append(f"and {len(found) - SHOWN} more")
+    return "; ".join(sentences)

@@ -1,0 +1,139 @@
+"""Locally optimal designs of generalised linear models: candidates at given parameters.
+
+A response whose mean is mu(eta), eta = x' theta, informs about theta as a linear one with the candidate
+
+    sqrt(v(eta)) x,     v(eta) = mu'(eta)^2 / variance(mu(eta)),
+
+so the design that is D-optimal for these rows is locally D-optimal at theta (Chernoff 1953). The roots are
+computed from the logarithm of v, so that large predictors neither overflow nor become zero too early:
+
+    logistic   log v = -a - 2 log(1 + exp(-a)),  a = abs(eta)
+    probit     log v = 2 log phi(eta) - log Phi(eta) - log Phi(-eta)
+    cloglog    log v = 2 eta - exp(eta) - log(1 - exp(-exp(eta)))
+    poisson    log v = eta
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optdesign.problem.candidates import Candidates
+from optdesign.problem.inputs import matrix
+from optdesign.problem.problem import floats
+from optdesign.tables.columns import is_single, listed
+
+
+def _logistic(eta: np.ndarray) -> np.ndarray:
+    return -np.abs(eta) - 2 * np.log1p(np.exp(-np.abs(eta)))
+
+
+def _probit(eta: np.ndarray) -> np.ndarray:
+    from scipy.special import log_ndtr
+
+    return -(eta**2) - np.log(2 * np.pi) - log_ndtr(eta) - log_ndtr(-eta)
+
+
+def _cloglog(eta: np.ndarray) -> np.ndarray:
+    rate = np.exp(eta)
+    # 1 - exp(-r) is r to the last bit where r is tiny, and then its logarithm is eta itself.
+    share = np.where(eta < -40, eta, np.log(-np.expm1(-np.maximum(rate, np.finfo(float).tiny))))
+    return 2 * eta - rate - share
+
+
+def _poisson(eta: np.ndarray) -> np.ndarray:
+    return eta
+
+
+FAMILIES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "logistic": _logistic,
+    "probit": _probit,
+    "cloglog": _cloglog,
+    "poisson": _poisson,
+}
+"""Logarithm of the weight of an observation, as a function of its linear predictor."""
+
+
+@overload
+def local(features: Candidates, parameters: Any, family: str = ...) -> Candidates: ...
+@overload
+def local(features: ArrayLike, parameters: ArrayLike, family: str = ...) -> np.ndarray: ...
+def local(features: Any, parameters: Any, family: str = "logistic") -> Any:
+    """Candidates of a generalised linear model at given parameters.
+
+    Parameters
+    ----------
+    features : (N, d) array or Candidates
+        Rows of the linear predictor; an intercept is a column of ones, or part of the model.
+    parameters : (d,) array, or a mapping from the names of candidates' columns to numbers
+        Where the design is to be optimal: a guess, or an estimate so far. A pandas Series with an index of
+        names is such a mapping.
+    family : "logistic", "probit", "cloglog" (binary responses), or "poisson" (counts, logarithmic link)
+
+    Returns what it was given, with rows scaled: candidates keep their settings and names, and arrays in
+    single precision their precision.
+
+    >>> local([[1.0, 0.0], [1.0, 2.0]], [0.0, 0.0]).tolist()  # at zero every weight is 1/4
+    [[0.5, 0.0], [0.5, 1.0]]
+    """
+    if not isinstance(family, str) or family not in FAMILIES:
+        raise ValueError(f"family must be one of {', '.join(FAMILIES)}; got {family!r}.")
+    x = features.features if isinstance(features, Candidates) else matrix(features)
+    if isinstance(features, Candidates) or isinstance(parameters, Mapping):
+        parameters = _in_order(parameters, getattr(features, "names", None))
+    theta = floats(parameters, "parameters")
+    if theta.shape != (x.shape[1],) or not np.isfinite(theta).all():
+        raise ValueError(
+            f"parameters must be {x.shape[1]} finite numbers, one for each feature; got {theta.tolist()}. "
+            "An intercept has one as well."
+        )
+    scaled = rows(x, theta, family)
+    if isinstance(features, Candidates):
+        model = replace(features.model, scale=partial(rows, parameters=theta, family=family))
+        return replace(features, features=scaled, model=model)
+    return scaled.astype(np.float32) if is_single(features) else scaled
+
+
+def _in_order(parameters: Any, names: tuple[str, ...] | None) -> Any:
+    """Parameters in the order of the features, if they come by name: in a dict, or in a pandas Series."""
+    if not hasattr(parameters, "items"):
+        return parameters
+    given = list(parameters.items())
+    keys = [key for key, _ in given]
+    if not isinstance(parameters, Mapping) and keys == list(range(len(keys))):
+        return parameters  # a Series that nobody gave an index
+    if names is None:
+        raise TypeError(
+            "parameters must be an array where the features have no names. Pass numbers in the order of the "
+            "columns, or Candidates."
+        )
+    if len(keys) != len(names) or set(keys) != set(names):
+        raise ValueError(
+            f"parameters by name must have each column of the candidates once, {listed(names)}; got "
+            f"{listed(keys)}. Spell them alike, or pass an array in that order."
+        )
+    found = dict(given)
+    return [found[name] for name in names]
+
+
+def rows(features: np.ndarray, parameters: np.ndarray, family: str) -> np.ndarray:
+    """Rows of features times the roots of their weights."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        eta = features @ parameters
+        root = np.exp(FAMILIES[family](eta) / 2)
+        scaled = features * root[:, None]
+    bad = np.flatnonzero(~(np.isfinite(scaled).all(axis=1) & (root > 0)))
+    if len(bad):
+        n = int(bad[0])
+        raise ValueError(
+            f"parameters must give predictors whose weights can be held; that of features[{n}] is "
+            f"{eta[n]:g}, and its {family} weight {'is too large' if root[n] > 1 else 'vanishes'}. Leave "
+            "such rows out, or look at the units of the parameters."
+        )
+    scaled.flags.writeable = False
+    return scaled

@@ -1,0 +1,402 @@
+"""The one problem of this package.
+
+Given candidates x_n, each in a group i(n) with budget f_i and in a block b(n),
+
+    maximise   sum_b log Det( sum_{n in b} w_n x_n x_n' )          (Det: pseudo-determinant)
+    subject to sum_{n in i} w_n = f_i  for every group i,  w >= 0,
+
+where every block keeps the rank of its candidates. Classical D-optimality is one group and one block;
+a stratified design is several groups and one block; the multi-client design of Fed-PE has one block
+per arm (disjoint parameters) or a single one (shared parameters).
+
+>>> import numpy as np, optdesign as od
+>>> p = od.DesignProblem(np.eye(3))
+>>> p.n_candidates, p.n_groups, p.n_blocks, p.rank
+(3, 1, 1, 3)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optdesign.problem.coordinates import Rows, log_volume, refined_rows, working_rows, write_refined
+from optdesign.problem.exact_rank import LARGER, SAME, compare_ranks
+from optdesign.problem.inputs import (
+    as_array,
+    called,
+    check_budgets,
+    check_columns,
+    check_groups,
+    check_range,
+    check_settings,
+    column_names,
+    label,
+    matrix,
+    refuse_mask,
+)
+from optdesign.problem.parts import unpack
+from optdesign.problem.source import Source, read_only
+from optdesign.problem.span import RANK_RTOL, Span, find_span, scan
+from optdesign.tables.columns import Settings
+
+SINGLE_RTOL = 2.0**-19
+"""Tolerance of the rank decision for candidates given in single precision: sixteen roundings."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DesignProblem:
+    """Candidates, from :func:`optdesign.candidates` or elsewhere, with groups, blocks and budgets. Frozen.
+
+    Parameters
+    ----------
+    candidates : (N, d) array, data frame, path of a CSV or Parquet file, or Candidates
+        One candidate a row; integers, float32, lists and any memory order are fine, and so are zero
+        vectors (they inform nothing). Row-major float64 arrays above 64 MiB, and such memory maps of
+        float64 or float32, are not copied: leave them unchanged while the problem lives. The columns of a
+        data frame (pandas, polars, pyarrow) or file are the features, except those that groups and blocks
+        name and those that only name rows ("Unnamed: 0", "index" if it counts, an unnamed first column).
+    groups : (N,) labels, or the name of a column, optional
+        Group of every candidate: integers 0 .. n_groups - 1, each with at least one candidate; or labels of
+        any other kind, numbered in sorted order, or in that of their categories. Default: one group. With
+        budgets by label, integers that are not 0 .. n_groups - 1 are labels, too.
+    blocks : (N,) labels, or the name of a column, optional
+        Block of every candidate, likewise. A block without candidates has rank 0. Default: one block.
+    budgets : (n_groups,) array, a mapping from label to budget, or a scalar for all, optional
+        What the weights of each group sum to. Default: 1.
+    names : d names, optional
+        Of the columns of an array.
+    settings : mapping of names to (N,) columns, optional
+        The settings behind the rows of an array, in the factors' own units.
+    group_names, block_names : labels, optional
+        What groups and blocks that are given as integers are called, in the order of the integers.
+
+    Examples
+    --------
+    >>> x = [[1.0, -1.0], [1.0, 0.0], [1.0, 1.0]]
+    >>> DesignProblem(x, groups=[0, 0, 1], budgets=[2, 1])
+    DesignProblem(3 candidates x 2, 2 groups, 1 block, rank 2)
+    >>> p = DesignProblem(x, groups=["Lyon", "Lyon", "Turin"], budgets={"Turin": 1, "Lyon": 2})
+    >>> p.group_names, p.budgets.tolist()
+    (('Lyon', 'Turin'), [2.0, 1.0])
+    """
+
+    source: Source
+    """The candidates; nothing else in this package knows where they are."""
+    groups: np.ndarray
+    blocks: np.ndarray
+    budgets: np.ndarray
+    n_blocks: int
+    names: tuple[str, ...] | None
+    """Of the columns, if they have any."""
+    settings: Settings | None
+    """Columns of the factors, in their own units, if the candidates were made of factors."""
+    group_names: tuple[Any, ...] | None
+    """Label of every group, if groups were not given as plain integers."""
+    block_names: tuple[Any, ...] | None
+    span: Span = field(repr=False)
+    peaks: np.ndarray = field(repr=False)
+    """Largest absolute entry of every block and column."""
+    _grid: tuple[int, int, np.ndarray | None] | None = None
+
+    def __init__(
+        self,
+        candidates: Any,
+        groups: Any = None,
+        blocks: Any = None,
+        budgets: Any = None,
+        *,
+        names: Sequence[str] | None = None,
+        settings: Mapping[str, ArrayLike] | None = None,
+        group_names: Sequence[Any] | None = None,
+        block_names: Sequence[Any] | None = None,
+        _n_blocks: int = 0,
+        _grid: tuple[int, int, np.ndarray | None] | None = None,
+        _single: bool = False,
+    ) -> None:
+        parts = unpack(candidates, names, settings, (groups, blocks))
+        source = Source(matrix(parts.candidates))
+        n = source.n_rows
+        if _grid is None:
+            group, n_groups, of_groups = label(
+                groups, n, "groups", names=group_names, columns=parts.columns, budgets=budgets
+            )
+            block, n_blocks, of_blocks = label(blocks, n, "blocks", names=block_names, columns=parts.columns)
+        else:  # made here, and right
+            group, block = read_only(np.asarray(groups)), read_only(np.asarray(blocks))
+            n_groups, n_blocks, of_groups, of_blocks = _grid[0], _n_blocks, None, None
+        budget = check_budgets(budgets, n_groups, of_groups)
+        if len(budget) != n_groups or (groups is not None and _grid is None):
+            check_groups(group, len(budget), of_groups)
+        check_settings(parts.settings, n)
+        peaks, bad = scan(source, block, n_blocks)
+        if bad >= 0:
+            where = f"candidates[{bad}]"
+            if _grid is not None:
+                at = bad if _grid[2] is None else int(_grid[2][bad])
+                where = f"features[{at // _grid[1]}, {at % _grid[1]}]"
+            raise ValueError(
+                f"{where.split('[')[0]} must be finite; {where} = {source.piece(bad, bad + 1)[0].tolist()}. "
+                "Drop the row or fill in its missing entries."
+            )
+        given = "candidates" if _grid is None else "features"
+        tallest = float(np.maximum.reduce(peaks.value, axis=None))
+        check_range(given, tallest)
+        columns = column_names(parts.names, source.dim)
+        check_columns(given, peaks.value, columns, of_blocks)
+        if tallest == 0:
+            raise ValueError(
+                f"{given} must have at least one non-zero row; all {n} rows are zero. "
+                "There is nothing to inform: check the feature columns."
+            )
+        rtol = max(RANK_RTOL, SINGLE_RTOL if parts.is_single or _single else 0.0)
+        span = find_span(source, block, np.sqrt(budget), group, peaks, rtol)
+        values: dict[str, Any] = {
+            "source": source, "groups": group, "blocks": block, "budgets": budget,
+            "n_blocks": n_blocks, "names": columns, "settings": parts.settings,
+            "group_names": of_groups, "block_names": of_blocks, "span": span, "peaks": peaks.value,
+            "_grid": _grid,
+        }  # fmt: skip
+        self.__dict__.update(values)
+
+    @classmethod
+    def disjoint(
+        cls, features: ArrayLike, active: ArrayLike | None = None, budgets: ArrayLike | None = None
+    ) -> DesignProblem:
+        """Clients are groups, arms are blocks: each arm has a parameter vector of its own.
+
+        ``features`` is (M, K, d) for M clients and K arms; ``active`` (M, K), all by default, says which
+        arms each client may still pull.
+
+        >>> DesignProblem.disjoint(np.ones((4, 2, 3)))
+        DesignProblem(8 candidates x 3, 4 groups, 2 blocks, rank 2)
+        """
+        return cls._from_grid(features, active, budgets, shared=False)
+
+    @classmethod
+    def shared(
+        cls, features: ArrayLike, active: ArrayLike | None = None, budgets: ArrayLike | None = None
+    ) -> DesignProblem:
+        """Clients are groups, and all arms inform one parameter vector: a single block.
+
+        >>> DesignProblem.shared(np.ones((4, 2, 3)))
+        DesignProblem(8 candidates x 3, 4 groups, 1 block, rank 1)
+        """
+        return cls._from_grid(features, active, budgets, shared=True)
+
+    @classmethod
+    def _from_grid(
+        cls,
+        features: ArrayLike,
+        active: ArrayLike | None,
+        budgets: ArrayLike | None,
+        *,
+        shared: bool,
+    ) -> DesignProblem:
+        x = features if isinstance(features, np.ndarray) else as_array(features, "features")
+        refuse_mask(x, "features")
+        if x.ndim != 3 or 0 in x.shape:
+            raise ValueError(
+                f"features must have shape (clients, arms, dim), none of them 0; got {x.shape}. "
+                "Stack one (arms, dim) array per client."
+            )
+        m, k, d = x.shape
+        flat: np.ndarray | None = None
+        if active is None:
+            x = x.reshape(m * k, d)
+            group = np.repeat(np.arange(m), k)
+            arm = np.broadcast_to(np.arange(k), (m, k)).reshape(-1)
+        else:
+            mask = as_array(active, "active")
+            if mask.shape != (m, k) or mask.dtype != bool:
+                raise ValueError(
+                    f"active must be a boolean array of shape {(m, k)}; got {mask.dtype} of shape "
+                    f"{mask.shape}. Pass active.astype(bool) with one row per client."
+                )
+            idle = np.flatnonzero(~mask.any(axis=1))
+            if len(idle):
+                raise ValueError(
+                    f"active must leave every client an arm; client {idle[0]} has none. "
+                    "Drop the client or keep one of its arms."
+                )
+            flat = np.flatnonzero(mask)
+            group, arm = np.divmod(flat, k)
+            x = x.reshape(m * k, d)[flat]
+        block = np.zeros_like(arm) if shared else arm
+        return cls(x, group, block, budgets, _n_blocks=1 if shared else k, _grid=(m, k, flat))
+
+    @property
+    def candidates(self) -> np.ndarray:
+        """All candidates as one array, (N, d), read-only."""
+        return self.source.whole()
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of candidates."""
+        return self.source.n_rows
+
+    @property
+    def dim(self) -> int:
+        """Length of a candidate."""
+        return self.source.dim
+
+    @cached_property
+    def basis(self) -> np.ndarray:
+        """Candidates that span the blocks, one block after the other."""
+        return self.span.pivots[self.span.pivots >= 0]
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return len(self.budgets)
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """Rank of every block."""
+        return self.span.ranks
+
+    @property
+    def largest_rank(self) -> int:
+        """Rank of the block that has the largest."""
+        return self.span.maps.shape[2]
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of parameters, one a column in every block: the largest rank there could be."""
+        return self.n_blocks * self.dim
+
+    @cached_property
+    def rank(self) -> int:
+        """D, the sum of the ranks of the blocks."""
+        return int(np.add.reduce(self.span.ranks))
+
+    @cached_property
+    def enough(self) -> int:
+        """n_groups + Q, Q = sum of r (r + 1) / 2 over blocks: that many candidates with weight suffice.
+
+        The information is linear in the weights, so a vertex of the optimal weights has no more.
+        """
+        return self.n_groups + int(self.ranks @ (self.ranks + 1)) // 2
+
+    @cached_property
+    def log_volume(self) -> float:
+        """What turns log det in the coordinates of :mod:`optdesign.problem.span` into log Det of the
+        candidates.
+        """
+        return log_volume(self)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The numbers that solvers and certificates read; see :mod:`optdesign.problem.coordinates`."""
+        return working_rows(self)
+
+    @cached_property
+    def refined(self) -> Rows:
+        """The coordinates of all candidates, as good as double precision can hold them."""
+        return refined_rows(self)
+
+    @cached_property
+    def exact_rank(self) -> np.ndarray:
+        """Whether the exact rank of each block is smaller (-1), the same (0) or larger (1) than ``ranks``."""
+        return compare_ranks(self.source, self.blocks, self.basis, self.ranks)
+
+    @cached_property
+    def doubtful_blocks(self) -> np.ndarray:
+        """Blocks whose rank was a close decision, or is not the exact rank of the numbers as given."""
+        exact = np.flatnonzero(self.exact_rank != SAME)
+        return np.union1d(self.span.close_blocks, exact)
+
+    @property
+    def rank_note(self) -> str:
+        """A sentence naming the blocks whose rank is open to doubt, or an empty string."""
+        doubtful = self.doubtful_blocks
+        if not len(doubtful):
+            return ""
+        b = int(doubtful[0])
+        rejected, accepted = self.span.margin[b]
+        note = (
+            f"The rank of {len(doubtful)} block(s) is a close decision; block "
+            f"{called(self.block_names, b)} has rank {self.ranks[b]}, "
+            f"with relative residuals {accepted:.1e} accepted and {rejected:.1e} rejected."
+        )
+        if self.exact_rank[b] == LARGER:
+            note += (
+                " In exact arithmetic on the numbers as given it is larger. The differences beyond rank "
+                f"{self.ranks[b]} are treated as round-off: the design and its certificate do not cover them."
+            )
+        elif self.exact_rank[b] != SAME:
+            note += " In exact arithmetic on the numbers as given it is smaller."
+        return note
+
+    def coordinates(self, rows: slice | np.ndarray) -> np.ndarray:
+        """Coordinates of some candidates in the basis of their blocks, shape (rows, largest rank)."""
+        rows = np.arange(self.n_candidates)[rows]  # also checks them
+        out = np.empty((len(rows), self.span.maps.shape[2]))
+        write_refined(read_only(self.source.take(rows)), read_only(self.blocks[rows]), self.span.maps, out)
+        return out
+
+    @cached_property
+    def equal_shares(self) -> np.ndarray:
+        """What every candidate of a group gets if its budget is shared equally, by group."""
+        return read_only(self.budgets / np.bincount(self.groups, minlength=self.n_groups))
+
+    def uniform(self) -> np.ndarray:
+        """The weights that share each group's budget equally."""
+        return self.equal_shares[self.groups]
+
+    def to_grid(self, values: np.ndarray) -> np.ndarray:
+        """Lay one value per candidate out as (clients, arms), zero where inactive."""
+        if self._grid is None:
+            raise ValueError(
+                "only problems made by DesignProblem.disjoint or .shared have clients and arms. "
+                "Index by groups and blocks instead."
+            )
+        m, k, flat = self._grid
+        if flat is None:
+            return values.reshape(m, k).copy()
+        grid = np.zeros(m * k)
+        grid[flat] = values
+        return grid.reshape(m, k)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickled problem: frozen as before, which arrays by themselves do not remember."""
+        for name, value in state.items():
+            object.__setattr__(self, name, read_only(value) if isinstance(value, np.ndarray) else value)
+
+    def __repr__(self) -> str:
+        def count(n: int, word: str) -> str:
+            return f"{n} {word}" + ("" if n == 1 else "s")
+
+        return (
+            f"DesignProblem({count(self.n_candidates, 'candidate')} x {self.dim}, "
+            f"{count(self.n_groups, 'group')}, {count(self.n_blocks, 'block')}, rank {self.rank})"
+        )
+
+
+def check_problem(problem: object) -> None:
+    """Refuse what is not a problem."""
+    if not isinstance(problem, DesignProblem):
+        raise TypeError(
+            f"problem must be a DesignProblem; got {type(problem).__name__}. Wrap it: "
+            "DesignProblem(candidates)."
+        )
+
+
+def check_number(value: object, name: str, remedy: str) -> None:
+    """Refuse what is not a real number."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number; got {value!r} of type {type(value).__name__}. {remedy}")
+
+
+def floats(values: ArrayLike, name: str) -> np.ndarray:
+    """Values as float64, with an error that names them."""
+    array = as_array(values, name)
+    if array.dtype.kind not in "buif":
+        raise ValueError(f"{name} must be real numbers; got dtype {array.dtype}. Convert them first.")
+    return np.asarray(array, dtype=np.float64)

@@ -1,0 +1,71 @@
+"""Where the candidates are, and the ways to read them: rows that follow one another, and some rows.
+
+Everything that looks at candidates (scans, bases, information, variances, audits) goes through
+:class:`Source`, so that what stands behind it is nobody else's business: an array or a memory map today.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from optdesign.runtime import threads
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A read-only view. Kernels are compiled once, for this kind of input."""
+    out = array.view(np.ndarray)
+    out.flags.writeable = False
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Rows in an array or a memory map, C-ordered, of double or single precision."""
+
+    array: np.ndarray
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.array.shape[0]
+
+    @property
+    def dim(self) -> int:
+        """Length of a row."""
+        return self.array.shape[1]
+
+    @property
+    def rows_a_piece(self) -> int:
+        """Rows that are read at a time."""
+        return max(1, threads.PIECE // self.dim)
+
+    def piece(self, first: int, last: int) -> np.ndarray:
+        """The rows first .. last - 1, in the precision they have; not to be changed."""
+        return self.array[first:last]
+
+    def pieces(self) -> Iterator[tuple[int, np.ndarray]]:
+        """All rows, piece by piece: the number of the first, and the piece."""
+        step = self.rows_a_piece
+        for first in range(0, self.n_rows, step):
+            yield first, self.piece(first, min(first + step, self.n_rows))
+
+    def find(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """An array that has some rows, in the precision they have, and where in it they are."""
+        return self.array, rows
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """A copy of some rows, in double precision."""
+        x, at = self.find(rows)
+        return np.asarray(x.take(at, axis=0), np.float64)
+
+    def whole(self) -> np.ndarray:
+        """All rows at once, for whoever shows or saves them."""
+        return self.array
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickled source: frozen as before, which an array by itself does not remember."""
+        self.__dict__["array"] = read_only(state["array"])

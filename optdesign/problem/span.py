@@ -1,0 +1,236 @@
+"""Coordinates in which every block has full rank and is well scaled.
+
+The problem is unchanged when the candidates of a block go through an invertible linear map, and it
+only sees the span of each block. So each block gets, once, a basis of that span made of its own
+candidates ("pivots"), and every later computation uses the coordinates
+
+    t_n = x_n @ T_b        (rank_b numbers; the pivots of the block become unit vectors, nearly)
+
+in which information matrices are non-singular and pseudo-inverses are inverses. Any T that is one-to-one on
+the span gives the same problem, so T need not be exact; what has to be is the product x_n @ T_b, see
+:mod:`optdesign.problem.coordinates`. Pivots are chosen for large volume after multiplication by the root of
+their budget. So z_n = sqrt(f_i) t_n stays modest for all candidates, and the information of an optimal
+design, in which no f_i g_n exceeds D, has no eigenvalue below 1 / (D r): it is well conditioned whatever the
+data are.
+
+The rank decision is in :mod:`optdesign.problem.elimination`. ``Span.margin`` says how close a decision was;
+:mod:`optdesign.problem.exact_rank` compares it with the exact rank.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from optdesign.problem.elimination import eliminate as eliminate_rows
+from optdesign.problem.source import Source, read_only
+from optdesign.runtime import threads
+from optdesign.runtime.jit import kernel
+
+RANK_RTOL = 1e-12
+"""A candidate adds a dimension when its residual exceeds this fraction of its own norm."""
+
+CLOSE = 1000.0
+"""A rank decision is close when an accepted residual is within this factor of the tolerance."""
+
+POOL = 8
+"""Candidates per dimension and block in the sample that is tried first."""
+
+MODEST = 256.0
+"""Pivots of a sample are taken if no candidate's coordinates, with signs drawn at random, add up to more."""
+
+
+class Span(NamedTuple):
+    """A basis of the span of every block; see the module's docstring."""
+
+    maps: np.ndarray
+    """T, shape (n_blocks, d, max rank): coordinates are ``x @ maps[b]``, zero-padded."""
+    ranks: np.ndarray
+    """Rank of each block."""
+    pivots: np.ndarray
+    """Candidate indices of the basis, shape (n_blocks, d), -1 beyond the rank."""
+    margin: np.ndarray
+    """Shape (n_blocks, 2): largest rejected and smallest accepted relative residual."""
+    rtol: float
+    """Tolerance of the rank decision."""
+
+    @property
+    def close_blocks(self) -> np.ndarray:
+        """Blocks whose rank would be lower under a slightly larger tolerance."""
+        return np.flatnonzero(_are_close(self.margin, self.rtol))
+
+
+def find_span(
+    source: Source,
+    blocks: np.ndarray,
+    row_scale: np.ndarray,
+    groups: np.ndarray,
+    peak: Peaks,
+    rtol: float = RANK_RTOL,
+) -> Span:
+    """Choose a basis for every block out of its candidates.
+
+    ``row_scale[groups[n]]`` multiplies candidate n while pivots are compared, so that the choice suits
+    budgets that differ; ``rtol`` is the tolerance of the rank decision. A small pool of rows is tried first:
+    where it spans all of R^d in every block, and all candidates have modest coordinates, there is nothing
+    more to learn from the others. Otherwise pieces of all candidates play a tournament.
+    """
+    n, d = source.n_rows, source.dim
+    n_blocks = len(peak.value)
+
+    def eliminate(rows: np.ndarray, x: np.ndarray) -> Span:
+        span = Span(
+            maps=np.zeros((n_blocks, d, d)),
+            ranks=np.zeros(n_blocks, np.int64),
+            pivots=np.full((n_blocks, d), -1),
+            margin=np.zeros((n_blocks, 2)),
+            rtol=rtol,
+        )
+        eliminate_rows(x, rows, blocks, groups, row_scale, rtol, *span[:4])
+        return span
+
+    def chosen(rows: np.ndarray) -> Span:
+        return eliminate(rows, read_only(source.take(rows)))
+
+    span: Span | None = None
+    if n > 2 * POOL * d * n_blocks:
+        span = chosen(_pool(n, n // (POOL * d * n_blocks), peak.row))
+        if _may_miss(peak.row, d, span.ranks, span.margin, rtol) or not _is_modest(
+            source, blocks, groups, row_scale, span.maps
+        ):
+            span = None
+    if span is None and n <= source.rows_a_piece:
+        span = eliminate(np.arange(n), source.piece(0, n))
+    elif span is None:
+        winners, rejected = [], np.zeros(n_blocks)
+        for first, x in source.pieces():
+            one = eliminate(np.arange(first, first + len(x)), x)
+            winners.append(one.pivots[one.pivots >= 0])
+            np.maximum(rejected, one.margin[:, 0], out=rejected)
+        span = chosen(np.sort(np.concatenate(winners)))
+        np.maximum(rejected, span.margin[:, 0], out=span.margin[:, 0])
+    width = max(1, int(np.maximum.reduce(span.ranks)))
+    return span if width == d else span._replace(maps=np.ascontiguousarray(span.maps[:, :, :width]))
+
+
+class Peaks(NamedTuple):
+    """Largest absolute entry of every column in every block, and the row that has it (-1: none)."""
+
+    value: np.ndarray
+    row: np.ndarray
+
+
+def scan(source: Source, blocks: np.ndarray, n_blocks: int) -> tuple[Peaks, int]:
+    """One pass over the candidates: their peaks, and the first row that is not finite (or -1)."""
+    peaks = Peaks(np.zeros((n_blocks, source.dim)), np.full((n_blocks, source.dim), -1))
+    for first, x in source.pieces():
+        bad = _scan(x, blocks, first, peaks.value, peaks.row)
+        if bad >= 0:
+            return peaks, bad
+    return peaks, -1
+
+
+def _is_modest(
+    source: Source, blocks: np.ndarray, groups: np.ndarray, row_scale: np.ndarray, maps: np.ndarray
+) -> bool:
+    """Whether no candidate seems to have large coordinates z_n = row_scale x_n @ maps[b].
+
+    At least half of all choices of signs make |sum_k s_k z_k| as large as the largest |z_k|, because
+    changing the sign of that one moves the sum by twice as much. Four choices are looked at, so a large
+    coordinate is missed with probability 1/16 at most.
+    """
+    directions = np.zeros((len(maps), source.dim, 4))
+    _add_up_with_signs(maps, directions)
+
+    def largest(first: int, last: int) -> float:
+        return _largest_sum(source.piece(first, last), blocks, groups, row_scale, first, directions)
+
+    return all(top <= MODEST for top in threads.each(largest, source.n_rows, source.rows_a_piece))
+
+
+@kernel
+def _add_up_with_signs(maps, directions):
+    """Add the columns of every map, with four choices of signs, to the directions given as zeros.
+
+    The signs come from a linear congruence.
+    """
+    d = maps.shape[1]
+    state = 1
+    for b in range(len(maps)):
+        for s in range(4):
+            for k in range(maps.shape[2]):
+                state = 48_271 * state % 2_147_483_647
+                sign = 1.0 if state > 2**30 else -1.0
+                for j in range(d):
+                    directions[b, j, s] += sign * maps[b, j, k]
+
+
+@kernel
+def _largest_sum(x, blocks, groups, row_scale, first, directions):
+    """The largest |row_scale x_n @ v| of a piece, v one of the four directions of its block."""
+    n, d = x.shape
+    top = 0.0
+    for i in range(n):
+        v = directions[blocks[first + i]]
+        # Four sums side by side, which the processor adds up at once.
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        for j in range(d):
+            s0 += x[i, j] * v[j, 0]
+            s1 += x[i, j] * v[j, 1]
+            s2 += x[i, j] * v[j, 2]
+            s3 += x[i, j] * v[j, 3]
+        largest = max(max(abs(s0), abs(s1)), max(abs(s2), abs(s3)))
+        top = max(top, largest * row_scale[groups[first + i]])
+    return top
+
+
+@kernel
+def _scan(x, blocks, first, peak, row):
+    """Raise the peaks of every block and column to those of a piece. Overwrites peak and row.
+
+    Returns the first row that is not finite, or -1.
+    """
+    n, d = x.shape
+    for i in range(n):
+        b = blocks[first + i]
+        for j in range(d):
+            a = abs(x[i, j])
+            if not a < np.inf:
+                return first + i
+            if a > peak[b, j] or row[b, j] < 0:
+                peak[b, j] = a
+                row[b, j] = first + i
+    return -1
+
+
+@kernel
+def _pool(n, stride, peak_row):
+    """Every stride-th candidate, and those that have a peak."""
+    out = np.empty((n + stride - 1) // stride + peak_row.size, np.int64)
+    count = 0
+    for i in range(0, n, stride):
+        out[count] = i
+        count += 1
+    for b in range(len(peak_row)):
+        for j in range(peak_row.shape[1]):
+            if peak_row[b, j] >= 0:
+                out[count] = peak_row[b, j]
+                count += 1
+    return out[:count]
+
+
+@kernel
+def _may_miss(peak_row, d, ranks, margin, rtol):
+    """Tell whether more candidates could change the rank of some block that has any, or make it clearer."""
+    close = _are_close(margin, rtol)
+    unsure = 0
+    for b in range(len(ranks)):
+        unsure += peak_row[b, 0] >= 0 and (ranks[b] < d or close[b])
+    return unsure > 0
+
+
+@kernel
+def _are_close(margin, rtol):
+    """Tell for every block whether its smallest accepted residual is near rtol."""
+    return margin[:, 1] < rtol * CLOSE

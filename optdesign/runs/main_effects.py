@@ -1,0 +1,347 @@
+"""Whole runs of many factors, without a list of candidates: exchange of single levels.
+
+Factor j has levels l, each with a vector f_j(l): the powers of a number, or the contrasts of a category. A
+run sets every factor to a level and informs the parameters of the additive model
+
+    x = (1, f_1(l_1), ..., f_k(l_k)),
+
+so there are as many candidates as combinations of levels, too many to list. The search changes one level of
+one run at a time (:mod:`optdesign.runs.level_exchange`).
+
+*The bound.* Let M_j be the moments of (1, f_j) under the marginal design of factor j. By Fischer's inequality
+for the covariance of x, with D = 1 + sum of the p_j parameters,
+
+    log det(M / n) <= sum_j log det M_j <= sum_j F_j*,
+
+where F_j* is the D-optimum of factor j alone, a problem with as many candidates as levels. Independent levels
+at the marginal optima attain it. So the bound holds against all designs, and it is sharp.
+
+*Round-off.* The search and the bound use the coordinates of :mod:`optdesign.runs.marginals`, which span the
+same functions of the levels exactly and in which the bound is zero up to the gaps. An entry has a relative
+error of at most gamma(8), so the moments of a run list have an error of at most gamma(20) times their trace,
+and their eigenvalues are lowered by that and by the error of their computation. The determinant in the units
+of the factors follows from the exact change of basis. Powers in these units, such as 2022^3, are written to
+``features`` but nothing is computed from them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from optdesign.numbers.roundoff import gamma
+from optdesign.problem.inputs import LARGEST, SMALLEST
+from optdesign.problem.problem import DesignProblem
+from optdesign.problem.source import read_only
+from optdesign.runs.exchange import SLICE
+from optdesign.runs.level_exchange import climb_levels, copy_state, kick_and_climb
+from optdesign.runs.marginals import Marginal, categories, numbers
+from optdesign.runs.search import GAIN, Best, Clock, Try, best_of
+
+RIDGE = 1e-3
+"""Part of the identity that is added while a start is not of full rank."""
+
+STARTS = 100
+"""Starts that may fail to have full rank before a try is given up."""
+
+PATIENCE = 500
+"""Kicks in a row without a gain that end a try."""
+
+WORK = 4e8
+"""Multiplications that those kicks may cost: fewer kicks where they are dear."""
+
+KICK = 4
+"""Levels that a kick changes."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MainEffects:
+    """An additive model over factors and a number of runs; all combinations of levels are candidates.
+
+    Parameters
+    ----------
+    factors : mapping of names to levels
+        Numbers have an effect for every power up to ``degree``, in their own units; levels that are text are
+        categories, with an effect for all of them but the last, whose is the negative sum of the others.
+    runs : int
+        Number of runs.
+    degree : int
+        Largest power of the numeric factors; a factor of k levels has no power above k - 1.
+
+    Notes
+    -----
+    :func:`optdesign.candidates` codes categories otherwise, by differences from the first level, and so has
+    another log det for the same runs. Efficiencies, and which runs are best, do not depend on the coding.
+
+    The efficiency, rank and log det of the runs are those of the exact powers of the levels as floats. The
+    features of ``runs.problem`` are these powers rounded to doubles. If the levels are far from zero, such as
+    years, the rounded powers can have a lower rank; subtract a constant from the levels to avoid this.
+
+    Examples
+    --------
+    >>> import optdesign as od
+    >>> model = od.MainEffects({"a": [-1, 1], "b": [-1, 1], "c": [-1, 1]}, runs=4)
+    >>> model
+    MainEffects(3 factors, 8 combinations, 4 parameters, 4 runs)
+    >>> round(od.exact(model).efficiency, 9)
+    1.0
+    """
+
+    factors: Mapping[str, tuple[Any, ...]]
+    runs: int
+    degree: int
+    names: tuple[str, ...] = field(repr=False)
+    """Of the parameters."""
+    tables: tuple[np.ndarray, ...] = field(repr=False)
+    """By factor, f_j of its levels, (levels, p_j)."""
+
+    def __init__(self, factors: Mapping[str, Sequence[Any]], runs: int, *, degree: int = 1) -> None:
+        if not isinstance(factors, Mapping) or not factors:
+            raise TypeError(
+                f"factors must map names to levels; got {type(factors).__name__}. "
+                'For instance: {"temp": [20, 40], "cat": ["a", "b"]}.'
+            )
+        _check_whole(runs, "runs", 1)
+        _check_whole(degree, "degree", 1)
+        for name, values in factors.items():
+            if isinstance(values, str) or not isinstance(values, Iterable):
+                raise TypeError(f"levels of {name!r} must be a list; got {values!r}. For instance: [-1, 1].")
+        levels = {str(name): tuple(values) for name, values in factors.items()}
+        if len(levels) < len(factors):
+            raise ValueError(
+                f"factors must have names that differ as text; got {', '.join(map(repr, factors))}. "
+                "Rename one of them."
+            )
+        tables, names = [], ["1"]
+        for name, values in levels.items():
+            table, columns = _effects(name, values, int(degree))
+            tables.append(read_only(table))
+            names.extend(columns)
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(
+                f"factors must give parameters with names that differ; {twice!r} occurs twice ('1' is the "
+                "intercept). Rename a factor."
+            )
+        if runs < len(names):
+            raise ValueError(
+                f"runs must be enough to keep the rank: {len(names)} parameters need at least {len(names)} "
+                f"runs; {runs} were given. Raise runs, or drop factors or levels."
+            )
+        for key, value in {
+            "factors": levels, "runs": int(runs), "degree": int(degree), "names": tuple(names),
+            "tables": tuple(tables),
+        }.items():  # fmt: skip
+            object.__setattr__(self, key, value)
+
+    @property
+    def n_parameters(self) -> int:
+        """D, the number of parameters with the intercept."""
+        return len(self.names)
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of combinations of levels."""
+        return math.prod(len(values) for values in self.factors.values())
+
+    def features(self, settings: np.ndarray) -> np.ndarray:
+        """x of runs whose levels are given by number, (runs, factors)."""
+        parts = [table[settings[:, j]] for j, table in enumerate(self.tables)]
+        return np.column_stack([np.ones(len(settings)), *parts])
+
+    def problem(self, settings: np.ndarray) -> tuple[DesignProblem, np.ndarray]:
+        """The different runs as candidates, with their settings, and how often each is run."""
+        rows, counts = np.unique(settings, axis=0, return_counts=True)
+        columns = {
+            name: np.array(values)[rows[:, j]] for j, (name, values) in enumerate(self.factors.items())
+        }
+        problem = DesignProblem(
+            self.features(rows), budgets=float(self.runs), names=self.names, settings=columns
+        )
+        return problem, counts
+
+    def __repr__(self) -> str:
+        return (
+            f"MainEffects({len(self.factors)} factors, {self.n_candidates} combinations, "
+            f"{self.n_parameters} parameters, {self.runs} runs)"
+        )
+
+
+def _check_whole(value: object, name: str, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+
+
+def _effects(name: str, values: tuple[Any, ...], degree: int) -> tuple[np.ndarray, list[str]]:
+    """Return f_j of the levels of a factor, and the names of its entries."""
+    if len(set(values)) < max(2, len(values)):
+        raise ValueError(
+            f"factors must have two levels or more, all different; {name!r} has {list(values)}. "
+            "Drop the factor, or the levels that repeat."
+        )
+    if _are_text(values):
+        table = np.vstack([np.eye(len(values) - 1), -np.ones(len(values) - 1)])
+        return table, [f"{name}[{value}]" for value in values[:-1]]
+    levels = _floats(name, values)
+    if len(set(levels)) < len(levels):
+        raise ValueError(
+            f"levels must differ in double precision; {name!r} has {list(values)}. Subtract a constant."
+        )
+    powers = range(1, min(degree, len(values) - 1) + 1)
+    names = [name if k == 1 else f"{name}^{k}" for k in powers]
+    largest = max(abs(Fraction(level)) for level in levels)
+    for k in powers:
+        if not SMALLEST <= largest**k <= LARGEST:
+            raise ValueError(
+                f"levels must have powers between {SMALLEST:g} and {LARGEST:g} in size; {name!r} has levels "
+                f"up to {float(largest):g} and power {k}. Change the unit, or lower degree."
+            )
+    return np.array([[float(Fraction(level) ** k) for k in powers] for level in levels]), names
+
+
+def _are_text(values: tuple[Any, ...]) -> bool:
+    """Return True if the levels are those of a category."""
+    return all(isinstance(value, str) for value in values)
+
+
+def _floats(name: str, values: tuple[Any, ...]) -> list[float]:
+    """Return numeric levels as floats."""
+    try:
+        levels = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        levels = np.array([np.nan])
+    if levels.shape != (len(values),) or not np.isfinite(levels).all():
+        raise ValueError(
+            f"levels must be all numbers or all text; {name!r} has {list(values)}. Convert them."
+        )
+    return [float(level) for level in levels]
+
+
+class Bounded:
+    """A model in coordinates in which independent levels at the marginal optima have unit information."""
+
+    def __init__(self, model: MainEffects) -> None:
+        widths = [table.shape[1] for table in model.tables]
+        self.first = np.concatenate([[1], 1 + np.cumsum(widths)])
+        self.sizes = np.array([len(table) for table in model.tables])
+        self.values = np.zeros((len(widths), int(self.sizes.max()), max(widths)))
+        self.log_scale = 0.0
+        """Logarithm of the factor by which the coordinates multiply det M."""
+        self.slack = 0.0
+        """Bound on sum_j F_j* in these coordinates: zero up to the gaps."""
+        self.marginals = []
+        known: dict[tuple[Any, ...], Marginal] = {}
+        for j, (name, levels) in enumerate(model.factors.items()):
+            size, width = model.tables[j].shape
+            key = (size,) if _are_text(levels) else (size, width, *_floats(name, levels))
+            if key not in known:  # factors are mostly alike
+                known[key] = categories(size) if _are_text(levels) else numbers(key[2:], width)
+            own = known[key]
+            self.values[j, :size, :width] = own.values
+            self.log_scale += own.log_scale
+            self.slack += own.slack
+            self.marginals.append(own.share)
+
+    def coordinates(self, settings: np.ndarray) -> np.ndarray:
+        """Return the rows of the runs, and below them those of a ridge."""
+        d = int(self.first[-1])
+        z = np.zeros((len(settings) + d, d))
+        z[: len(settings), 0] = 1.0
+        for j in range(len(self.sizes)):
+            width = self.first[j + 1] - self.first[j]
+            z[: len(settings), self.first[j] : self.first[j + 1]] = self.values[j, settings[:, j], :width]
+        z[len(settings) :] = math.sqrt(RIDGE) * np.eye(d)
+        return z
+
+    def judge(self, settings: np.ndarray) -> tuple[float, float]:
+        """Return a lower bound on the D-efficiency of runs, and their log det in the units of the factors.
+
+        The bound includes round-off.
+        """
+        n, d = len(settings), int(self.first[-1])
+        z = self.coordinates(settings)[:n]
+        values = np.linalg.eigvalsh(z.T @ z / n)
+        log_det = float(np.sum(np.log(np.maximum(values, 0.0)))) if values[0] > 0 else -math.inf
+        # Errors of entries, products, sums and eigenvalues.
+        low = values - gamma(2 * n + 20 * d + 40) * float(values.sum())
+        if low[0] <= 0:
+            return 0.0, log_det + d * math.log(n) - self.log_scale
+        logs = np.log(low)
+        log_efficiency = (float(logs.sum()) - self.slack) / d
+        log_efficiency -= gamma(d + 16) * (float(np.abs(logs).sum()) + self.slack) / d
+        efficiency = min(1.0, math.exp(log_efficiency) * (1 - gamma(8)))
+        return efficiency, log_det + d * math.log(n) - self.log_scale
+
+
+def search_levels(
+    model: MainEffects, seed: int, tries: int | None, n_jobs: int, watch: Clock
+) -> tuple[Best, float, float]:
+    """Return the best settings found, their efficiency and their log det."""
+    bounded = Bounded(model)
+    d, n, k = model.n_parameters, model.runs, len(model.tables)
+    cost = float(n) * (d * d + float((bounded.sizes * np.diff(bounded.first) ** 2).sum()))
+    patience = int(np.clip(WORK / cost, 10, PATIENCE))
+    bound = d * math.log(n) + bounded.slack
+    batch = int(np.clip(SLICE / (10 * cost), 1, 100))
+    most = max(1, int(SLICE * n / cost))
+    fixed = bounded.values, bounded.sizes, bounded.first
+
+    def climb(
+        settings: np.ndarray,
+        z: np.ndarray,
+        weights: np.ndarray,
+        inverse: np.ndarray,
+        row: int = 0,
+        idle: int = 0,
+    ) -> float:
+        """Climb in slices, until the climb is complete or there is no more time. Returns log det."""
+        value = -np.inf
+        while idle < n:
+            value, row, idle = climb_levels(*fixed, settings, z, weights, inverse, row, idle, most)
+            if watch.stopped():
+                break
+        return value
+
+    def run(number: int) -> Try:
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
+        for _ in range(STARTS):
+            settings = np.column_stack(
+                [rng.choice(len(share), size=n, p=share) for share in bounded.marginals]
+            ).astype(np.int64)
+            z = bounded.coordinates(settings)
+            weights, inverse = np.ones(n + d), np.zeros((1, d, d))
+            climb(settings, z, weights, inverse)
+            weights[n:] = 0.0
+            value = climb(settings, z, weights, inverse)
+            if value > -np.inf or watch.stopped():
+                break
+        state, idle = (settings, z, inverse), 0
+        kept = tuple(array.copy() for array in state)
+        while -np.inf < value < bound - GAIN and idle < patience and not watch.stopped():
+            draws = rng.random((batch, 3 * KICK))
+            new, kicks, row, rest = kick_and_climb(
+                *fixed, settings, z, weights, inverse, *kept, value, draws, most
+            )
+            if kicks < batch:
+                kicks += 1
+                last = climb(settings, z, weights, inverse, row, rest)
+                if last >= new:
+                    new = last
+                    copy_state(*state, *kept)
+            idle = 0 if new > value + GAIN else idle + kicks
+            value = new
+        return Try(value, kept[0])
+
+    best = best_of(run, tries, n_jobs, watch, bound)
+    if best.value == -np.inf:
+        raise ValueError(
+            f"runs must be enough for the search to find full rank; {n} runs and {k} factors gave none. "
+            "Raise runs or tries."
+        )
+    return best, *bounded.judge(best.found)

@@ -1,0 +1,164 @@
+"""The D-optimal design of a single factor, in coordinates in which it has unit information.
+
+The coordinates of a level are values of functions q_1, ..., q_p that are orthonormal, together with the
+constant 1, under the optimal shares of the levels. The bound of :mod:`optdesign.runs.main_effects` holds for
+the span of the functions of the model, so the q_k must lie in that span exactly.
+
+*Numbers.* The span is that of the polynomials up to degree p. The recurrence
+
+    q_k = s_k (t q_{k-1} - sum_{j < k} c_kj q_j),      t = (level - middle) / 2^e,
+
+is evaluated in rational arithmetic. Any coefficients c_kj and scales s_k, rounded or not, give polynomials of
+degree k, so round-off in them affects orthogonality only, and orthogonality is measured. Powers of the levels
+themselves are not used: their Gram matrix is singular in double precision for levels such as years. The
+leading coefficient of q_k is the product of the scales over 2^(e k), which gives the determinant of the
+change of basis from the powers in the units of the factor.
+
+*Categories.* The span is that of all functions of L levels. Equal shares are optimal, and Helmert's contrasts
+are orthonormal under them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from optdesign.numbers.roundoff import gamma
+from optdesign.problem.elimination import LOG_2
+from optdesign.problem.problem import DesignProblem
+from optdesign.solvers.solve import solve
+
+OPTIMAL = 1e-10
+"""Relative gap to which the design of a single factor is solved."""
+
+RESIDUE = 2.0**-44
+"""Grid to which orthonormal polynomials are rounded before the design of a factor is solved: finer than its
+gap."""
+
+
+class Marginal(NamedTuple):
+    """The optimal design of a factor alone; see the module's docstring."""
+
+    share: np.ndarray
+    """Shares of the levels, of sum 1."""
+    values: np.ndarray
+    """q_k of every level, (levels, p), each with a relative error of at most gamma(8)."""
+    log_scale: float
+    """Logarithm of the factor by which these coordinates multiply the determinant of the moments."""
+    slack: float
+    """Upper bound on log det of the moments of (1, q) over all shares of the levels; 0 without a gap."""
+
+
+def categories(size: int) -> Marginal:
+    """Return the optimal design of a category, with effects for all levels but the last."""
+    values = np.zeros((size, size - 1))
+    for k in range(1, size):
+        length = math.sqrt(size / (k * (k + 1)))
+        values[:k, k - 1] = length
+        values[k, k - 1] = -k * length
+    # The matrix (1, effects) has determinant +-size, so det of its moments is size^(2 - size).
+    return Marginal(np.full(size, 1 / size), values, (size - 2) * math.log(size), 0.0)
+
+
+def numbers(levels: Sequence[float], degree: int) -> Marginal:
+    """Return the optimal design of a polynomial in numeric levels, with effects of the powers 1 to degree."""
+    size, d = len(levels), degree + 1
+    even = np.full(size, 1 / size)
+    # Only the weights of this problem are used. Residues of cancellation, such as 1e-17, become zeros.
+    start = np.round(orthonormal(levels, degree, even)[0] / RESIDUE) * RESIDUE
+    optimum = solve(DesignProblem(np.column_stack([np.ones(size), start])), tol=OPTIMAL)
+    share = optimum.weights / math.fsum(optimum.weights)
+    values, log_scale = orthonormal(levels, degree, share)
+    # With moments S = I + E of (1, q) under the shares, variances are at most |(1, q)|^2 / (1 - |E|) and
+    # log det S is at most d |E|; see optdesign.certificate.
+    y = np.column_stack([np.ones(size), values])
+    moments = (y.T * share) @ y
+    off = float(np.linalg.norm(moments - np.eye(d))) + gamma(size + 4 * d + 16) * float(np.trace(moments))
+    largest = float(np.max(np.sum(y * y, axis=1))) * (1 + gamma(2 * d + 16)) / (1 - off)
+    return Marginal(share, values, log_scale, d * (math.log(largest / d) + off + gamma(8)))
+
+
+def orthonormal(levels: Sequence[float], degree: int, shares: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return polynomials of degree 1, 2, ... that are orthonormal with 1, and the log of their scale.
+
+    The first result has the values at the levels, (levels, degree), each correctly rounded. The second is the
+    logarithm of the factor by which the determinant of the moments of (1, level, level^2, ...) is multiplied
+    if these polynomials replace the powers.
+    """
+    exact = [Fraction(level) for level in levels]
+    middle, width = (min(exact) + max(exact)) / 2, max(exact) - min(exact)
+    t = _Dyadic.of([level - middle for level in exact]).over(_exponent(width))
+    basis, known = [_Dyadic.of([Fraction(1)] * len(exact))], [np.ones(len(exact))]
+    log_lead, log_scale = 0.0, 0.0
+    for _ in range(degree):
+        q = t.times(basis[-1])
+        while True:
+            shift = q.largest_exponent  # powers of two keep the values within the range of doubles
+            q = q.over(shift)
+            log_lead -= shift * LOG_2
+            value = q.rounded()
+            length = math.sqrt(float(shares @ (value * value)))
+            products = [float(shares @ (value * other)) for other in known]
+            if max(map(abs, products)) <= gamma(2 * len(exact) + 16) * length:
+                break
+            for product, other in zip(products, basis, strict=True):
+                q = q.minus(product, other)
+        basis.append(q.scaled(1.0 / length))
+        known.append(basis[-1].rounded())
+        log_lead += math.log(1.0 / length) - _exponent(width) * LOG_2
+        log_scale += 2.0 * log_lead
+    return np.column_stack(known[1:]), log_scale
+
+
+class _Dyadic(NamedTuple):
+    """A vector of exact numbers, digits / 2^places."""
+
+    digits: list[int]
+    places: int
+
+    @classmethod
+    def of(cls, values: list[Fraction]) -> _Dyadic:
+        """Return fractions whose denominators are powers of two."""
+        places = max(value.denominator.bit_length() for value in values) - 1
+        return cls([(value.numerator << places) // value.denominator for value in values], places)
+
+    @property
+    def largest_exponent(self) -> int:
+        """Return e such that the largest entry is between 2^(e - 1) and 2^e in size."""
+        return max(abs(value) for value in self.digits).bit_length() - self.places
+
+    def over(self, exponent: int) -> _Dyadic:
+        """Return the vector divided by a power of two."""
+        return _Dyadic(self.digits, self.places + exponent)
+
+    def times(self, other: _Dyadic) -> _Dyadic:
+        """Return the entrywise product."""
+        digits = [a * b for a, b in zip(self.digits, other.digits, strict=True)]
+        return _Dyadic(digits, self.places + other.places)
+
+    def scaled(self, factor: float) -> _Dyadic:
+        """Return the vector times a number."""
+        numerator, denominator = factor.as_integer_ratio()
+        return _Dyadic([a * numerator for a in self.digits], self.places + denominator.bit_length() - 1)
+
+    def minus(self, factor: float, other: _Dyadic) -> _Dyadic:
+        """Return the vector minus a multiple of another one."""
+        part = other.scaled(factor)
+        places = max(self.places, part.places)
+        up, up_part = places - self.places, places - part.places
+        pairs = zip(self.digits, part.digits, strict=True)
+        return _Dyadic([(a << up) - (b << up_part) for a, b in pairs], places)
+
+    def rounded(self) -> np.ndarray:
+        """Return the nearest doubles."""
+        up, down = max(0, -self.places), max(0, self.places)
+        return np.array([(value << up) / (1 << down) for value in self.digits])
+
+
+def _exponent(value: Fraction) -> int:
+    """Return e with 2^(e - 1) < value < 2^(e + 1), for a positive value."""
+    return value.numerator.bit_length() - value.denominator.bit_length()

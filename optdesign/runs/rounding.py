@@ -1,0 +1,244 @@
+"""From weights to whole runs.
+
+*Efficient rounding* (Pukelsheim and Rieder, Biometrika 79, 1992): among all whole counts that sum to the n
+runs of a group, take those that maximise the smallest ratio c_n / w_n. They are c_n = ceil(nu w_n / n) for
+the right multiplier nu, up to ties. With l candidates that have weight and n >= l,
+
+    n = sum c_n <= nu + l - 1    (no c_n exceeds nu w_n / n + 1, and the smallest ratio is met with equality),
+
+so c_n >= (1 - (l - 1) / n) w_n for all of them; the information is at least that multiple of the optimal one,
+and so is the D-efficiency. With several groups the smallest of these factors counts.
+
+If a group has fewer runs than candidates with weight, some must go without. Then a basis of every block is
+kept (:mod:`optdesign.runs.rank_basis`), and the other runs follow the weights.
+
+Efficient rounding follows the given weights, but optimal weights are often not unique, as on grids, and
+some of them round badly. So runs then move between candidates that have weight while that raises log Det
+(:mod:`optdesign.runs.exchange`). The bound above still holds, because log Det only rises.
+
+*Rounding up*, the paper's way, gives every candidate ceil(w_n) runs, which are more than the budget.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from optdesign.design.result import DesignResult
+from optdesign.problem.problem import DesignProblem
+from optdesign.runs.exchange import LARGEST_BOARD, climb_on, climbed, lay_out, state_of
+from optdesign.runs.rank_basis import basis, exact_rank
+from optdesign.runs.runs import MOST_RUNS, Runs, RunStatus, judged, whole_runs
+from optdesign.runtime import clock
+from optdesign.runtime.interrupts import Deferred
+from optdesign.runtime.jit import kernel
+
+ROUNDING = ("efficient", "ceiling")
+"""Rules from weights to runs."""
+
+NEARLY = 1e-12
+"""A weight that exceeds a whole number by this fraction or less is rounded down to it: that is round-off."""
+
+MOST_SLICES = 100
+"""Slices of work that exchanges between all candidates may take, some seconds."""
+
+HALVINGS = 200
+"""Most bisections of a multiplier; sixty or so reach the next double."""
+
+
+def round(result: DesignResult, method: str = "efficient", *, exchange: bool = False) -> Runs:
+    """Return whole runs that follow the weights of a design.
+
+    Parameters
+    ----------
+    result : DesignResult
+        A solved design. For "efficient" its budgets must be whole numbers: the runs of every group.
+    method : str
+        "efficient" keeps the budgets and the largest fraction of every weight, then moves single runs between
+        candidates that have weight while that raises log Det; "ceiling" rounds every weight up, and so
+        exceeds the budgets by less than a run per candidate with weight.
+    exchange : bool
+        Go on with exchanges of single runs between all candidates of a group until none gains. The work is
+        limited: the status is ``RunStatus.IN_PART`` if very many runs of poor weights would have to move.
+
+    Returns
+    -------
+    Runs
+        Never with less than the full rank: ValueError, with the number of runs needed, if they are too few.
+
+    Examples
+    --------
+    >>> import numpy as np, optdesign as od
+    >>> x = np.linspace(-1, 1, 21)
+    >>> p = od.DesignProblem(np.column_stack([np.ones(21), x, x**2]), budgets=7)
+    >>> runs = od.round(od.solve(p, tol=1e-9))
+    >>> x[runs.support].tolist(), sorted(runs.counts[runs.support].tolist())
+    ([-1.0, 0.0, 1.0], [2, 2, 3])
+    """
+    began = clock.now()
+    if not isinstance(result, DesignResult):
+        raise TypeError(f"result must be a DesignResult; got {type(result).__name__}. Pass solve(problem).")
+    if method not in ROUNDING:
+        raise ValueError(f"method must be one of {', '.join(ROUNDING)}; got {method!r}. Leave it out.")
+    problem = result.problem
+    if method == "ceiling":
+        counts = _rounded_up(result)
+        spanning = partial(np.copy, counts)
+    else:
+        runs = whole_runs(problem)
+        counts = rounded(result, runs)
+        spanning = partial(apportioned, problem, result.weights, runs, proved=True)
+    status = RunStatus.ROUNDED
+    if exchange:
+        with Deferred() as interrupted:
+            slices = _Slices(interrupted)
+            counts = climbed(problem, counts, result.variances, slices.are_used_up)
+        status = RunStatus.IN_PART if slices.left < 0 else RunStatus.EXCHANGED
+        status = RunStatus.INTERRUPTED if interrupted else status
+    found = judged(
+        problem,
+        counts,
+        result,
+        spanning=spanning,
+        status=status,
+        method=f"{method}{' and exchange' if exchange else ''}",
+        tries=1,
+        seconds=clock.now() - began,
+    )
+    # Nothing is known about exchanges of runs whose information is singular in double precision.
+    unknown = found.efficiency == 0 and status is RunStatus.EXCHANGED
+    return replace(found, status=RunStatus.ROUNDED) if unknown else found
+
+
+class _Slices:
+    """The slices of work (:data:`optdesign.runs.exchange.SLICE`) that exchanges after rounding may take."""
+
+    def __init__(self, interrupted: Deferred) -> None:
+        self.left, self.interrupted = MOST_SLICES, interrupted
+
+    def are_used_up(self) -> bool:
+        """Count a slice. Return True if none is left, or an interrupt is pending."""
+        self.left -= 1
+        return self.left < 0 or bool(self.interrupted)
+
+
+def rounded(result: DesignResult, runs: np.ndarray) -> np.ndarray:
+    """Return the efficient rounding of weights after exchanges between candidates that have weight.
+
+    Exchanges take one slice of work at most (:data:`optdesign.runs.exchange.SLICE`). If very many candidates
+    have weight, they are between those that have runs.
+    """
+    problem = result.problem
+    counts = apportioned(problem, result.weights, runs, proved=not result.gap < np.inf)
+    support, used = result.support, np.flatnonzero(counts)
+    few = len(support) * problem.largest_rank <= LARGEST_BOARD
+    board, order = lay_out(problem, np.union1d(support, used) if few else used)
+    state = state_of(board, counts[order])
+    climb_on(board, state, lambda: True)
+    counts[order] = state.counts
+    return counts
+
+
+def _rounded_up(result: DesignResult) -> np.ndarray:
+    """Return every weight rounded up, apart from round-off; the runs of a group are at least its budget."""
+    problem, weights = result.problem, result.weights
+    up, down = np.ceil(weights), np.floor(weights)
+    counts = np.where(weights - down <= NEARLY * down, down, up)
+    # Above 1e12 every fraction of a run is that small, and several of them add up to runs.
+    short = _totals(problem, counts) < problem.budgets - np.minimum(NEARLY * problem.budgets, 0.5)
+    counts = np.where(short[problem.groups], up, counts)
+    totals = _totals(problem, counts)
+    if np.any(totals > MOST_RUNS):
+        i = int(np.argmax(totals))
+        raise ValueError(
+            f"budgets must be at most 2^53 runs, rounded up; budgets[{i}] = {problem.budgets[i]} needs "
+            f"{totals[i]}. Lower the budget: larger counts are not exact in double precision."
+        )
+    if not result.gap < np.inf and exact_rank(problem, np.flatnonzero(counts)) < problem.rank:
+        raise ValueError(
+            f"result must have weights of full rank to be rounded up; they lose some. Its status is "
+            f'"{result.status.value}". Use method="efficient", which adds a basis.'
+        )
+    return counts.astype(np.int64)
+
+
+def _totals(problem: DesignProblem, counts: np.ndarray) -> np.ndarray:
+    """Return the runs of every group as exact integers."""
+    totals = np.zeros(problem.n_groups, dtype=object)
+    support = np.flatnonzero(counts)
+    for i, count in zip(problem.groups[support], counts[support], strict=True):
+        totals[i] += int(count)
+    return totals
+
+
+def apportioned(
+    problem: DesignProblem, weights: np.ndarray, runs: np.ndarray, *, proved: bool = False
+) -> np.ndarray:
+    """Return the efficient rounding of every group's weights to its runs, with full rank.
+
+    With ``proved``, the runs contain a basis that exact arithmetic has checked. Otherwise the weights must
+    have full rank.
+    """
+    groups = problem.groups
+    support = np.bincount(groups[weights > 0], minlength=problem.n_groups)
+    kept = np.zeros(len(weights), np.int64)
+    if proved or np.any(runs < support):
+        kept[basis(problem, runs, weights, proved=proved)] = 1
+    strange = groups[(kept > 0) & (weights == 0)]
+    short = (runs < support) | (np.bincount(strange, minlength=problem.n_groups) > 0)
+    order = np.argsort(groups, kind="stable")
+    starts = np.searchsorted(groups[order], np.arange(problem.n_groups + 1))
+    counts = np.zeros(len(weights), np.int64)
+    out = np.empty(len(weights), np.int64)
+    apportion(weights[order], kept[order], starts, runs, short, out)
+    counts[order] = out
+    return counts
+
+
+@kernel
+def _whole(weight, kept, multiplier, short):
+    """The runs of one candidate at a multiplier: rounded up, or to the nearest and what must be kept."""
+    if short:
+        return max(kept, np.int64(np.floor(multiplier * weight + 0.5)))
+    return np.int64(np.ceil(multiplier * weight))
+
+
+@kernel
+def _sum(weights, kept, lo, hi, multiplier, short):
+    """The runs of a group's candidates, lo .. hi - 1, at a multiplier."""
+    total = 0
+    for n in range(lo, hi):
+        total += _whole(weights[n], kept[n], multiplier, short)
+    return total
+
+
+@kernel
+def apportion(weights, kept, starts, runs, short, counts):
+    """Overwrite counts with whole numbers of the sums ``runs``, group by group."""
+    for i in range(len(runs)):
+        lo, hi = starts[i], starts[i + 1]
+        total = 0.0
+        for n in range(lo, hi):
+            total += weights[n]
+        low, high = 0.0, 2.0 * (runs[i] + 1.0) / total
+        while _sum(weights, kept, lo, hi, high, short[i]) <= runs[i]:
+            high *= 2.0
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            if not low < middle < high:
+                break
+            if _sum(weights, kept, lo, hi, middle, short[i]) > runs[i]:
+                high = middle
+            else:
+                low = middle
+        left = runs[i]
+        for n in range(lo, hi):
+            counts[n] = _whole(weights[n], kept[n], low, short[i])
+            left -= counts[n]
+        # The rest are ties: candidates that get more runs at the next multiplier, several each near 2^53.
+        for n in range(lo, hi):
+            more = min(left, _whole(weights[n], kept[n], high, short[i]) - counts[n])
+            counts[n] += more
+            left -= more

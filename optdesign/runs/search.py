@@ -1,0 +1,114 @@
+"""Several tries of a random search, one after the other or side by side, and when to stop.
+
+Tries are numbered, and each draws from a stream of its own number. So the best of them does not depend on how
+many run at a time, unless time runs out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count, islice
+from numbers import Integral
+from typing import NamedTuple
+
+import numpy as np
+
+from optdesign.problem.problem import check_number
+from optdesign.runtime import clock
+from optdesign.runtime.interrupts import Deferred
+
+TRIES = 10
+"""Starts, unless tries or time_limit say otherwise."""
+
+GAIN = 1e-9
+"""log det must gain this much, so that rounding makes no circles and no difference."""
+
+
+class Try(NamedTuple):
+    """What a try found, its log det, and whether it is proved optimal."""
+
+    value: float
+    found: np.ndarray
+    optimal: bool = False
+
+
+class Best(NamedTuple):
+    """The best of several tries, how many there were, and whether it is optimal: it meets the bound."""
+
+    found: np.ndarray
+    value: float
+    tries: int
+    met: bool
+
+
+class Clock(NamedTuple):
+    """When to stop: at a deadline, which may be infinite, or at an interrupt."""
+
+    deadline: float
+    interrupted: Deferred
+
+    def stopped(self) -> bool:
+        """Whether there is no more time."""
+        return bool(self.interrupted) or clock.now() > self.deadline
+
+
+def check_search(seed: int, tries: int | None, time_limit: float | None, n_jobs: int) -> None:
+    """Refuse what does not say how to search."""
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
+        raise ValueError(f"seed must be a whole number of at least 0; got {seed!r}. The default is 0.")
+    if tries is not None and (isinstance(tries, bool) or not isinstance(tries, Integral) or tries < 1):
+        raise ValueError(
+            f"tries must be a whole number of at least 1; got {tries!r}. Leave it out for {TRIES}."
+        )
+    if time_limit is not None:
+        check_number(time_limit, "time_limit", "Leave it out for none.")
+        if not time_limit > 0:
+            raise ValueError(f"time_limit must be positive seconds; got {time_limit}. Leave it out for none.")
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be a whole number, not 0; got {n_jobs!r}. Use -1 for one per core.")
+
+
+def best_of(
+    run: Callable[[int], Try], tries: int | None, n_jobs: int, watch: Clock, bound: float = np.inf
+) -> Best:
+    """Return the best of several tries, the first of equal ones.
+
+    The search ends at a try that is proved optimal, or whose log det meets a bound on all designs.
+    """
+    if tries is None and watch.deadline == np.inf:
+        tries = TRIES
+    numbers: Iterator[int] = iter(range(tries)) if tries is not None else count()
+    best, done, met = Try(-np.inf, np.empty(0)), 0, False
+    for found in _in_turn(run, numbers, n_jobs, watch):
+        done += 1
+        if done == 1 or found.optimal or found.value > best.value + GAIN:
+            best = found
+        met = best.optimal or best.value >= bound - GAIN
+        if met:
+            break
+    return Best(best.found, best.value, done, met)
+
+
+def _in_turn(run: Callable[[int], Try], numbers: Iterator[int], n_jobs: int, watch: Clock) -> Iterator[Try]:
+    """What the tries find, in their order, until there is no more time."""
+    if n_jobs == 1:
+        for number in numbers:
+            yield run(number)
+            if watch.stopped():
+                return
+        return
+    from joblib import Parallel, cpu_count, delayed
+
+    workers = n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)
+    stood_still = clock.stood_still()
+
+    def timed(number: int) -> Try:
+        # The deadline is a time on the clock of the calling thread, and every thread has a clock of its own.
+        clock.take_off(max(0.0, stood_still - clock.stood_still()))
+        return run(number)
+
+    with Parallel(n_jobs=workers, prefer="threads") as parallel:
+        while batch := list(islice(numbers, workers)):
+            yield from parallel(delayed(timed)(number) for number in batch)
+            if watch.stopped():
+                return

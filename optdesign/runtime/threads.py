@@ -1,0 +1,220 @@
+"""How many cores a solve uses.
+
+Two kinds of work go to several cores: Newton systems of large order, for which BLAS has threads of its own,
+and passes over the data, whose pieces are handed to a pool; kernels release the interpreter lock, and all
+the while BLAS keeps to one thread: its threads wait for each other without rest, so that matrices of small
+order cost a hundred times as much on a machine that has other work. Pieces are the same whatever the number
+of threads, and what is summed up over them is summed up in their order, so that results do not depend on it;
+only large systems may differ by rounding.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from functools import cache
+from time import perf_counter
+from typing import Any, TypeVar
+
+from optdesign.runtime import clock
+from optdesign.runtime.limits import look
+
+PIECE = 1 << 19
+"""Numbers read at a time: between two checks of limits and interrupts, or by a thread."""
+
+Result = TypeVar("Result")
+
+VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""What others say about threads; joblib sets them in the processes that it starts."""
+
+LARGE = 2000
+"""Order of a matrix from which on several threads work on it."""
+
+ROUND = 4
+"""Where there is more than one piece their number is a multiple of this, so that threads end together: from
+half a piece on, below which sharing out takes about as long as it saves."""
+
+_current = threading.local()
+_lock = threading.Lock()
+_inside = 0
+_outside: list[int] = []
+"""How many solves are under way, in whatever thread, and the threads of BLAS before the first."""
+
+
+def available() -> int:
+    """Cores that this process may use; one in a thread other than the first, whose siblings work as well."""
+    if threading.current_thread() is not threading.main_thread():
+        return 1
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    said = [os.environ.get(name, "") for name in VARIABLES]
+    return max(1, min([cores, *(int(text) for text in said if text.isdigit())]))
+
+
+class using:
+    """Use so many threads in the block below, and one in BLAS but where :func:`blas` says otherwise.
+
+    The threads of BLAS belong to the process: the first block to be entered sets them, the last to be left
+    restores them.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __enter__(self) -> None:
+        global _inside, _outside
+        self.before = getattr(_current, "count", 0)
+        _current.count = self.count
+        with _lock:
+            if _inside == 0:
+                _outside = [library.num_threads for library in _blas()]
+                if max(_outside, default=1) > 1:
+                    _set([1] * len(_outside))
+            _inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        global _inside
+        with _lock:
+            _inside -= 1
+            if _inside == 0 and max(_outside, default=1) > 1:
+                _set(_outside)
+        if self.before:
+            _current.count = self.before
+        else:
+            del _current.count
+
+
+@contextmanager
+def blas(order: int) -> Iterator[None]:
+    """All threads for BLAS, while it works on matrices of a large order."""
+    count = getattr(_current, "count", 1)
+    if count == 1 or order < LARGE:
+        yield
+        return
+    _set([count] * len(_blas()))
+    try:
+        yield
+    finally:
+        _set([1] * len(_blas()))
+
+
+def each(work: Callable[[int, int], Result], n: int, piece: int) -> list[Result]:
+    """What work(first, last) returns for pieces of 0 .. n - 1, in their order, several at work at a time.
+
+    They are equal, and no larger than ``piece``. Between two somebody may want the whole to end
+    (:func:`optdesign.runtime.limits.look`); then, as after an error, nothing is left behind that still
+    writes.
+    """
+    return [work(0, n)] if undivided(n, piece) else list(in_order(work, n, piece))
+
+
+def undivided(n: int, piece: int) -> bool:
+    """Whether 0 .. n - 1 is one piece."""
+    return 2 * n <= piece
+
+
+def in_order(work: Callable[[int, int], Result], n: int, piece: int, size: int = 1) -> Iterator[Result]:
+    """The same one after the other. What a thread has done before it is asked for takes no more memory than
+    a piece of the data; ``size`` is how many numbers work returns.
+    """
+    bounds = _bounds(n, piece)
+    count = min(getattr(_current, "count", 1), len(bounds))
+    ahead = count * max(1, PIECE // size)
+    for first in range(0, len(bounds), ahead):
+        some = bounds[first : first + ahead]
+        yield from _at_once(work, some, count) if count > 1 else _one_by_one(work, some)
+
+
+def _one_by_one(work: Callable[[int, int], Result], bounds: list[tuple[int, int]]) -> Iterator[Result]:
+    """What work returns for every piece, without any threads."""
+    for first, last in bounds:
+        look()
+        yield work(first, last)
+
+
+def _at_once(
+    work: Callable[[int, int], Result], bounds: list[tuple[int, int]], count: int
+) -> Iterator[Result]:
+    """What work returns for every piece, by so many threads, of which one is that of whoever asks.
+
+    What another thread compiles on its way is not on the clock of the one that waits for it.
+    """
+    results: dict[int, Result] = {}
+    left = deque(range(len(bounds)))
+
+    def some(between: Callable[[], None]) -> float:
+        before = clock.stood_still()
+        try:
+            while True:
+                between()
+                try:
+                    k = left.popleft()
+                except IndexError:
+                    return clock.stood_still() - before
+                results[k] = work(*bounds[k])
+        finally:
+            left.clear()
+
+    others = [_pool(_current.count).submit(some, lambda: None) for _ in range(count - 1)]
+    try:
+        some(look)
+    finally:
+        asked = perf_counter()
+        _wait(others)
+        waited = perf_counter() - asked
+    clock.take_off(min(waited, max(other.result() for other in others)))
+    return (results[k] for k in range(len(bounds)))
+
+
+def _wait(others: list[Future[float]]) -> None:
+    """Wait until all are done, also where an interrupt comes meanwhile."""
+    try:
+        wait(others)
+    except BaseException:
+        wait(others)
+        raise
+
+
+def _bounds(n: int, piece: int) -> list[tuple[int, int]]:
+    """First and last of pieces of 0 .. n - 1."""
+    if undivided(n, piece):
+        return [(0, n)]
+    size = -(-n // (ROUND * -(-n // (ROUND * piece))))
+    return [(first, min(first + size, n)) for first in range(0, n, size)]
+
+
+@cache
+def _pool(count: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(count, thread_name_prefix="optdesign")
+
+
+def _begin_anew() -> None:
+    """In a child: it has the pool's memory but not its threads, and nobody else's solve is under way."""
+    global _lock, _inside
+    _pool.cache_clear()
+    _lock = threading.Lock()
+    if _inside and not hasattr(_current, "count"):
+        _inside = 0
+        _set(_outside)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
+
+
+@cache
+def _blas() -> list[Any]:
+    """The BLAS libraries of this process."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+def _set(counts: list[int]) -> None:
+    """Set the threads of every library."""
+    for library, count in zip(_blas(), counts, strict=True):
+        library.set_num_threads(count)

@@ -1,0 +1,381 @@
+"""Answers of convex solvers, for verification. Needs cvxpy, loaded on first use.
+
+The problem is stated in one of the two forms of :mod:`optdesign.verification.programs`. A solver's own status
+is not believed: the weights it returns are made feasible and certified. Where it breaks down the other form
+is tried, and then SCS; the method of the result says so.
+
+*Many candidates.* Convex solvers take thousands, not more. Of larger problems they get the candidates that
+matter: first those of the largest variance under the uniform design, with a basis of every block; then, round
+after round, those whose variances under the solver's own weights exceed what the certificate needs. The
+certificate is always over all candidates.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from optdesign.algebra.blocks import entries
+from optdesign.algebra.reduced import Reduced, reduce
+from optdesign.design.certificate import Certificate, certify
+from optdesign.design.result import DesignResult, History, Status
+from optdesign.problem.problem import DesignProblem
+from optdesign.runtime.interrupts import Deferred
+from optdesign.runtime.progress import Progress
+from optdesign.verification.programs import PROGRAMS, repaired
+from optdesign.verification.worker import Worker
+
+DUAL_RATIO = 4.0
+"""``form="auto"`` takes the dual when candidates outnumber the entries of the H_b by this factor."""
+
+UNIFORM_FLOOR = 1e-12
+"""Share of the uniform design mixed into weights that a solver leaves without full rank."""
+
+BROKEN = 1e-2
+"""A solver has broken down if the relative gap over the candidates that it was given exceeds this."""
+
+LARGE = 200_000
+"""Entries of outer products above which a solver is only given the candidates that matter."""
+
+ROUNDS = 20
+"""Most rounds in which candidates are added."""
+
+SETTLED = 1e-6
+"""No more are added when the relative gap is this, or twice that over the candidates given."""
+
+USED = 1e-6
+NEAR = 0.9
+"""Candidates stay from round to round if they have this share of their budget, or a variance this near the
+largest."""
+
+HEAVY = 80_000
+"""Entries above which a solver works in a process of its own, which takes a second or two to start."""
+
+WIDE = 64
+"""Largest rank of a block that CLARABEL is given: the size of its systems grows with the fourth power."""
+
+CALL_SECONDS = 30.0
+"""Most seconds of one call of a solver."""
+
+SOLVER_SHARE = 0.7
+"""Share of that time that a solver in another process is told of: starting it, and cvxpy, need the rest."""
+
+GRACE = 1.5
+"""Seconds that solvers are given to end by themselves at their limit, with what they have, and after
+Ctrl-C."""
+
+TICK = 0.1
+"""Seconds between two looks at Ctrl-C and the clock while a solver works."""
+
+TIME_OPTIONS = {"CLARABEL": "time_limit", "SCS": "time_limit_secs"}
+"""What solvers call a time limit."""
+
+
+def solve(
+    problem: DesignProblem,
+    solver: str = "CLARABEL",
+    *,
+    form: str = "auto",
+    tol: float = 1e-3,
+    time_limit: float | None = None,
+    progress: bool = False,
+    **options: Any,
+) -> DesignResult:
+    """Solve a problem with cvxpy and certify the answer.
+
+    Parameters
+    ----------
+    solver : str
+        "CLARABEL", "SCS" or any other cone solver cvxpy knows.
+    form : str
+        "primal", "dual" or "auto", which picks the smaller one.
+    tol : float
+        The status is CONVERGED when the certified gap is at most tol * rank; solvers are not asked for it,
+        but accept options such as ``eps`` for SCS or ``tol_gap_rel`` for CLARABEL through ``options``.
+    time_limit : float, optional
+        Most seconds. What was found until then is returned, or else the uniform design; so it is after
+        Ctrl-C.
+    progress : bool
+        Show a progress display on standard error once a second has passed.
+    """
+    if form not in ("auto", *PROGRAMS):
+        raise ValueError(f"form must be 'auto', 'primal' or 'dual'; got {form!r}. Leave it out for auto.")
+    if time_limit is not None and not time_limit > 0:
+        raise ValueError(f"time_limit must be positive seconds; got {time_limit}. Leave it out for none.")
+    began = time.perf_counter()
+    with (
+        Deferred() as interrupted,
+        Progress(progress, tol * problem.rank) as display,
+        Worker() as worker,
+    ):
+        run = _Run(problem, began, time_limit, interrupted, display, worker)
+        with suppress(_StopAsked):
+            run.go(_plan(problem, solver.upper(), form, options))
+    return run.result(tol)
+
+
+class _StopAsked(Exception):
+    """Ctrl-C, or the end of the time limit."""
+
+
+class _Attempt:
+    """A solver, a form and the options that are meant for that solver."""
+
+    def __init__(self, solver: str, form: str, options: dict[str, Any]) -> None:
+        self.solver, self.form, self.options = solver, form, options
+        self.name = f"{solver} ({form})"
+
+    def __call__(self, reduced: Reduced, seconds: float, worker: Worker) -> tuple[np.ndarray, int]:
+        """Raw weights and iterations, after that many seconds at most if the solver can tell the time."""
+        if self.solver == "CLARABEL" and reduced.ranks.max() > WIDE:
+            raise MemoryError(f"CLARABEL takes blocks up to rank {WIDE}")
+        heavy = _entries(reduced.ranks, reduced.blocks) > HEAVY
+        options = dict(self.options)
+        if self.solver in TIME_OPTIONS:
+            options.setdefault(TIME_OPTIONS[self.solver], SOLVER_SHARE * seconds if heavy else seconds)
+        if heavy:
+            return worker.run(self.form, reduced, self.solver, options)
+        return PROGRAMS[self.form](reduced, self.solver, options)
+
+
+def _plan(problem: DesignProblem, solver: str, form: str, options: dict[str, Any]) -> list[_Attempt]:
+    """What is tried, in this order."""
+    import cvxpy
+
+    if solver not in cvxpy.installed_solvers():
+        raise cvxpy.error.SolverError(
+            f"solver must be one of {', '.join(cvxpy.installed_solvers())}; got {solver!r}."
+        )
+    if form == "auto":
+        entries = int(np.sum(problem.ranks * (problem.ranks + 1)) // 2)
+        form = "dual" if problem.n_candidates > DUAL_RATIO * entries else "primal"
+    forms = [form, *(set(PROGRAMS) - {form})]
+    plan = [_Attempt(solver, f, options) for f in forms]
+    return plan if solver == "SCS" else plan + [_Attempt("SCS", f, {}) for f in forms]
+
+
+def _others(plan: list[_Attempt]) -> list[_Attempt]:
+    """The attempts with another solver than the first."""
+    return [attempt for attempt in plan if attempt.solver != plan[0].solver]
+
+
+class _Run:
+    """The best answer so far, and how it was found."""
+
+    def __init__(
+        self,
+        problem: DesignProblem,
+        began: float,
+        time_limit: float | None,
+        interrupted: Deferred,
+        display: Progress,
+        worker: Worker,
+    ) -> None:
+        self.problem, self.began, self.interrupted = problem, began, interrupted
+        self.display, self.worker = display, worker
+        self.deadline = math.inf if time_limit is None else began + time_limit
+        self.weights = problem.uniform()
+        self.certificate: Certificate | None = None
+        self.method = "cvxpy, stopped before its first answer"
+        self.iterations = 0
+        self.history: list[tuple[int, float, float]] = []
+        self.failed: list[str] = []
+
+    def go(self, plan: list[_Attempt]) -> None:
+        """Solve, adding candidates until no other matters."""
+        problem = self.problem
+        large = _entries(problem.ranks, problem.blocks) > LARGE
+        rows = _first_rows(problem) if large else None
+        for _ in range(ROUNDS):
+            try:
+                weights, certificate = self._answer(plan, rows)
+            except _StopAsked:
+                raise
+            except Exception:
+                if self.certificate is None:
+                    raise
+                return
+            if rows is None:
+                return
+            bound = _largest(problem, rows, certificate.variances)
+            near = math.fsum(problem.budgets * bound) - problem.rank
+            if certificate.gap <= max(2 * near, SETTLED * problem.rank):
+                return
+            rows = _next_rows(problem, rows, weights, certificate.variances, bound)
+
+    def _answer(self, plan: list[_Attempt], rows: np.ndarray | None) -> tuple[np.ndarray, Certificate]:
+        """The answer of the first attempt that does not break down. Overwrites plan: no failure is
+        repeated."""
+        problem, reduced = self.problem, reduce(self.problem, rows)
+        given = np.arange(problem.n_candidates) if rows is None else rows
+        while True:
+            attempt, last = plan[0], len(plan) == 1
+            self._check_stop(0.0)
+            before = time.perf_counter()
+            seconds = min(CALL_SECONDS, self.deadline - before)
+            try:
+                raw, iterations = self._watched(partial(attempt, reduced, seconds, self.worker), seconds)
+            except _StopAsked:
+                raise
+            except Exception as error:
+                slow = isinstance(error, TimeoutError)
+                if last or (slow and not _others(plan)):
+                    error.add_note(f"after {', '.join([*self.failed, attempt.name])}")
+                    raise
+            else:
+                self.iterations += iterations
+                weights, certificate = _certified(problem, reduced, raw)
+                self._keep(weights, certificate, attempt, given)
+                near = math.fsum(problem.budgets * _largest(problem, given, certificate.variances))
+                slow = time.perf_counter() - before > SOLVER_SHARE * seconds
+                if near <= (1 + BROKEN) * problem.rank or last or (slow and not _others(plan)):
+                    return weights, certificate
+            self.failed.append(attempt.name)
+            plan[:] = _others(plan) if slow else plan[1:]  # if it is slow, the other form is no faster
+
+    def _keep(
+        self, weights: np.ndarray, certificate: Certificate, attempt: _Attempt, given: np.ndarray
+    ) -> None:
+        """Record an answer, and take it if it is the best."""
+        self.history.append((self.iterations, time.perf_counter() - self.began, certificate.gap))
+        if self.certificate is None or certificate.gap < self.certificate.gap:
+            self.weights, self.certificate = weights, certificate
+            self.method = f"cvxpy/{attempt.name}"
+            if len(given) < self.problem.n_candidates:
+                self.method += f" on {len(given):,} of {self.problem.n_candidates:,} candidates"
+            if self.failed:
+                self.method += f", after {', '.join(self.failed)} failed"
+
+    def _watched(self, work: Callable[[], tuple[np.ndarray, int]], seconds: float) -> tuple[np.ndarray, int]:
+        """Do some work in a thread, so that Ctrl-C and the clock are answered meanwhile.
+
+        Solvers release the interpreter lock. The worker is ended when time is over; what runs here is small,
+        and ends soon by itself.
+        """
+        outcome: list[Any] = []
+
+        def run() -> None:
+            try:
+                outcome.append(work())
+            except BaseException as error:
+                outcome.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        until = time.perf_counter() + seconds + GRACE
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._show()
+            thread.start()
+            try:
+                while not outcome:
+                    thread.join(TICK)
+                    self._show()
+                    _take_signals_back()
+                    self._check_stop(GRACE)
+                    if not outcome and time.perf_counter() > until:
+                        raise TimeoutError(f"no answer after {seconds:g} s")
+            except BaseException:
+                self.worker.end()
+                thread.join(GRACE)
+                raise
+        if isinstance(outcome[0], BaseException):
+            raise outcome[0]
+        return outcome[0]
+
+    def _show(self) -> None:
+        self.display.update(self.iterations, self.history[-1][2] if self.history else math.inf)
+
+    def _check_stop(self, grace: float) -> None:
+        """Stop if we are asked to; ``grace`` is what solvers have to end by themselves."""
+        if self.interrupted or time.perf_counter() > self.deadline + grace:
+            raise _StopAsked
+
+    def result(self, tol: float) -> DesignResult:
+        """Everything the run has to say."""
+        certificate = self.certificate or certify(self.problem, self.weights)
+        if self.interrupted:
+            status = Status.INTERRUPTED
+        elif certificate.relative_gap <= tol:
+            status = Status.CONVERGED
+        else:
+            status = Status.TIME_LIMIT if time.perf_counter() > self.deadline else Status.STALLED
+        iterations, seconds, gaps = np.array(self.history).reshape(-1, 3).T
+        return DesignResult(
+            problem=self.problem,
+            weights=self.weights,
+            certificate=certificate,
+            status=status,
+            method=self.method,
+            iterations=self.iterations,
+            seconds=time.perf_counter() - self.began,
+            history=History(iterations.astype(np.int64), seconds, gaps),
+            tol=tol,
+        )
+
+
+def _certified(problem: DesignProblem, reduced: Reduced, raw: np.ndarray) -> tuple[np.ndarray, Certificate]:
+    """Feasible weights of a solver's raw ones, and their certificate over all candidates."""
+    weights = np.zeros(problem.n_candidates)
+    reduced.extend(repaired(raw, reduced), problem, weights)
+    certificate = certify(problem, weights)
+    if not np.isfinite(certificate.gap):
+        weights = (1 - UNIFORM_FLOOR) * weights + UNIFORM_FLOOR * problem.uniform()
+        certificate = certify(problem, weights)
+    return weights, certificate
+
+
+def _entries(ranks: np.ndarray, blocks: np.ndarray) -> int:
+    """Entries of the outer products of candidates of these blocks."""
+    return int(np.sum(entries(ranks)[blocks]))
+
+
+def _largest(problem: DesignProblem, rows: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """The largest variance in every group, of some candidates."""
+    largest = np.zeros(problem.n_groups)
+    np.maximum.at(largest, problem.groups[rows], variances[rows])
+    return largest
+
+
+def _first_rows(problem: DesignProblem) -> np.ndarray:
+    """Candidates with the largest variances under the uniform design, and a basis of every block."""
+    variances = np.nan_to_num(certify(problem, problem.uniform()).variances)
+    top = _top(problem, problem.budgets[problem.groups] * variances, 2 * problem.enough)
+    return np.union1d(_basis(problem), top)
+
+
+def _next_rows(
+    problem: DesignProblem, rows: np.ndarray, weights: np.ndarray, variances: np.ndarray, bound: np.ndarray
+) -> np.ndarray:
+    """The candidates that were used or nearly so, and those outside with the largest variances."""
+    share = weights[rows] / problem.budgets[problem.groups[rows]]
+    kept = rows[(share > USED) | (variances[rows] > NEAR * bound[problem.groups[rows]])]
+    excess = problem.budgets[problem.groups] * (variances - bound[problem.groups])
+    return np.union1d(np.union1d(kept, _basis(problem)), _top(problem, excess, problem.enough))
+
+
+def _basis(problem: DesignProblem) -> np.ndarray:
+    """Candidates that span every block."""
+    return np.sort(problem.basis)
+
+
+def _top(problem: DesignProblem, values: np.ndarray, count: int) -> np.ndarray:
+    """The candidates with the largest values, and the one with the largest of every group."""
+    order = np.argsort(-values, kind="stable")
+    _, first = np.unique(problem.groups[order], return_index=True)
+    return np.union1d(order[first], order[:count])
+
+
+def _take_signals_back() -> None:
+    """SCS takes over the handling of Ctrl-C while it works, and would keep it from us."""
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, handler)

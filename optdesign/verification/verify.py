@@ -1,0 +1,174 @@
+"""Try to refute a design: by exact arithmetic, and by the answer of an independent convex solver.
+
+First every claim of the design is recomputed by :mod:`optdesign.verification.audit`, which shares no
+arithmetic with the solvers. Then the answer of a convex solver is compared. Both answers come with a gap, and
+the gaps alone say how far two near-optimal designs may differ. Weights are never compared, since optima are
+not unique; the information matrices of optima are. The matrices are exact, in the candidates' own
+coordinates.
+
+*Objective.* Each F lies within its gap below the maximum, so F1 and F2 differ by at most max(gap1, gap2).
+
+*Information.* Let e_k be the eigenvalues of the U_b relative to the optimal ones. Optimality of U* gives
+sum e_k <= D, hence sum (e_k - 1 - log e_k) <= F(w*) - F(w) <= gap, so every e_k lies between the two
+roots of t - 1 - log t = gap. Eigenvalues of U1 relative to U2 then lie between quotients of such roots.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import brentq
+
+from optdesign.design.result import DesignResult, Status
+from optdesign.runtime.progress import waiting
+from optdesign.verification import reference
+from optdesign.verification.audit import ROUNDING, WORK, Audit, Comparison, audit, information_work
+from optdesign.verification.exact_arithmetic import information
+
+INCONCLUSIVE_GAP = 0.1
+"""A reference whose relative gap exceeds this proves too little to compare with."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Outcome of a verification; ``str()`` of it says what differs."""
+
+    verdict: str
+    """"agrees", "differs" or "inconclusive"."""
+    message: str
+    comparisons: tuple[Comparison, ...] = ()
+    reference: DesignResult | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
+    """What could not be compared, or only in part, and why."""
+    refuted: bool = False
+    """Whether exact arithmetic contradicts a claim of the design."""
+
+    @property
+    def agrees(self) -> bool:
+        """True if every compared quantity agrees."""
+        return self.verdict == "agrees"
+
+    def __bool__(self) -> bool:
+        return self.agrees
+
+    def __str__(self) -> str:
+        lines = [f"{self.verdict}: {self.message}"]
+        lines += [
+            f"  {c.name}: difference {c.difference:.3g}, allowed {c.tolerance:.3g}"
+            + ("" if c.agrees else "  <- differs")
+            for c in self.comparisons
+        ]
+        lines += [f"  note: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+
+def verify(
+    result: DesignResult,
+    solver: str = "CLARABEL",
+    *,
+    form: str = "auto",
+    time_limit: float | None = None,
+    progress: bool = False,
+) -> Verification:
+    """Recompute the claims of a design exactly, and compare it with the answer of cvxpy.
+
+    A solver that fails, or is stopped by the time limit (in seconds) or by Ctrl-C, raises nothing: the
+    verdict is then "inconclusive", unless exact arithmetic has refuted the design already. See
+    :func:`optdesign.verification.reference.solve` for the options.
+
+    >>> import numpy as np, optdesign as od
+    >>> bool(od.verify(od.solve(od.DesignProblem(np.eye(3)))))
+    True
+    """
+    if not isinstance(result, DesignResult):
+        raise TypeError(f"result must be a DesignResult; got {type(result).__name__}. Pass solve(problem).")
+    with waiting("recomputing all claims in exact arithmetic") if progress else nullcontext():
+        own = audit(result)
+    if refusal := _refutation(result, own):
+        return Verification("differs", refusal, own.comparisons, notes=own.notes, refuted=bool(own.wrong))
+    try:
+        other = reference.solve(result.problem, solver, form=form, time_limit=time_limit, progress=progress)
+    except Exception as error:
+        told = ", ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
+        return _inconclusive(own, f"{solver} failed: {told}", None)
+    if not other.relative_gap <= INCONCLUSIVE_GAP:
+        stopped = f"stopped at a relative gap of {other.relative_gap:.2g}, too far from the optimum"
+        if other.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
+            stopped += f" ({other.status.name.lower().replace('_', ' ')})"
+        return _inconclusive(own, f"{other.method} {stopped}", other)
+    return compare(result, other, own)
+
+
+def compare(ours: DesignResult, theirs: DesignResult, own: Audit | None = None) -> Verification:
+    """Compare two designs of one problem at the tolerances that follow from their gaps.
+
+    ``own`` is the audit of ours, made afresh if left out.
+    """
+    own = audit(ours) if own is None else own
+    if refusal := _refutation(ours, own):
+        return Verification("differs", refusal, own.comparisons, theirs, own.notes, bool(own.wrong))
+    comparisons, notes = _against(ours, theirs, own)
+    comparisons, notes = own.comparisons + comparisons, own.notes + notes
+    wrong = [c.name for c in comparisons if not c.agrees]
+    who = f"{theirs.method}, whose relative gap is {theirs.relative_gap:.2g}"
+    if wrong:
+        return Verification("differs", f"{', '.join(wrong)} against {who}", comparisons, theirs, notes)
+    exact = "exact ranks" if own.missing else "exact arithmetic"
+    return Verification("agrees", f"with {exact} and with {who}", comparisons, theirs, notes)
+
+
+def _refutation(result: DesignResult, own: Audit) -> str:
+    """What exact arithmetic says against a design, or an empty string."""
+    wrong = own.wrong
+    if "rank of the design" in wrong:
+        return "our design loses rank"
+    if wrong:
+        return f"{', '.join(wrong)} against exact arithmetic"
+    return "" if result.gap < math.inf else "our certificate proves nothing: its gap is infinite"
+
+
+def _inconclusive(own: Audit, message: str, other: DesignResult | None) -> Verification:
+    return Verification("inconclusive", message, own.comparisons, other, own.notes)
+
+
+def _against(
+    ours: DesignResult, theirs: DesignResult, own: Audit
+) -> tuple[tuple[Comparison, ...], tuple[str, ...]]:
+    """Objective and information of two designs, and a note where matrices are too large to be exact."""
+    problem, other = ours.problem, theirs.method.partition("/")[0]
+    allowed = max(ours.gap, theirs.gap) + ROUNDING * max(1.0, abs(ours.log_det)) + own.noise * ours.rank
+    if own.missing or (information_work(problem, int(np.count_nonzero(theirs.weights))) > WORK):
+        difference = abs(ours.log_det - theirs.log_det)
+        note = "the information of the two designs was not compared: too many numbers for exact arithmetic."
+        return (Comparison(f"objective against {other}", difference, allowed),), (note,)
+    logs = np.log(relative_eigenvalues(own, theirs))
+    (low_a, high_a), (low_b, high_b) = _log_eigenvalue_range(ours.gap), _log_eigenvalue_range(theirs.gap)
+    tolerance = max(high_a - low_b, high_b - low_a) + math.sqrt(ROUNDING) + own.noise
+    return (
+        Comparison(f"objective against {other}", abs(math.fsum(logs)), allowed),
+        Comparison(f"information against {other} (log eigenvalues)", float(np.max(np.abs(logs))), tolerance),
+    ), ()
+
+
+def relative_eigenvalues(own: Audit, theirs: DesignResult) -> np.ndarray:
+    """Eigenvalues of their information relative to ours, over all blocks: their logarithms sum to F2 - F1."""
+    source, values = theirs.problem.source, [np.empty(0)]
+    for b, factor in own.factors.items():
+        used = own.rows[b][theirs.weights[own.rows[b]] > 0]
+        other = information(source.take(used), theirs.weights[used])
+        values.append(np.linalg.eigvalsh(factor.relative(other)))
+    return np.maximum(np.concatenate(values), np.finfo(float).tiny)
+
+
+def _log_eigenvalue_range(gap: float) -> tuple[float, float]:
+    """The logarithms of the two roots of t - 1 - log t = gap, bracketed: they meet where gap is zero."""
+    if gap <= 0:
+        return 0.0, 0.0
+
+    def excess(s: float) -> float:
+        return math.expm1(s) - s - gap
+
+    return brentq(excess, -2 - gap, 0.0), brentq(excess, 0.0, math.log(2 * (1 + gap)))
