@@ -35,7 +35,7 @@ def collinear_classes(features: np.ndarray, *, shared: bool = False) -> np.ndarr
     problem = (DesignProblem.shared if shared else DesignProblem.disjoint)(unit)
     t = np.abs(problem.coordinates(slice(0, problem.n_candidates)))
     n, column = np.nonzero(t > ZERO)
-    i, j = problem.groups[n], problem.groups[problem.span.pivots[problem.blocks[n], column]]
+    i, j = problem.groups[n], problem.groups[problem.span.pivots[problem.parameter_blocks[n], column]]
     graph = coo_matrix((np.ones(len(i), dtype=bool), (i, j)), shape=(m, m))
     labels = connected_components(graph, directed=False)[1]
     first = np.unique(labels, return_index=True)[1]

@@ -264,8 +264,8 @@ def rounding_bars(cases: int) -> None:
         rounded += 1
         rank = sum(
             np.linalg.matrix_rank(x[rows])
-            for c in range(problem.n_blocks)
-            if len(rows := np.flatnonzero((problem.blocks == c) & (whole.counts > 0)))
+            for c in range(problem.n_parameter_blocks)
+            if len(rows := np.flatnonzero((problem.parameter_blocks == c) & (whole.counts > 0)))
         )
         lost += rank < problem.rank or not np.array_equal(whole.totals, runs)
         support = np.bincount(groups[result.support], minlength=m)
@@ -297,7 +297,7 @@ def sparse_bars() -> None:
         seconds, thin = timed(lambda given=given: od.sparsify(given))
         errors = []
         for c in range(b):
-            rows_of = problem.blocks == c
+            rows_of = problem.parameter_blocks == c
             x = problem.candidates[rows_of]
             before, after = ((x.T * v[rows_of]) @ x for v in (w, thin.weights))
             factor = np.linalg.inv(np.linalg.cholesky(before))

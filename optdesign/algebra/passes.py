@@ -42,7 +42,7 @@ def information_matrices(
     """
     rows = problem.rows if rows is None else rows
     # So many rows that their sums do not take more memory than they do.
-    size = problem.n_blocks * rows.maps.shape[2] ** 2
+    size = problem.n_parameter_blocks * rows.maps.shape[2] ** 2
     piece = max(rows.source.rows_a_piece, size // rows.source.dim)
     if threads.undivided(len(support), piece):
         total, rest = _summed(problem, rows, support, weights)
@@ -64,10 +64,10 @@ def _summed(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The information of some candidates, and what rounding took off it."""
     width = rows.maps.shape[2]
-    total, rest = np.zeros((2, problem.n_blocks, width, width))
+    total, rest = np.zeros((2, problem.n_parameter_blocks, width, width))
     if width < WIDE:
         x, at = rows.source.find(some)
-        add_tiles(x, at, problem.blocks, some, rows.maps, problem.ranks, weights, total, rest)
+        add_tiles(x, at, problem.parameter_blocks, some, rows.maps, problem.ranks, weights, total, rest)
     else:
         _add_wide_information(problem, rows, some, weights, total, rest)
     return total, rest
@@ -108,7 +108,7 @@ def coordinates(problem: DesignProblem, some: np.ndarray, rows: Rows) -> np.ndar
         part = some[first:last]
         if out.shape[1] < WIDE:
             x, places = rows.source.find(part)
-            write_coordinates(x, places, problem.blocks, part, rows.maps, out[first:last])
+            write_coordinates(x, places, problem.parameter_blocks, part, rows.maps, out[first:last])
             return
         for b, at in _by_block(problem, part):
             out[first + at] = rows.source.take(part[at]) @ rows.maps[b]
@@ -150,14 +150,14 @@ def variances_of(problem: DesignProblem, rows: Rows, white: np.ndarray) -> tuple
     n, piece = problem.n_candidates, rows.source.rows_a_piece
     g, largest = np.empty(n), np.zeros(problem.n_groups)
     if threads.undivided(n, piece):
-        _write_variances(rows.source.piece(0, n), problem.blocks, white, g)
+        _write_variances(rows.source.piece(0, n), problem.parameter_blocks, white, g)
         raise_to_largest(problem.groups, g, largest)
         return g, largest
     one_at_a_time = threading.Lock()
 
     def write(first: int, last: int) -> None:
         part = slice(first, last)
-        _write_variances(rows.source.piece(first, last), problem.blocks[part], white, g[part])
+        _write_variances(rows.source.piece(first, last), problem.parameter_blocks[part], white, g[part])
         if problem.n_groups > last - first:
             with one_at_a_time:
                 raise_to_largest(problem.groups[part], g[part], largest)
@@ -183,7 +183,7 @@ def exceeding(
     def find(first: int, last: int) -> np.ndarray:
         part = slice(first, last)
         g, found = np.empty(last - first), np.empty(last - first, np.int64)
-        _write_variances(rows.source.piece(first, last), problem.blocks[part], white, g)
+        _write_variances(rows.source.piece(first, last), problem.parameter_blocks[part], white, g)
         found = found[: find_exceeding(problem.groups[part], g, bound, first, found)]
         with one_at_a_time:
             raise_to_largest(problem.groups[found], g[found - first], largest)
@@ -212,7 +212,7 @@ def variances_at(problem: DesignProblem, rows: Rows, white: np.ndarray, some: np
     def write(first: int, last: int) -> None:
         part = some[first:last]
         x = read_only(rows.source.take(part))
-        _write_variances(x, read_only(problem.blocks[part]), white, g[first:last])
+        _write_variances(x, read_only(problem.parameter_blocks[part]), white, g[first:last])
 
     threads.each(write, len(some), rows.source.rows_a_piece)
     return g
@@ -230,13 +230,13 @@ def _write_variances(x: np.ndarray, blocks: np.ndarray, white: np.ndarray, out: 
 
 def _by_block(problem: DesignProblem, some: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """Every block that some candidates lie in, and which of them do."""
-    if problem.n_blocks == 1:
+    if problem.n_parameter_blocks == 1:
         yield 0, np.arange(len(some))
         return
-    blocks = problem.blocks[some]
+    blocks = problem.parameter_blocks[some]
     order = np.argsort(blocks, kind="stable")
-    ends = np.cumsum(np.bincount(blocks, minlength=problem.n_blocks))
-    for b in range(problem.n_blocks):
+    ends = np.cumsum(np.bincount(blocks, minlength=problem.n_parameter_blocks))
+    for b in range(problem.n_parameter_blocks):
         at = order[ends[b - 1] if b else 0 : ends[b]]
         if len(at):
             yield b, at

@@ -67,7 +67,9 @@ def reduce(problem: DesignProblem, rows: np.ndarray | None = None) -> Reduced:
         order = order[np.argsort(groups, kind="stable")]
     z = coordinates(problem, order, problem.rows)
     _scale_rows(z, starts, problem.budgets)
-    blocks = problem.blocks if rows is None and in_order else read_only(problem.blocks[order])
+    blocks = (
+        problem.parameter_blocks if rows is None and in_order else read_only(problem.parameter_blocks[order])
+    )
     return Reduced(z, blocks, starts, problem.ranks, order)
 
 

@@ -74,10 +74,10 @@ def measured(
         white, off, log_det = whitened(problem, rows, support, weights, attempts)
         return Measured(white, off, log_det, *variances_of(problem, rows, white))
     n = problem.n_candidates
-    off, log_det = np.zeros((2, problem.n_blocks))
+    off, log_det = np.zeros((2, problem.n_parameter_blocks))
     out = Measured(rows.maps.copy(), off, log_det, np.empty(n), np.zeros(problem.n_groups))
     x = rows.source.piece(0, n)
-    _measure(x, problem.blocks, problem.groups, problem.ranks, support, weights, attempts, *out)
+    _measure(x, problem.parameter_blocks, problem.groups, problem.ranks, support, weights, attempts, *out)
     return out
 
 
@@ -89,7 +89,11 @@ def whitened(
     Each attempt takes the factor of what the last one left. A single one is an estimate, which nobody looks
     at. A block that loses rank ends it: log det -inf, and only the matrices of other blocks are of use.
     """
-    white, off, log_det = rows.maps, np.zeros(problem.n_blocks), np.zeros(problem.n_blocks)
+    white, off, log_det = (
+        rows.maps,
+        np.zeros(problem.n_parameter_blocks),
+        np.zeros(problem.n_parameter_blocks),
+    )
     for attempt in range(attempts):
         information = information_matrices(problem, weights, support, rows._replace(maps=white))
         if attempt > 0 and (_is_white(information, problem.ranks, off) or attempt == attempts - 1):

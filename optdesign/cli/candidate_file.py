@@ -92,7 +92,7 @@ class CandidateFile:
             names=self.features,
             settings={name: self.columns[name] for name in self.factors} if self.model else None,
             group_names=None if self.group is None else self.groups.names.tolist(),
-            block_names=None if self.block is None else self.blocks.names.tolist(),
+            parameter_block_names=None if self.block is None else self.blocks.names.tolist(),
             _single=self.single,
         )
 
@@ -168,7 +168,7 @@ def write(
                 temporary,
                 candidates=source.candidates,
                 groups=_storable(source.groups),
-                blocks=_storable(source.blocks),
+                parameter_blocks=_storable(source.blocks),
                 budgets=budgets,
                 weights=weights,
                 variances=variances,
@@ -289,7 +289,8 @@ def _from_arrays(
             "Leave the array out for x0, x1, ..."
         )
     others = {}
-    for default, given, key in ((GROUP, group, "groups"), (BLOCK, block, "blocks")):
+    of_blocks = "parameter_blocks" if "parameter_blocks" in arrays else "blocks"  # the former name
+    for default, given, key in ((GROUP, group, "groups"), (BLOCK, block, of_blocks)):
         if given is not False and (given or key) in arrays:
             others[given or default] = arrays[given or key]
     if "weights" in arrays:

@@ -22,12 +22,20 @@ NoGroup = Annotated[
 Block = Annotated[
     str | None,
     typer.Option(
+        "--parameter-block",
+        "--block",
         metavar="COL",
-        help="Column of block labels [default: 'block', if there is one that the model does not name].",
+        help="Column of parameter blocks: every label has parameters of its own. [default: 'block', if there "
+        "is one that the model does not name].",
     ),
 ]
 NoBlock = Annotated[
-    bool, typer.Option("--no-block", help="A column called 'block' is no label: there is one block.")
+    bool,
+    typer.Option(
+        "--no-parameter-block",
+        "--no-block",
+        help="A column called 'block' is no label: there is one parameter block.",
+    ),
 ]
 Features = Annotated[
     str | None,

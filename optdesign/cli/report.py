@@ -121,7 +121,7 @@ def described(source: CandidateFile, problem: DesignProblem) -> dict[str, Any]:
         "notes": list(source.notes),
         "ignored_columns": list(source.ignored),
         "groups": problem.n_groups,
-        "blocks": problem.n_blocks,
+        "blocks": problem.n_parameter_blocks,
         "parameters": problem.n_parameters,
         "deficient_blocks": len(_deficient(problem)),
         "deficiency_note": deficiency_note(source, problem),
@@ -212,7 +212,7 @@ def deficiency_note(source: CandidateFile, problem: DesignProblem) -> str:
         return ""
     b, d = blocks[0], problem.dim
     total = f"rank {problem.rank} of {problem.n_parameters}"
-    if problem.n_blocks == 1:
+    if problem.n_parameter_blocks == 1:
         return (
             f"{total}: the candidates cannot estimate all parameters; {in_words(problem, source.features)}."
         )
@@ -329,7 +329,7 @@ def _problem_facts(problem: DesignProblem, source: CandidateFile) -> Iterator[tu
             yield "ignored", f"{ignored}: not numeric; choose columns with --features, or use --model"
     for name, n, column in (
         ("groups", problem.n_groups, source.group),
-        ("blocks", problem.n_blocks, source.block),
+        ("blocks", problem.n_parameter_blocks, source.block),
     ):
         yield name, str(n) if column is None else f"{n} (column {column})"
     yield "rank", f"{problem.rank} of {problem.n_parameters} parameters"

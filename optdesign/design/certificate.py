@@ -178,9 +178,9 @@ def _singular_variances(
 ) -> None:
     """Variances of a block whose weights lose rank: infinite outside their range. Overwrites g."""
     rank = problem.ranks[b]
-    members = np.flatnonzero(problem.blocks == b)
+    members = np.flatnonzero(problem.parameter_blocks == b)
     t = coordinates(problem, members, rows)[:, :rank]
-    own = problem.blocks[support] == b
+    own = problem.parameter_blocks[support] == b
     used = coordinates(problem, support[own], rows)[:, :rank]
     values, vectors = np.linalg.eigh((used.T * w[own]) @ used)
     keep = values > SINGULAR_RTOL * rank * max(values[-1], 0.0)

@@ -44,7 +44,9 @@ def own_columns(problem: DesignProblem) -> dict[str, np.ndarray]:
 def labels(problem: DesignProblem, which: str) -> np.ndarray:
     """The label of the group, or of the block, of every candidate."""
     names, numbers = (
-        (problem.group_names, problem.groups) if which == GROUP else (problem.block_names, problem.blocks)
+        (problem.group_names, problem.groups)
+        if which == GROUP
+        else (problem.parameter_block_names, problem.parameter_blocks)
     )
     if names is None:
         return numbers
@@ -56,7 +58,7 @@ def labels(problem: DesignProblem, which: str) -> np.ndarray:
 def columns(problem: DesignProblem) -> dict[str, np.ndarray]:
     """What to show of every candidate: its own columns, and its labels where they say something more."""
     shown = own_columns(problem)
-    for which, count in ((GROUP, problem.n_groups), (BLOCK, problem.n_blocks)):
+    for which, count in ((GROUP, problem.n_groups), (BLOCK, problem.n_parameter_blocks)):
         label = labels(problem, which)
         if count > 1 and not any(np.array_equal(label, column) for column in shown.values()):
             shown[which] = label

@@ -103,13 +103,13 @@ def _problem(problem: DesignProblem) -> dict[str, Any]:
         "candidates": _array(problem.source.whole()),
         "single": bool(problem.span.rtol >= SINGLE_RTOL),
         "groups": _array(problem.groups),
-        "blocks": _array(problem.blocks),
+        "blocks": _array(problem.parameter_blocks),
         "budgets": _array(problem.budgets),
-        "n_blocks": problem.n_blocks,
+        "n_blocks": problem.n_parameter_blocks,
         "names": problem.names,
         "settings": None if problem.settings is None else _settings(problem.settings),
         "group_names": _labels(problem.group_names, "group_names"),
-        "block_names": _labels(problem.block_names, "block_names"),
+        "block_names": _labels(problem.parameter_block_names, "parameter_block_names"),
         "grid": None if grid is None else [grid[0], grid[1], None if grid[2] is None else _array(grid[2])],
     }
 
@@ -129,7 +129,7 @@ def _restored_problem(saved: dict[str, Any]) -> DesignProblem:
         names=saved["names"],
         settings=None if saved["settings"] is None else _restored_settings(saved["settings"]),
         group_names=_restored_labels(saved["group_names"]),
-        block_names=_restored_labels(saved["block_names"]),
+        parameter_block_names=_restored_labels(saved["block_names"]),
         _single=saved["single"],
         **options,
     )

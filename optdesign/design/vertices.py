@@ -46,7 +46,7 @@ def columns_of(problem: DesignProblem, white: Rows, rows: np.ndarray) -> Columns
     y = coordinates(problem, rows, white)
     first = np.concatenate([[0], np.cumsum(entries(problem.ranks))])
     phi = np.zeros((len(rows), int(first[-1])))
-    _write_products(y, problem.blocks[rows], problem.ranks, first, phi)
+    _write_products(y, problem.parameter_blocks[rows], problem.ranks, first, phi)
     return Columns(phi, problem.groups[rows])
 
 

@@ -90,7 +90,11 @@ def _possible(p: DesignProblem, numbers: list[int]) -> tuple[dict[int, DesignPro
     too_few: list[int] = []
     for n in numbers:
         here = DesignProblem(
-            p.source.whole(), p.groups, p.blocks, shares(p.budgets, n), _single=p.span.rtol >= SINGLE_RTOL
+            p.source.whole(),
+            p.groups,
+            p.parameter_blocks,
+            shares(p.budgets, n),
+            _single=p.span.rtol >= SINGLE_RTOL,
         )
         try:
             basis(here, whole_runs(here), here.uniform())

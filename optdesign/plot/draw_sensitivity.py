@@ -129,7 +129,11 @@ def _draw_curves(axes: Any, result: DesignResult, shown: View, cells: list[Panel
     p, found = result.problem, sensitivities(result)
     single = all(cell.group is not None for cell in cells)
     values = found.scaled if single else found.relative(p.groups)
-    alone = single and not shown.others and len(np.unique(p.groups * p.n_blocks + p.blocks)) == len(cells)
+    alone = (
+        single
+        and not shown.others
+        and len(np.unique(p.groups * p.n_parameter_blocks + p.parameter_blocks)) == len(cells)
+    )
     for one, cell in zip(axes, cells, strict=True):
         rows = cell.rows[np.isfinite(values[cell.rows])]
         bound = 1.0 if cell.group is None else float(found.bounds[cell.group])

@@ -60,7 +60,7 @@ def draw_weights(axes: Any, values: np.ndarray, names: Names, word: str = "weigh
     """The weights of a design, or counts of runs, on given axes."""
     if np.count_nonzero(values) <= MOST_BARS:
         _bars(axes, values, names, word)
-    elif names.problem.n_blocks == 1:
+    elif names.problem.n_parameter_blocks == 1:
         _stems(axes, values, names, word)
     else:
         _totals(axes, values, names, word)
@@ -68,7 +68,7 @@ def draw_weights(axes: Any, values: np.ndarray, names: Names, word: str = "weigh
 
 def _bars(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
     p, support = names.problem, np.flatnonzero(values)
-    rows = support[np.lexsort((support, p.blocks[support], p.groups[support]))]
+    rows = support[np.lexsort((support, p.parameter_blocks[support], p.groups[support]))]
     place = np.arange(len(rows))
     room, whole = letters(axes), values.dtype.kind in "iu"
     axes.barh(place, values[rows], height=0.62, color=BLUE)
@@ -81,7 +81,7 @@ def _bars(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
     labels = []
     for n in rows:
         i = int(p.groups[n]) if p.n_groups > 1 else None
-        b = int(p.blocks[n]) if p.n_blocks > 1 else None
+        b = int(p.parameter_blocks[n]) if p.n_parameter_blocks > 1 else None
         labels.append(", ".join(filter(None, (names.place(i, b), names.candidate(n)))))
     axes.set_yticks(place, all_readable(labels, min(52, max(16, 7 * room // 4))), fontsize=8)
     axes.tick_params(axis="y", length=0)
@@ -107,23 +107,23 @@ def _stems(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
 
 def _totals(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
     p = names.problem
-    rows, columns = min(p.n_groups, MOST_CELLS), min(p.n_blocks, MOST_CELLS)
-    cell = (p.groups * rows // p.n_groups) * columns + p.blocks * columns // p.n_blocks
+    rows, columns = min(p.n_groups, MOST_CELLS), min(p.n_parameter_blocks, MOST_CELLS)
+    cell = (p.groups * rows // p.n_groups) * columns + p.parameter_blocks * columns // p.n_parameter_blocks
     grid = np.bincount(cell, weights=values, minlength=rows * columns).reshape(rows, columns)
     image = axes.imshow(
         np.where(grid > 0, grid, np.nan), aspect="auto", vmin=0, interpolation="none", cmap=shades(),
-        extent=(-0.5, p.n_blocks - 0.5, p.n_groups - 0.5, -0.5),
+        extent=(-0.5, p.n_parameter_blocks - 0.5, p.n_groups - 0.5, -0.5),
     )  # fmt: skip
     bar = axes.figure.colorbar(image, ax=axes, shrink=0.9, pad=0.02)
     bar.outline.set_visible(False)
     bar.set_label(f"total {word} (white: none)")
-    if p.n_groups <= MOST_NUMBERS[0] and p.n_blocks <= MOST_NUMBERS[1]:
+    if p.n_groups <= MOST_NUMBERS[0] and p.n_parameter_blocks <= MOST_NUMBERS[1]:
         for (row, column), total in np.ndenumerate(grid):
             light = total < 0.35 * grid.max()
             text = f"{total:.3g}" if total > 0 else "0"
             axes.text(column, row, text, ha="center", va="center", color="black" if light else "white")
     axes.set(title=f"Total {word} by {readable(names.words[0])} and {readable(names.words[1])}")
-    label_axis(axes.xaxis, p.block_names, p.n_blocks, names.words[1])
+    label_axis(axes.xaxis, p.parameter_block_names, p.n_parameter_blocks, names.words[1])
     label_axis(axes.yaxis, p.group_names, p.n_groups, names.words[0])
 
 

@@ -53,7 +53,7 @@ def _role(problem: DesignProblem, column: np.ndarray) -> Role:
         return Role.CONSTANT
     for role, labels, n in (
         (Role.GROUP, problem.groups, problem.n_groups),
-        (Role.BLOCK, problem.blocks, problem.n_blocks),
+        (Role.BLOCK, problem.parameter_blocks, problem.n_parameter_blocks),
     ):
         if n == count and len(np.unique(labels * count + numbers)) == count:
             return role
@@ -81,7 +81,7 @@ class Names:
 
     def block(self, b: int) -> str:
         """The label of a block, its number by default."""
-        return str(b if self.problem.block_names is None else self.problem.block_names[b])
+        return str(b if self.problem.parameter_block_names is None else self.problem.parameter_block_names[b])
 
     def place(self, i: int | None, b: int | None) -> str:
         """A group, a block or both in words."""
@@ -104,7 +104,7 @@ class Names:
         deficient = np.flatnonzero(p.ranks < p.dim)
         out = []
         if len(deficient):
-            where = "" if p.n_blocks == 1 else f" in {self.place(None, int(deficient[0]))}"
+            where = "" if p.n_parameter_blocks == 1 else f" in {self.place(None, int(deficient[0]))}"
             where += f" (and in {len(deficient) - 1} more)" if len(deficient) > 1 else ""
             out.append(f"Rank {p.rank} of {p.n_parameters}{where}: {in_words(p, p.names)}.")
         return out + ([p.rank_note] if p.rank_note else [])

@@ -22,14 +22,16 @@ class Panel(NamedTuple):
 def panels(names: Names, most: int = MOST_PANELS) -> list[Panel]:
     """The candidates by group and block, by group, or all of them: the first that makes few enough panels."""
     p = names.problem
-    pairs = np.unique(p.groups * p.n_blocks + p.blocks)
+    pairs = np.unique(p.groups * p.n_parameter_blocks + p.parameter_blocks)
     if len(pairs) <= most:
         out = []
-        for i, b in zip(*np.divmod(pairs, p.n_blocks), strict=True):
-            title = names.place(int(i) if p.n_groups > 1 else None, int(b) if p.n_blocks > 1 else None)
-            out.append(Panel(title, np.flatnonzero((p.groups == i) & (p.blocks == b)), int(i)))
+        for i, b in zip(*np.divmod(pairs, p.n_parameter_blocks), strict=True):
+            title = names.place(
+                int(i) if p.n_groups > 1 else None, int(b) if p.n_parameter_blocks > 1 else None
+            )
+            out.append(Panel(title, np.flatnonzero((p.groups == i) & (p.parameter_blocks == b)), int(i)))
         return out
-    together = "" if p.n_blocks == 1 else f", all {p.n_blocks} {names.words[1]}s"
+    together = "" if p.n_parameter_blocks == 1 else f", all {p.n_parameter_blocks} {names.words[1]}s"
     if p.n_groups <= most:
         titles = [names.place(i, None) if p.n_groups > 1 else "" for i in range(p.n_groups)]
         return [

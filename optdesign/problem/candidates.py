@@ -9,7 +9,7 @@ units.
 >>> c.names, len(c)
 (('Intercept', 'temp', 'cat[T.b]', 'temp:cat[T.b]'), 6)
 >>> od.DesignProblem(c, groups="cat", budgets={"a": 2, "b": 1})
-DesignProblem(6 candidates x 4, 2 groups, 1 block, rank 4)
+DesignProblem(6 candidates x 4, 2 groups, 1 parameter block, rank 4)
 """
 
 from __future__ import annotations

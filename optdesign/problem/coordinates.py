@@ -51,20 +51,22 @@ def refined_rows(problem: DesignProblem) -> Rows:
     """The coordinates of all candidates by compensated products; their own map is the identity."""
     maps = problem.span.maps
     width = maps.shape[2]
-    t, reach = np.empty((problem.n_candidates, width)), np.zeros((problem.n_blocks, width))
+    t, reach = np.empty((problem.n_candidates, width)), np.zeros((problem.n_parameter_blocks, width))
     root = np.sqrt(problem.budgets)
 
     def write(first: int, last: int) -> np.ndarray:
         part, own = slice(first, last), np.zeros_like(reach)
-        write_refined(problem.source.piece(first, last), problem.blocks[part], maps, t[part])
-        _raise_reach(t[part], problem.blocks[part], problem.groups[part], root, own)
+        write_refined(problem.source.piece(first, last), problem.parameter_blocks[part], maps, t[part])
+        _raise_reach(t[part], problem.parameter_blocks[part], problem.groups[part], root, own)
         return own
 
     for own in threads.in_order(write, problem.n_candidates, problem.source.rows_a_piece, reach.size):
         np.maximum(reach, own, out=reach)
     terms = np.einsum("bj,bjk->bk", _reach(problem), np.abs(maps))
     lost = 2 * UNIT * reach + gamma(problem.dim + 1) ** 2 * terms
-    identity = np.ascontiguousarray(np.broadcast_to(np.eye(width), (problem.n_blocks, width, width)))
+    identity = np.ascontiguousarray(
+        np.broadcast_to(np.eye(width), (problem.n_parameter_blocks, width, width))
+    )
     return Rows(Source(read_only(t)), identity, (1 + gamma(8)) * lost + gamma(width + 8) * reach)
 
 
@@ -81,7 +83,7 @@ def log_volume(problem: DesignProblem) -> float:
     """
     span = problem.span
     at = problem.basis
-    block, root = problem.blocks[at], np.sqrt(problem.budgets[problem.groups[at]])
+    block, root = problem.parameter_blocks[at], np.sqrt(problem.budgets[problem.groups[at]])
     p = read_only(problem.source.take(at))
     t = np.empty((len(at), span.maps.shape[2]))
     write_refined(p, read_only(block), span.maps, t)

@@ -63,6 +63,16 @@ def matrix(candidates: ArrayLike) -> np.ndarray:
     return _frozen(x, source)
 
 
+def refuse_blocks(blocks: object) -> None:
+    """Raise TypeError if the former argument ``blocks`` is given."""
+    if blocks is not None:
+        raise TypeError(
+            "blocks must not be given: the word has two meanings. If every block has parameters of its own, "
+            "as every product has, pass parameter_blocks. If a blocking factor such as a day only shifts the "
+            "response, make it a term of the model, and a group if the runs of every day are fixed."
+        )
+
+
 def refuse_mask(array: Any, name: str) -> None:
     """Raise ValueError if an array is masked."""
     if isinstance(array, np.ma.MaskedArray):
@@ -161,7 +171,7 @@ def _check_labels(array: np.ndarray, name: str) -> None:
 
 
 def _label_names(names: Any, count: int, name: str) -> Names | None:
-    """The names of numbered groups or blocks: one each, all different."""
+    """The names of numbered groups or parameter blocks: one each, all different."""
     if names is None:
         return None
     argument, given = f"{name[:-1]}_names", tuple(v.item() if isinstance(v, np.generic) else v for v in names)
@@ -304,7 +314,8 @@ def check_columns(
         block, column = (int(i) for i in np.argwhere(tiny)[0])
         raise ValueError(
             f"{name} must have columns of at least {SMALLEST:g} in size; column "
-            f"{called(names, column)} is at most {peaks[block, column]:g} in block {called(blocks, block)}. "
+            f"{called(names, column)} is at most {peaks[block, column]:g} in parameter block "
+            f"{called(blocks, block)}. "
             "Change its unit: the design does not depend on it."
         )
 

@@ -33,7 +33,7 @@ class Parts(NamedTuple):
     names: Sequence[Any] | None
     settings: Settings | None
     columns: Mapping[str, Any]
-    """Columns that groups and blocks may name."""
+    """Columns that groups and parameter blocks may name."""
     is_single: bool
     """True if a column behind the candidates is in single precision."""
 
@@ -59,7 +59,7 @@ def unpack(candidates: Any, names: Any, settings: Any, labels: Sequence[Any]) ->
     if not isinstance(candidates, Settings) and not is_frame(candidates):
         return Parts(candidates, names, own, own or {}, is_single(candidates))
     table = candidates if isinstance(candidates, Settings) else Settings(candidates)
-    for name, argument in zip(labels, ("groups", "blocks"), strict=True):
+    for name, argument in zip(labels, ("groups", "parameter_blocks"), strict=True):
         check_index(candidates, name, argument)
         if isinstance(name, str):
             at = missing_label(lookup(table, name, argument, "the frame"))
@@ -89,7 +89,8 @@ def unpack(candidates: Any, names: Any, settings: Any, labels: Sequence[Any]) ->
         at = missing(table[name])
         if table[name].dtype.kind not in "biuf" or name in table.levels:
             raise ValueError(
-                f"candidates must be numbers; column {name!r} is not. Name it as groups or blocks, drop it, "
+                f"candidates must be numbers; column {name!r} is not. Name it as groups or parameter_blocks, "
+                "drop it, "
                 "or make the features from a model: candidates(frame, model=...)."
             )
         if at is not None:

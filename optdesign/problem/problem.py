@@ -11,7 +11,7 @@ per arm (disjoint parameters) or a single one (shared parameters).
 
 >>> import numpy as np, optdesign as od
 >>> p = od.DesignProblem(np.eye(3))
->>> p.n_candidates, p.n_groups, p.n_blocks, p.rank
+>>> p.n_candidates, p.n_groups, p.n_parameter_blocks, p.rank
 (3, 1, 1, 3)
 """
 
@@ -39,6 +39,7 @@ from optdesign.problem.inputs import (
     column_names,
     label,
     matrix,
+    refuse_blocks,
     refuse_mask,
 )
 from optdesign.problem.parts import unpack
@@ -52,7 +53,7 @@ SINGLE_RTOL = 2.0**-19
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DesignProblem:
-    """Candidates, from :func:`optdesign.candidates` or elsewhere, with groups, blocks and budgets. Frozen.
+    """Candidates with groups, parameter blocks and budgets: the one problem of this package. Frozen.
 
     Parameters
     ----------
@@ -60,28 +61,34 @@ class DesignProblem:
         One candidate a row; integers, float32, lists and any memory order are fine, and so are zero
         vectors (they inform nothing). Row-major float64 arrays above 64 MiB, and such memory maps of
         float64 or float32, are not copied: leave them unchanged while the problem lives. The columns of a
-        data frame (pandas, polars, pyarrow) or file are the features, except those that groups and blocks
-        name and those that only name rows ("Unnamed: 0", "index" if it counts, an unnamed first column).
+        data frame (pandas, polars, pyarrow) or file are the features, except those that groups and parameter
+        blocks name and those that only name rows ("Unnamed: 0", "index" if it counts, an unnamed first
+        column).
     groups : (N,) labels, or the name of a column, optional
         Group of every candidate: integers 0 .. n_groups - 1, each with at least one candidate; or labels of
         any other kind, numbered in sorted order, or in that of their categories. Default: one group. With
         budgets by label, integers that are not 0 .. n_groups - 1 are labels, too.
-    blocks : (N,) labels, or the name of a column, optional
-        Block of every candidate, likewise. A block without candidates has rank 0. Default: one block.
+    parameter_blocks : (N,) labels, or the name of a column, optional
+        Parameter block of every candidate, likewise: candidates of one block inform the same parameters, and
+        every block has parameters of its own. This is not a blocking factor, such as a day, whose effect
+        is added: that is a term of the model, and a group for each day. A parameter block without candidates
+        has rank 0. Default: one parameter block.
     budgets : (n_groups,) array, a mapping from label to budget, or a scalar for all, optional
         What the weights of each group sum to. Default: 1.
     names : d names, optional
         Of the columns of an array.
     settings : mapping of names to (N,) columns, optional
         The settings behind the rows of an array, in the factors' own units.
-    group_names, block_names : labels, optional
-        What groups and blocks that are given as integers are called, in the order of the integers.
+    blocks : refused
+        The error explains parameter blocks and blocking factors.
+    group_names, parameter_block_names : labels, optional
+        What groups and parameter blocks that are given as integers are called, in the order of the integers.
 
     Examples
     --------
     >>> x = [[1.0, -1.0], [1.0, 0.0], [1.0, 1.0]]
     >>> DesignProblem(x, groups=[0, 0, 1], budgets=[2, 1])
-    DesignProblem(3 candidates x 2, 2 groups, 1 block, rank 2)
+    DesignProblem(3 candidates x 2, 2 groups, 1 parameter block, rank 2)
     >>> p = DesignProblem(x, groups=["Lyon", "Lyon", "Turin"], budgets={"Turin": 1, "Lyon": 2})
     >>> p.group_names, p.budgets.tolist()
     (('Lyon', 'Turin'), [2.0, 1.0])
@@ -90,16 +97,17 @@ class DesignProblem:
     source: Source
     """The candidates; nothing else in this package knows where they are."""
     groups: np.ndarray
-    blocks: np.ndarray
+    parameter_blocks: np.ndarray
     budgets: np.ndarray
-    n_blocks: int
+    n_parameter_blocks: int
     names: tuple[str, ...] | None
     """Of the columns, if they have any."""
     settings: Settings | None
     """Columns of the factors, in their own units, if the candidates were made of factors."""
     group_names: tuple[Any, ...] | None
     """Label of every group, if groups were not given as plain integers."""
-    block_names: tuple[Any, ...] | None
+    parameter_block_names: tuple[Any, ...] | None
+    """Label of every parameter block, likewise."""
     span: Span = field(repr=False)
     peaks: np.ndarray = field(repr=False)
     """Largest absolute entry of every block and column."""
@@ -109,27 +117,31 @@ class DesignProblem:
         self,
         candidates: Any,
         groups: Any = None,
-        blocks: Any = None,
+        parameter_blocks: Any = None,
         budgets: Any = None,
         *,
         names: Sequence[str] | None = None,
         settings: Mapping[str, ArrayLike] | None = None,
         group_names: Sequence[Any] | None = None,
-        block_names: Sequence[Any] | None = None,
+        parameter_block_names: Sequence[Any] | None = None,
         _n_blocks: int = 0,
         _grid: tuple[int, int, np.ndarray | None] | None = None,
+        blocks: None = None,
         _single: bool = False,
     ) -> None:
-        parts = unpack(candidates, names, settings, (groups, blocks))
+        refuse_blocks(blocks)
+        parts = unpack(candidates, names, settings, (groups, parameter_blocks))
         source = Source(matrix(parts.candidates))
         n = source.n_rows
         if _grid is None:
             group, n_groups, of_groups = label(
                 groups, n, "groups", names=group_names, columns=parts.columns, budgets=budgets
             )
-            block, n_blocks, of_blocks = label(blocks, n, "blocks", names=block_names, columns=parts.columns)
+            block, n_blocks, of_blocks = label(
+                parameter_blocks, n, "parameter_blocks", names=parameter_block_names, columns=parts.columns
+            )
         else:  # made here, and right
-            group, block = read_only(np.asarray(groups)), read_only(np.asarray(blocks))
+            group, block = read_only(np.asarray(groups)), read_only(np.asarray(parameter_blocks))
             n_groups, n_blocks, of_groups, of_blocks = _grid[0], _n_blocks, None, None
         budget = check_budgets(budgets, n_groups, of_groups)
         if len(budget) != n_groups or (groups is not None and _grid is None):
@@ -158,9 +170,9 @@ class DesignProblem:
         rtol = max(RANK_RTOL, SINGLE_RTOL if parts.is_single or _single else 0.0)
         span = find_span(source, block, np.sqrt(budget), group, peaks, rtol)
         values: dict[str, Any] = {
-            "source": source, "groups": group, "blocks": block, "budgets": budget,
-            "n_blocks": n_blocks, "names": columns, "settings": parts.settings,
-            "group_names": of_groups, "block_names": of_blocks, "span": span, "peaks": peaks.value,
+            "source": source, "groups": group, "parameter_blocks": block, "budgets": budget,
+            "n_parameter_blocks": n_blocks, "names": columns, "settings": parts.settings,
+            "group_names": of_groups, "parameter_block_names": of_blocks, "span": span, "peaks": peaks.value,
             "_grid": _grid,
         }  # fmt: skip
         self.__dict__.update(values)
@@ -169,13 +181,13 @@ class DesignProblem:
     def disjoint(
         cls, features: ArrayLike, active: ArrayLike | None = None, budgets: ArrayLike | None = None
     ) -> DesignProblem:
-        """Clients are groups, arms are blocks: each arm has a parameter vector of its own.
+        """Clients are groups, arms are parameter blocks: each arm has a parameter vector of its own.
 
         ``features`` is (M, K, d) for M clients and K arms; ``active`` (M, K), all by default, says which
         arms each client may still pull.
 
         >>> DesignProblem.disjoint(np.ones((4, 2, 3)))
-        DesignProblem(8 candidates x 3, 4 groups, 2 blocks, rank 2)
+        DesignProblem(8 candidates x 3, 4 groups, 2 parameter blocks, rank 2)
         """
         return cls._from_grid(features, active, budgets, shared=False)
 
@@ -183,10 +195,10 @@ class DesignProblem:
     def shared(
         cls, features: ArrayLike, active: ArrayLike | None = None, budgets: ArrayLike | None = None
     ) -> DesignProblem:
-        """Clients are groups, and all arms inform one parameter vector: a single block.
+        """Clients are groups, and all arms inform one parameter vector: a single parameter block.
 
         >>> DesignProblem.shared(np.ones((4, 2, 3)))
-        DesignProblem(8 candidates x 3, 4 groups, 1 block, rank 1)
+        DesignProblem(8 candidates x 3, 4 groups, 1 parameter block, rank 1)
         """
         return cls._from_grid(features, active, budgets, shared=True)
 
@@ -269,7 +281,7 @@ class DesignProblem:
     @property
     def n_parameters(self) -> int:
         """Number of parameters, one a column in every block: the largest rank there could be."""
-        return self.n_blocks * self.dim
+        return self.n_parameter_blocks * self.dim
 
     @cached_property
     def rank(self) -> int:
@@ -304,7 +316,7 @@ class DesignProblem:
     @cached_property
     def exact_rank(self) -> np.ndarray:
         """Whether the exact rank of each block is smaller (-1), the same (0) or larger (1) than ``ranks``."""
-        return compare_ranks(self.source, self.blocks, self.basis, self.ranks)
+        return compare_ranks(self.source, self.parameter_blocks, self.basis, self.ranks)
 
     @cached_property
     def doubtful_blocks(self) -> np.ndarray:
@@ -321,8 +333,8 @@ class DesignProblem:
         b = int(doubtful[0])
         rejected, accepted = self.span.margin[b]
         note = (
-            f"The rank of {len(doubtful)} block(s) is a close decision; block "
-            f"{called(self.block_names, b)} has rank {self.ranks[b]}, "
+            f"The rank of {len(doubtful)} parameter block(s) is a close decision; parameter block "
+            f"{called(self.parameter_block_names, b)} has rank {self.ranks[b]}, "
             f"with relative residuals {accepted:.1e} accepted and {rejected:.1e} rejected."
         )
         if self.exact_rank[b] == LARGER:
@@ -338,7 +350,9 @@ class DesignProblem:
         """Coordinates of some candidates in the basis of their blocks, shape (rows, largest rank)."""
         rows = np.arange(self.n_candidates)[rows]  # also checks them
         out = np.empty((len(rows), self.span.maps.shape[2]))
-        write_refined(read_only(self.source.take(rows)), read_only(self.blocks[rows]), self.span.maps, out)
+        write_refined(
+            read_only(self.source.take(rows)), read_only(self.parameter_blocks[rows]), self.span.maps, out
+        )
         return out
 
     @cached_property
@@ -355,7 +369,7 @@ class DesignProblem:
         if self._grid is None:
             raise ValueError(
                 "only problems made by DesignProblem.disjoint or .shared have clients and arms. "
-                "Index by groups and blocks instead."
+                "Index by groups and parameter blocks instead."
             )
         m, k, flat = self._grid
         if flat is None:
@@ -375,7 +389,8 @@ class DesignProblem:
 
         return (
             f"DesignProblem({count(self.n_candidates, 'candidate')} x {self.dim}, "
-            f"{count(self.n_groups, 'group')}, {count(self.n_blocks, 'block')}, rank {self.rank})"
+            f"{count(self.n_groups, 'group')}, {count(self.n_parameter_blocks, 'parameter block')}, "
+            f"rank {self.rank})"
         )
 
 

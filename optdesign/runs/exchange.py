@@ -106,12 +106,15 @@ def coordinates_of(problem: DesignProblem, rows: np.ndarray) -> np.ndarray:
 
 def lay_out(problem: DesignProblem, rows: np.ndarray) -> tuple[Board, np.ndarray]:
     """The board of some candidates, at least one a group, and the candidate of each of its rows."""
-    order = rows[np.lexsort((rows, problem.blocks[rows], problem.groups[rows]))]
-    groups, blocks = problem.groups[order], problem.blocks[order]
+    order = rows[np.lexsort((rows, problem.parameter_blocks[rows], problem.groups[rows]))]
+    groups, blocks = problem.groups[order], problem.parameter_blocks[order]
     z = coordinates_of(problem, order)
-    cell = groups * problem.n_blocks + blocks
-    edges = np.searchsorted(cell, np.arange(problem.n_groups * problem.n_blocks + 1))
-    at = edges[np.arange(problem.n_groups)[:, None] * problem.n_blocks + np.arange(problem.n_blocks + 1)]
+    cell = groups * problem.n_parameter_blocks + blocks
+    edges = np.searchsorted(cell, np.arange(problem.n_groups * problem.n_parameter_blocks + 1))
+    at = edges[
+        np.arange(problem.n_groups)[:, None] * problem.n_parameter_blocks
+        + np.arange(problem.n_parameter_blocks + 1)
+    ]
     return Board(z, np.ascontiguousarray(z.T), groups, blocks, at, problem.ranks), order
 
 

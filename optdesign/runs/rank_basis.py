@@ -73,7 +73,7 @@ def _greedy(problem: DesignProblem, rows: np.ndarray, size: np.ndarray, runs: np
     """Return independent candidates, each time the one of largest residual, within the runs."""
     z = coordinates_of(problem, rows) * size[:, None]
     norm = np.linalg.norm(z, axis=1)
-    blocks, groups = problem.blocks[rows], problem.groups[rows]
+    blocks, groups = problem.parameter_blocks[rows], problem.groups[rows]
     left = runs.copy()
     chosen: list[int] = []
     residual = norm.copy()
@@ -83,7 +83,7 @@ def _greedy(problem: DesignProblem, rows: np.ndarray, size: np.ndarray, runs: np
         at = int(np.argmax(fit))
         if not fit[at] > 0:
             break
-        if problem.n_blocks > 1:
+        if problem.n_parameter_blocks > 1:
             same = blocks == blocks[at]
         direction = z[at] / residual[at]
         z[same] -= np.outer(z[same] @ direction, direction)
@@ -97,11 +97,11 @@ def _greedy(problem: DesignProblem, rows: np.ndarray, size: np.ndarray, runs: np
 
 def _pool(problem: DesignProblem, chosen: np.ndarray) -> np.ndarray:
     """Return candidates that span, in every group and block, what all of its candidates span."""
-    order = np.lexsort((problem.blocks, problem.groups))
-    label = problem.groups[order] * problem.n_blocks + problem.blocks[order]
+    order = np.lexsort((problem.parameter_blocks, problem.groups))
+    label = problem.groups[order] * problem.n_parameter_blocks + problem.parameter_blocks[order]
     parts = [chosen]
     for rows in np.split(order, np.flatnonzero(np.diff(label)) + 1):
-        rank = int(problem.ranks[problem.blocks[rows[0]]])
+        rank = int(problem.ranks[problem.parameter_blocks[rows[0]]])
         if rank:
             first = _greedy(problem, rows, np.ones(len(rows)), np.full(problem.n_groups, rank))
             parts.append(_independent(problem, np.concatenate([first, np.setdiff1d(rows, first)])))
@@ -123,7 +123,7 @@ def _path(
     problem: DesignProblem, pool: np.ndarray, inside: np.ndarray, runs: np.ndarray
 ) -> tuple[list[int], np.ndarray]:
     """Return a shortest augmenting path, if there is one, and the groups that the search reached."""
-    groups, blocks = problem.groups[pool], problem.blocks[pool]
+    groups, blocks = problem.groups[pool], problem.parameter_blocks[pool]
     used = np.bincount(groups[inside], minlength=len(runs))
     reached = np.zeros(len(runs), dtype=bool)
     before = np.full(len(pool), -1)
@@ -157,7 +157,7 @@ def _path(
 
 def _vectors(problem: DesignProblem, rows: np.ndarray) -> np.ndarray:
     """Return x_n' T_b modulo the prime for candidates of one block b, (rows, rank of the block)."""
-    b = int(problem.blocks[rows[0]])
+    b = int(problem.parameter_blocks[rows[0]])
     maps = residues(problem.span.maps[b, :, : problem.ranks[b]])
     return _product(residues(problem.source.take(rows)), maps)
 
@@ -173,8 +173,8 @@ def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _independent(problem: DesignProblem, rows: np.ndarray) -> np.ndarray:
     """Return those of some candidates that are outside the span of the ones before them, block by block."""
     keep = [np.empty(0, np.int64)]
-    for b in np.unique(problem.blocks[rows]):
-        own = rows[problem.blocks[rows] == b]
+    for b in np.unique(problem.parameter_blocks[rows]):
+        own = rows[problem.parameter_blocks[rows] == b]
         left, first = _vectors(problem, own), 0
         while len(own) > first:
             # Rows before this one have been eliminated from all others: one with a non-zero entry is outside.

@@ -256,7 +256,7 @@ def _exact_log_det(problem: DesignProblem, counts: np.ndarray) -> float:
     """Return log Det of runs of full rank, by exact arithmetic."""
     total = Decimal(0)
     for b in np.flatnonzero(problem.ranks):
-        rows = np.flatnonzero((counts > 0) & (problem.blocks == b))
+        rows = np.flatnonzero((counts > 0) & (problem.parameter_blocks == b))
         u = information(problem.source.take(rows), counts[rows].astype(np.float64))
         factor = factorise(u, int(problem.ranks[b]))
         if factor is None:

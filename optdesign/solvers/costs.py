@@ -37,7 +37,9 @@ MEMORY = 4 << 30
 
 def pass_time(problem: DesignProblem) -> float:
     """One pass over all candidates that computes their variances."""
-    fetched = ROW if problem.n_blocks > 1 else 0.0  # where there is one block, they are where they are
+    fetched = (
+        ROW if problem.n_parameter_blocks > 1 else 0.0
+    )  # where there is one block, they are where they are
     return problem.n_candidates * (fetched + 2 * FLOP * problem.dim * problem.largest_rank)
 
 
@@ -48,9 +50,9 @@ def sweeps_time(problem: DesignProblem, rows: int, positive: int) -> float:
     there is one block only, variances are computed four at a time.
     """
     r = problem.largest_rank
-    variances = (ROW + LOOP * r**2 / 2) / (4 if problem.n_blocks == 1 else 1)
+    variances = (ROW + LOOP * r**2 / 2) / (4 if problem.n_parameter_blocks == 1 else 1)
     sweep = rows * variances + positive * (2 * ROW + LOOP * r**2)
-    return SWEEPS * (sweep + LOOP * r * positive**2 / (problem.n_groups * problem.n_blocks))
+    return SWEEPS * (sweep + LOOP * r * positive**2 / (problem.n_groups * problem.n_parameter_blocks))
 
 
 def newton_time(problem: DesignProblem, positive: int) -> float:
@@ -77,7 +79,7 @@ def step_time(problem: DesignProblem, rows: int) -> float:
 
     Groups that have a choice between them have it between two, mostly; the others are left out.
     """
-    blocks, rank = problem.n_blocks, problem.largest_rank
+    blocks, rank = problem.n_parameter_blocks, problem.largest_rank
     rows = min(rows, 2 * max(0, rows - problem.n_groups))
     groups = min(problem.n_groups, rows // 2)
     together = at_once(blocks, rank, rows, rows / blocks, groups)

@@ -31,7 +31,7 @@ SMALL = 2000
 def many_candidates(problem: DesignProblem) -> bool:
     """Whether there are many more candidates than an optimum needs, in all and in a group and block."""
     groups = problem.n_groups
-    return problem.n_candidates > CROWDED * max(problem.rank + groups, groups * problem.n_blocks)
+    return problem.n_candidates > CROWDED * max(problem.rank + groups, groups * problem.n_parameter_blocks)
 
 
 def large_groups(problem: DesignProblem) -> bool:

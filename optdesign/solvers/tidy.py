@@ -43,7 +43,9 @@ def tidied(
     few = max(len(support.rows) - problem.enough, dust) <= least
     if few:
         # Equal candidates have one variance; but so may all others with weight in a group, in other blocks.
-        place = problem.groups[support.rows] * problem.n_blocks + problem.blocks[support.rows]
+        place = (
+            problem.groups[support.rows] * problem.n_parameter_blocks + problem.parameter_blocks[support.rows]
+        )
         if not _repeated(certificate.variances[support.rows] * (1.0 + place)):
             return weights, certificate
     support, count = _merged(problem, support), len(support.rows)
@@ -127,8 +129,8 @@ def _merged(problem: DesignProblem, support: _Support) -> _Support:
     some = np.flatnonzero(np.bincount(groups, minlength=problem.n_groups)[groups] > 1)
     rows = support.rows[some]
     used = problem.n_groups + 1
-    place = np.sin(1.0 + groups[some]) + np.sin(used + problem.blocks[rows])
-    apart = np.sin(used + problem.n_blocks + np.arange(problem.rows.maps.shape[2]))
+    place = np.sin(1.0 + groups[some]) + np.sin(used + problem.parameter_blocks[rows])
+    apart = np.sin(used + problem.n_parameter_blocks + np.arange(problem.rows.maps.shape[2]))
     key = place * (2.0 + coordinates(problem, rows, problem.rows) @ apart)
     if not _repeated(key):
         return support

@@ -150,7 +150,7 @@ def same_problem(a: DesignProblem, b: DesignProblem) -> bool:
     """Whether two problems have the same numbers."""
     return a is b or all(
         np.array_equal(getattr(a, name), getattr(b, name))
-        for name in ("candidates", "groups", "blocks", "budgets")
+        for name in ("candidates", "groups", "parameter_blocks", "budgets")
     )
 
 
@@ -192,7 +192,9 @@ def _deserving(result: DesignResult) -> str:
     p, g = result.problem, np.asarray(result.variances)
     if not np.all(np.isfinite(g)):
         n = int(np.argmax(~np.isfinite(g)))
-        return f"\n  candidate {n} lies outside the span of those with weight in block {p.blocks[n]}"
+        return (
+            f"\n  candidate {n} lies outside the span of those with weight in block {p.parameter_blocks[n]}"
+        )
     mean = np.bincount(p.groups, weights=result.weights * g, minlength=p.n_groups) / p.budgets
     n = int(np.argmax(p.budgets[p.groups] * (g - mean[p.groups])))
     i = p.groups[n]
@@ -219,7 +221,7 @@ def as_code(problem: DesignProblem) -> str:
     if problem.candidates.size > SHOWN:
         return repr(problem)
     parts = [str(problem.candidates.tolist())]
-    for name, usual in (("groups", 0), ("blocks", 0), ("budgets", 1)):
+    for name, usual in (("groups", 0), ("parameter_blocks", 0), ("budgets", 1)):
         values = getattr(problem, name)
         if np.any(values != usual):
             parts.append(f"{name}={values.tolist()}")

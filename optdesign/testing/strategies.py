@@ -139,7 +139,7 @@ def _labelled(draw: st.DrawFn, kind: str, o: _Options) -> DesignProblem:
         groups = np.concatenate([groups, [label for _, label in again]])
     groups = np.unique(groups, return_inverse=True)[1].reshape(-1)
     budgets = draw(_budgets(int(groups.max()) + 1, o))
-    given = {"groups": groups, "blocks": blocks, "budgets": budgets}
+    given = {"groups": groups, "parameter_blocks": blocks, "budgets": budgets}
     options = {name: v.tolist() for name, v in given.items() if v is not None and v.any()}
     return draw(_built(DesignProblem, draw(_scaled(x, o)), options))
 

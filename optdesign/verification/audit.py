@@ -227,8 +227,8 @@ def _weights(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, f
 
 def _rows_of_blocks(problem: DesignProblem) -> dict[int, np.ndarray]:
     """The candidates of every block that has any."""
-    order = np.argsort(problem.blocks, kind="stable")
-    ends = np.cumsum(np.bincount(problem.blocks, minlength=problem.n_blocks))
+    order = np.argsort(problem.parameter_blocks, kind="stable")
+    ends = np.cumsum(np.bincount(problem.parameter_blocks, minlength=problem.n_parameter_blocks))
     parts = np.split(order, ends[:-1])
     return {b: part for b, part in enumerate(parts) if len(part)}
 
@@ -240,7 +240,7 @@ def _ranks(
 
     The rank is the exact one, or a lower one if the problem says that it is open to doubt.
     """
-    ranks, lost, noted = np.zeros(problem.n_blocks, np.int64), 0, []
+    ranks, lost, noted = np.zeros(problem.n_parameter_blocks, np.int64), 0, []
     doubtful = set(problem.doubtful_blocks.tolist())
     for b, members in rows.items():
         x = problem.source.take(members)

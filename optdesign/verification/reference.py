@@ -193,7 +193,7 @@ class _Run:
     def go(self, plan: list[_Attempt]) -> None:
         """Solve, adding candidates until no other matters."""
         problem = self.problem
-        large = _entries(problem.ranks, problem.blocks) > LARGE
+        large = _entries(problem.ranks, problem.parameter_blocks) > LARGE
         rows = _first_rows(problem) if large else None
         for _ in range(ROUNDS):
             try:

@@ -45,14 +45,16 @@ def computations() -> Iterator[tuple[str, str]]:
 
     for name, given in STRUCTURES.items():
         for dtype in (np.float64, np.float32):
-            p = od.DesignProblem(given.candidates.astype(dtype), given.groups, given.blocks, given.budgets)
+            p = od.DesignProblem(
+                given.candidates.astype(dtype), given.groups, given.parameter_blocks, given.budgets
+            )
             yield (
                 f"{name}, {dtype.__name__}",
                 digest(*p.span[:4], *numbers(p.rows), *numbers(p.refined), p.log_volume),
             )
             c = od.certify(p, p.uniform())
             yield "certificate", digest(c.gap, c.log_det, c.rounding, c.variances)
-            verdicts = modular.compare_ranks(p.source, p.blocks, p.basis, p.ranks)
+            verdicts = modular.compare_ranks(p.source, p.parameter_blocks, p.basis, p.ranks)
             yield "exact ranks", digest(verdicts)
         for method in od.METHODS:
             r = od.solve(given, tol=1e-9, method=method, max_iter=SWEEPS)

@@ -15,8 +15,8 @@ def rational(value):
 def change(problem, given, other):
     """Largest change of the information relative to that of the given weights, over blocks (Frobenius)."""
     x, largest = np.asarray(problem.candidates, dtype=float), 0.0
-    for b in range(problem.n_blocks):
-        rows = np.flatnonzero(problem.blocks == b)
+    for b in range(problem.n_parameter_blocks):
+        rows = np.flatnonzero(problem.parameter_blocks == b)
         whole = fmpq_mat(len(rows), x.shape[1], [rational(v) for n in rows for v in x[n]])
         reduced, rank = whole.rref()
         assert rank == problem.ranks[b]
@@ -41,8 +41,8 @@ def equations(problem):
     x, n = np.asarray(problem.candidates, dtype=float), problem.n_candidates
     exact = [[rational(v) for v in row] for row in x]
     rows = [
-        [exact[k][i] * exact[k][j] if problem.blocks[k] == b else ZERO for k in range(n)]
-        for b in range(problem.n_blocks)
+        [exact[k][i] * exact[k][j] if problem.parameter_blocks[k] == b else ZERO for k in range(n)]
+        for b in range(problem.n_parameter_blocks)
         for i in range(x.shape[1])
         for j in range(i + 1)
     ]

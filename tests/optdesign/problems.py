@@ -61,8 +61,8 @@ def plain(problem: od.DesignProblem, weights: np.ndarray) -> Plain:
     w = np.asarray(weights, dtype=float)
     g = np.zeros(len(x))
     log_det, rank, worst, information = 0.0, 0, 1.0, []
-    for b in range(problem.n_blocks):
-        rows = np.flatnonzero(problem.blocks == b)
+    for b in range(problem.n_parameter_blocks):
+        rows = np.flatnonzero(problem.parameter_blocks == b)
         q = basis(x[rows])
         y = x[rows] @ q
         u = (y.T * w[rows]) @ y
@@ -89,8 +89,8 @@ def exact_gap(problem: od.DesignProblem, weights: np.ndarray) -> float:
     """
     total, rank = Fraction(0), 0
     g: dict[int, Fraction] = {}
-    for b in range(problem.n_blocks):
-        rows = [int(n) for n in np.flatnonzero(problem.blocks == b)]
+    for b in range(problem.n_parameter_blocks):
+        rows = [int(n) for n in np.flatnonzero(problem.parameter_blocks == b)]
         x = [[Fraction(float(v)) for v in problem.candidates[n]] for n in rows]
         columns = _independent_columns(x, int(problem.ranks[b]))
         rank += len(columns)
@@ -203,7 +203,7 @@ def orthonormal(d: int, budget: float = 1.0) -> Known:
 def identical(n: int, blocks: int) -> Known:
     """Copies of one vector in every block: D = blocks, and blocks share the budget equally."""
     x = np.tile([3.0, -1.0, 2.0], (n * blocks, 1))
-    p = od.DesignProblem(x, blocks=np.arange(n * blocks) % blocks)
+    p = od.DesignProblem(x, parameter_blocks=np.arange(n * blocks) % blocks)
     return Known(f"identical-{n}x{blocks}", p, np.full(n * blocks, 1 / (n * blocks)))
 
 
@@ -211,7 +211,7 @@ def polygon(n: int, blocks: int = 1) -> Known:
     """Regular n-gons (3: the Mercedes-Benz frame), a tight frame in every block: uniform is optimal."""
     angle = 2 * np.pi * np.arange(n) / n
     frame = np.column_stack([np.cos(angle), np.sin(angle)])
-    p = od.DesignProblem(np.tile(frame, (blocks, 1)), blocks=np.repeat(np.arange(blocks), n))
+    p = od.DesignProblem(np.tile(frame, (blocks, 1)), parameter_blocks=np.repeat(np.arange(blocks), n))
     return Known(f"polygon-{n}x{blocks}", p, np.full(n * blocks, 1 / (n * blocks)))
 
 
@@ -240,7 +240,7 @@ def one_candidate_each() -> Known:
     """Nothing to choose: every group has a single candidate and gives it the whole budget."""
     x = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0], [5.0, 5.0]])
     budgets = np.array([0.5, 2.0, 3.0, 1e-3])
-    p = od.DesignProblem(x, groups=[0, 1, 2, 3], blocks=[0, 0, 0, 1], budgets=budgets)
+    p = od.DesignProblem(x, groups=[0, 1, 2, 3], parameter_blocks=[0, 0, 0, 1], budgets=budgets)
     return Known("one-candidate-each", p, budgets)
 
 
@@ -258,13 +258,13 @@ def saturated_group() -> Known:
 
     F = log(w_00 + 3) + log(w_01): the derivative at w_00 = 0 is 1/3 < 1 = 1 / w_01, so w_01 = 1.
     """
-    p = od.DesignProblem(np.ones((3, 1)), groups=[0, 0, 1], blocks=[0, 1, 0], budgets=[1.0, 3.0])
+    p = od.DesignProblem(np.ones((3, 1)), groups=[0, 0, 1], parameter_blocks=[0, 1, 0], budgets=[1.0, 3.0])
     return Known("saturated-group", p, np.array([0.0, 1.0, 3.0]))
 
 
 def water_level() -> Known:
     """As before with budgets 2 and 1: the level is (2 + 1) / 2, so w_00 = 1/2 and w_01 = 3/2."""
-    p = od.DesignProblem(np.ones((3, 1)), groups=[0, 0, 1], blocks=[0, 1, 0], budgets=[2.0, 1.0])
+    p = od.DesignProblem(np.ones((3, 1)), groups=[0, 0, 1], parameter_blocks=[0, 1, 0], budgets=[2.0, 1.0])
     return Known("water-level", p, np.array([0.5, 1.5, 1.0]))
 
 

@@ -64,9 +64,9 @@ def _structures() -> dict[str, od.DesignProblem]:
         "condition 1e6, rotated": make(rotated),
         "condition 1e6, disjoint": make.disjoint(rotated.reshape(8, 4, 3)),
         "condition 1e6, shared": make.shared(rotated.reshape(8, 4, 3)),
-        "one candidate a group": make(flat, groups=np.arange(32), blocks=np.arange(32) % 2),
+        "one candidate a group": make(flat, groups=np.arange(32), parameter_blocks=np.arange(32) % 2),
         "some groups of one candidate": make(
-            flat, groups=np.minimum(np.arange(32), 20), blocks=np.arange(32) % 3
+            flat, groups=np.minimum(np.arange(32), 20), parameter_blocks=np.arange(32) % 3
         ),
         "zero vectors, disjoint": make.disjoint(zeros),
         "zero vectors, shared": make.shared(zeros),

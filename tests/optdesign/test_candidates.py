@@ -224,7 +224,7 @@ def test_a_series_that_is_in_another_order_than_the_frame() -> None:
     with pytest.raises(ValueError, match="groups must have the index of the frame"):
         od.DesignProblem(frame, groups=groups.iloc[::-1])
     with pytest.raises(ValueError, match="blocks must have the index of the frame"):
-        od.DesignProblem(frame, blocks=groups.reset_index(drop=True))
+        od.DesignProblem(frame, parameter_blocks=groups.reset_index(drop=True))
 
 
 # ------------------------------------------------------------------------------------- notes and refusals

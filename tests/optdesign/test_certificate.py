@@ -68,10 +68,10 @@ def test_weights_that_lose_rank_prove_nothing(case: tuple[od.DesignProblem, np.n
     corner = np.zeros_like(w)
     corner[first] = problem.budgets
     kept = [
-        np.linalg.matrix_rank(problem.candidates[(problem.blocks == b) & (corner > 0)])
-        if np.any((problem.blocks == b) & (corner > 0))
+        np.linalg.matrix_rank(problem.candidates[(problem.parameter_blocks == b) & (corner > 0)])
+        if np.any((problem.parameter_blocks == b) & (corner > 0))
         else 0
-        for b in range(problem.n_blocks)
+        for b in range(problem.n_parameter_blocks)
     ]
     c = od.certify(problem, corner)
     assert c.rank == problem.rank
@@ -83,8 +83,8 @@ def test_weights_that_lose_rank_prove_nothing(case: tuple[od.DesignProblem, np.n
         p = plain(problem, corner)
         assert_bounds(c, p)
     # Candidates in the range of the information have a finite variance, the others an infinite one.
-    for b in range(problem.n_blocks):
-        rows = np.flatnonzero(problem.blocks == b)
+    for b in range(problem.n_parameter_blocks):
+        rows = np.flatnonzero(problem.parameter_blocks == b)
         used = rows[corner[rows] > 0]
         for n in rows:
             outside = np.linalg.matrix_rank(problem.candidates[[*used, n]]) > kept[b]
@@ -180,7 +180,7 @@ def test_a_block_that_loses_rank_leaves_the_variances_of_others(dim: int) -> Non
     w = np.arange(1.0, 2 * dim + 1)
     w[dim - 1] = 0.0
     w /= w.sum()
-    c = od.certify(od.DesignProblem(x, blocks=blocks), w)
+    c = od.certify(od.DesignProblem(x, parameter_blocks=blocks), w)
     expected = np.concatenate([1 / w[: dim - 1], [np.inf], 1 / w[dim:]])
     np.testing.assert_allclose(c.variances, expected, rtol=100 * EPS)
 

@@ -448,7 +448,9 @@ def test_what_lies_outside_the_range(tilt: float, seen: bool) -> None:
 
 
 def test_a_block_without_weight_is_seen_nowhere() -> None:
-    problem = od.DesignProblem(np.vstack([np.eye(2), np.eye(2), np.zeros((1, 2))]), blocks=[0, 0, 1, 1, 1])
+    problem = od.DesignProblem(
+        np.vstack([np.eye(2), np.eye(2), np.zeros((1, 2))]), parameter_blocks=[0, 0, 1, 1, 1]
+    )
     c = od.certify(problem, [0.5, 0.5, 0.0, 0.0, 0.0])
     np.testing.assert_allclose(c.variances, [2.0, 2.0, np.inf, np.inf, 0.0], rtol=1e-12)
 

@@ -89,7 +89,13 @@ def test_solve_saves_a_design_that_certifies_itself(folder, suffix):
 def test_solve_reads_parquet_and_npz_alike():
     site, arm, x, y = zip(*ROWS, strict=True)
     pq.write_table(pa.table({"site": site, "arm": arm, "x": x, "y": y}), "data.parquet")
-    np.savez("data.npz", candidates=np.column_stack([x, y]), groups=site, blocks=arm, budgets=[1.0, 2.0, 5.0])
+    np.savez(
+        "data.npz",
+        candidates=np.column_stack([x, y]),
+        groups=site,
+        parameter_blocks=arm,
+        budgets=[1.0, 2.0, 5.0],
+    )
     options = ["--group", "site", "--block", "arm", "--budget", "budgets.csv", "--json"]
     reports = [
         json.loads(run("solve", "data.csv", *options).stdout),

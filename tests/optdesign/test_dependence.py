@@ -45,14 +45,16 @@ def test_zero_columns_and_many() -> None:
 
 
 def test_a_block_without_candidates() -> None:
-    problem = od.DesignProblem(np.eye(2), blocks=[1, 1])
+    problem = od.DesignProblem(np.eye(2), parameter_blocks=[1, 1])
     assert problem.n_parameters == 4
     assert in_words(problem, ["a", "b"]) == "a is zero; b is zero"
 
 
 def test_the_first_deficient_block_is_described() -> None:
     x = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 2.0], [2.0, 4.0]])
-    assert in_words(od.DesignProblem(x, blocks=[0, 0, 1, 1]), ["a", "b"]) == "b is a combination of a"
+    assert (
+        in_words(od.DesignProblem(x, parameter_blocks=[0, 0, 1, 1]), ["a", "b"]) == "b is a combination of a"
+    )
 
 
 def test_as_many_sentences_as_dimensions_are_missing() -> None:

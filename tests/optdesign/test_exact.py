@@ -33,12 +33,15 @@ def all_designs(problem):
 
 
 def log_det(problem, counts):
-    ranks = [np.linalg.matrix_rank(problem.candidates[problem.blocks == b]) for b in range(problem.n_blocks)]
+    ranks = [
+        np.linalg.matrix_rank(problem.candidates[problem.parameter_blocks == b])
+        for b in range(problem.n_parameter_blocks)
+    ]
     some = [
-        np.linalg.matrix_rank(problem.candidates[(problem.blocks == b) & (counts > 0)])
-        if np.any((problem.blocks == b) & (counts > 0))
+        np.linalg.matrix_rank(problem.candidates[(problem.parameter_blocks == b) & (counts > 0)])
+        if np.any((problem.parameter_blocks == b) & (counts > 0))
         else 0
-        for b in range(problem.n_blocks)
+        for b in range(problem.n_parameter_blocks)
     ]
     return plain(problem, counts).log_det if some == ranks else -np.inf
 
@@ -257,7 +260,10 @@ class TestNearlySingular:
         problem = od.DesignProblem(x, [0, 1, 2, 1, 1, 0, 0, 1], [0, 1, 1, 1, 0, 1, 1, 1], [2, 3, 2])
         for runs in (od.exact(problem), od.round(od.solve(problem))):
             unit = x / np.linalg.norm(x, axis=1)[:, None]
-            assert rank_of(od.DesignProblem(unit, problem.groups, problem.blocks), runs.counts) == runs.rank
+            assert (
+                rank_of(od.DesignProblem(unit, problem.groups, problem.parameter_blocks), runs.counts)
+                == runs.rank
+            )
 
 
 def test_no_single_exchange_gains():
@@ -324,7 +330,9 @@ def test_time_limits_and_mistakes():
 def test_rank_deficient_blocks_and_large_scales():
     rng = np.random.default_rng(5)
     x = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 4)) * 10.0 ** np.array([-8, 8, 0, 3])
-    problem = od.DesignProblem(x, groups=np.repeat([0, 1], 15), blocks=np.tile([0, 1, 2], 10), budgets=[6, 5])
+    problem = od.DesignProblem(
+        x, groups=np.repeat([0, 1], 15), parameter_blocks=np.tile([0, 1, 2], 10), budgets=[6, 5]
+    )
     runs = od.exact(problem, tries=2)
     assert runs.rank == 6
     assert 0.8 < runs.efficiency <= 1

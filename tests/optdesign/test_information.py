@@ -21,12 +21,12 @@ def test_reduction_keeps_information_and_turns_variances_into_budget_times_varia
     groups = problem.groups[order]
     assert np.all(np.diff(groups) >= 0)
     np.testing.assert_array_equal(np.diff(r.starts), np.bincount(problem.groups))
-    np.testing.assert_array_equal(r.blocks, problem.blocks[order])
+    np.testing.assert_array_equal(r.blocks, problem.parameter_blocks[order])
     u = r.restrict(w, problem)
     np.testing.assert_allclose(np.add.reduceat(u, r.starts[:-1]), 1, rtol=4 * EPS * len(w))
     np.testing.assert_allclose(weights_of(r, u, problem), w, rtol=4 * EPS)
     expected = plain(problem, w)
-    for b in range(problem.n_blocks):
+    for b in range(problem.n_parameter_blocks):
         k = problem.ranks[b]
         z = r.z[r.blocks == b, :k]
         g = np.einsum("ni,ij,nj->n", z, np.linalg.inv((z.T * u[r.blocks == b]) @ z), z)

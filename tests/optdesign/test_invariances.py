@@ -45,23 +45,23 @@ def invertible_maps(p: od.DesignProblem, rng: np.random.Generator) -> Change:
     """Another invertible map in every block; where a block has full rank F shifts by log det^2."""
     x = np.array(p.candidates)
     shift = 0.0
-    for b in range(p.n_blocks):
+    for b in range(p.n_parameter_blocks):
         q1, q2 = (np.linalg.qr(rng.normal(size=(p.dim, p.dim)))[0] for _ in range(2))
         m = (q1 * np.exp2(rng.uniform(-3, 3, size=p.dim))) @ q2
-        rows = p.blocks == b
+        rows = p.parameter_blocks == b
         before = x[rows]
         x[rows] = before @ m
         if p.ranks[b]:
             # With B an orthonormal basis of the span, volumes in it are multiplied by |B' M|.
             basis = np.linalg.svd(before)[2][: p.ranks[b]]
             shift += np.linalg.slogdet(basis @ m @ m.T @ basis.T)[1]
-    return Change(od.DesignProblem(x, p.groups, p.blocks, p.budgets), identity, identity, shift)
+    return Change(od.DesignProblem(x, p.groups, p.parameter_blocks, p.budgets), identity, identity, shift)
 
 
 def permutation(p: od.DesignProblem, rng: np.random.Generator) -> Change:
     order = rng.permutation(p.n_candidates)
     back = np.argsort(order)
-    q = od.DesignProblem(p.candidates[order], p.groups[order], p.blocks[order], p.budgets)
+    q = od.DesignProblem(p.candidates[order], p.groups[order], p.parameter_blocks[order], p.budgets)
     return Change(q, lambda w: w[order], lambda w: w[back], 0.0)
 
 
@@ -71,28 +71,34 @@ def duplicates(p: od.DesignProblem, rng: np.random.Generator) -> Change:
     source = np.repeat(np.arange(p.n_candidates), copies)
     share = rng.exponential(size=len(source)) + 0.1
     share /= np.bincount(source, weights=share)[source]
-    q = od.DesignProblem(p.candidates[source], p.groups[source], p.blocks[source], p.budgets)
+    q = od.DesignProblem(p.candidates[source], p.groups[source], p.parameter_blocks[source], p.budgets)
     return Change(q, lambda w: w[source] * share, lambda w: np.bincount(source, weights=w), 0.0)
 
 
 def signs(p: od.DesignProblem, rng: np.random.Generator) -> Change:
     flip = rng.choice([-1.0, 1.0], size=(p.n_candidates, 1))
     return Change(
-        od.DesignProblem(p.candidates * flip, p.groups, p.blocks, p.budgets), identity, identity, 0.0
+        od.DesignProblem(p.candidates * flip, p.groups, p.parameter_blocks, p.budgets),
+        identity,
+        identity,
+        0.0,
     )
 
 
 def budget_scale(p: od.DesignProblem, rng: np.random.Generator) -> Change:
     c = float(10.0 ** rng.uniform(-6, 6))
-    q = od.DesignProblem(p.candidates, p.groups, p.blocks, c * p.budgets)
+    q = od.DesignProblem(p.candidates, p.groups, p.parameter_blocks, c * p.budgets)
     return Change(q, lambda w: c * w, lambda w: w / c, p.rank * np.log(c))
 
 
 def relabelling(p: od.DesignProblem, rng: np.random.Generator) -> Change:
-    group, block = rng.permutation(p.n_groups), rng.permutation(p.n_blocks + 2)[: p.n_blocks]
+    group, block = (
+        rng.permutation(p.n_groups),
+        rng.permutation(p.n_parameter_blocks + 2)[: p.n_parameter_blocks],
+    )
     budgets = np.empty(p.n_groups)
     budgets[group] = p.budgets
-    q = od.DesignProblem(p.candidates, group[p.groups], block[p.blocks], budgets)
+    q = od.DesignProblem(p.candidates, group[p.groups], block[p.parameter_blocks], budgets)
     return Change(q, identity, identity, 0.0)
 
 
@@ -101,7 +107,7 @@ def zero_vectors(p: od.DesignProblem, rng: np.random.Generator) -> Change:
     k = int(rng.integers(1, 4))
     x = np.vstack([p.candidates, np.zeros((k + 1, p.dim))])
     groups = np.concatenate([p.groups, rng.integers(0, p.n_groups, size=k), [p.n_groups]])
-    blocks = np.concatenate([p.blocks, rng.integers(0, p.n_blocks, size=k + 1)])
+    blocks = np.concatenate([p.parameter_blocks, rng.integers(0, p.n_parameter_blocks, size=k + 1)])
     q = od.DesignProblem(x, groups, blocks, [*p.budgets, 2.5])
     tail = np.array([0.0] * k + [2.5])
 
@@ -118,14 +124,17 @@ def column_units(p: od.DesignProblem, rng: np.random.Generator) -> Change:
     """Powers of two, so that nothing is rounded; the shift is that of the map, computed per block."""
     scale = np.exp2(rng.integers(-10, 11, size=p.dim))
     shift = 0.0
-    for b in range(p.n_blocks):
+    for b in range(p.n_parameter_blocks):
         if p.ranks[b]:
-            basis = np.linalg.svd(p.candidates[p.blocks == b])[2][: p.ranks[b]]
+            basis = np.linalg.svd(p.candidates[p.parameter_blocks == b])[2][: p.ranks[b]]
             # Rows scaled one at a time: the QR factor keeps relative accuracy that a Gram matrix loses.
             r = np.linalg.qr((basis * scale).T, mode="r")
             shift += 2 * np.sum(np.log(np.abs(np.diag(r))))
     return Change(
-        od.DesignProblem(p.candidates * scale, p.groups, p.blocks, p.budgets), identity, identity, shift
+        od.DesignProblem(p.candidates * scale, p.groups, p.parameter_blocks, p.budgets),
+        identity,
+        identity,
+        shift,
     )
 
 
@@ -182,7 +191,9 @@ def test_optima_do_not_notice(change, kind: str, method: str) -> None:
 @given(problems(), st.floats(-6, 6))
 def test_gap_is_unchanged_by_the_unit_of_budgets(problem: od.DesignProblem, exponent: float) -> None:
     c = 10.0**exponent
-    other = od.DesignProblem(problem.candidates, problem.groups, problem.blocks, c * problem.budgets)
+    other = od.DesignProblem(
+        problem.candidates, problem.groups, problem.parameter_blocks, c * problem.budgets
+    )
     a, b = od.certify(problem, problem.uniform()), od.certify(other, other.uniform())
     rounding = 2 * plain(problem, problem.uniform()).error
     assert abs(a.gap - b.gap) <= 2 * rounding

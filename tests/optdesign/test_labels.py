@@ -34,10 +34,10 @@ FRAME = {"one": [1.0, 0.0, 1.0, 2.0], "heat": [0, 1, 1, 1], "site": SITES}
     ids=lambda v: type(v).__module__ + "." + type(v).__name__,
 )
 def test_labels_of_any_kind(sites) -> None:
-    p = od.DesignProblem(X, groups=sites, blocks=sites, budgets={"Turin": 8, "Lyon": 12})
+    p = od.DesignProblem(X, groups=sites, parameter_blocks=sites, budgets={"Turin": 8, "Lyon": 12})
     number = {name: i for i, name in enumerate(p.group_names)}
-    assert p.groups.tolist() == p.blocks.tolist() == [number[s] for s in SITES]
-    assert p.block_names == p.group_names
+    assert p.groups.tolist() == p.parameter_blocks.tolist() == [number[s] for s in SITES]
+    assert p.parameter_block_names == p.group_names
     assert dict(zip(p.group_names, p.budgets, strict=True)) == {"Turin": 8, "Lyon": 12}
 
 
@@ -46,7 +46,7 @@ def test_labels_are_sorted_unless_their_type_has_an_order() -> None:
     ordered = pd.Categorical(SITES, categories=["Turin", "Rome", "Lyon"])
     assert od.DesignProblem(X, groups=ordered).group_names == ("Turin", "Lyon")
     numbers = pd.Categorical([10, 2, 2, 10])
-    assert od.DesignProblem(X, blocks=numbers).block_names == (2, 10)
+    assert od.DesignProblem(X, parameter_blocks=numbers).parameter_block_names == (2, 10)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame(FRAME), pl.DataFrame(FRAME), pa.table(FRAME)])
@@ -76,19 +76,19 @@ def test_intervals_and_dates_are_labels() -> None:
     cut = pd.cut([1.0, 2.0, 3.0, 4.0], [0, 2, 4])
     assert od.DesignProblem(X, groups=cut).group_names == ("(0, 2]", "(2, 4]")
     days = np.array(["2020-01-02", "2020-01-01"] * 2, dtype="datetime64[D]")
-    assert od.DesignProblem(X, blocks=days).block_names == ("2020-01-01", "2020-01-02")
+    assert od.DesignProblem(X, parameter_blocks=days).parameter_block_names == ("2020-01-01", "2020-01-02")
 
 
 def test_numbers_may_have_names_and_rows_settings() -> None:
     p = od.DesignProblem(
         X, [1, 0, 0, 1], names=["a", "b"], settings={"t": [20, 30, 40, 50]}, group_names=["L", "T"]
     )
-    assert (p.names, p.group_names, p.block_names) == (("a", "b"), ("L", "T"), None)
+    assert (p.names, p.group_names, p.parameter_block_names) == (("a", "b"), ("L", "T"), None)
     assert p.settings["t"].tolist() == [20, 30, 40, 50]
     q = od.DesignProblem(X, "t", settings={"t": [20, 20, 40, 50]})
     assert q.group_names == (20, 40, 50)
     plain = od.DesignProblem(X, [1, 0, 0, 1])
-    assert (plain.names, plain.settings, plain.group_names, plain.block_names) == (None,) * 4
+    assert (plain.names, plain.settings, plain.group_names, plain.parameter_block_names) == (None,) * 4
 
 
 def test_names_survive_pickling_and_stay_read_only() -> None:
@@ -144,7 +144,10 @@ def test_bad_names_are_named(arguments: dict, error: type, message: str) -> None
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (pd.DataFrame(FRAME), "column 'site' is not. Name it as groups or blocks, drop it, or make"),
+        (
+            pd.DataFrame(FRAME),
+            "column 'site' is not. Name it as groups or parameter_blocks, drop it, or make",
+        ),
         (pd.DataFrame({"x": [1.0, None]}), "column 'x' is missing in row 1"),
         (pd.DataFrame({"x": [2**53 + 1, 1]}), r"column 'x'\[0\] = .* does not"),
         (pd.DataFrame(np.eye(2), columns=["x", "x"]), "'x' occurs twice"),
@@ -200,7 +203,7 @@ def test_budgets_by_date(days) -> None:
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), pd.NaT, pd.NA, "", "  ", "\t"])
-@pytest.mark.parametrize("argument", ["groups", "blocks"])
+@pytest.mark.parametrize("argument", ["groups", "parameter_blocks"])
 def test_a_missing_label_is_refused_with_its_row(missing, argument: str) -> None:
     labels = ["a", "b", missing, "a"]
     frames = [pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "site": pd.Series(labels, dtype=object)})]
@@ -247,8 +250,8 @@ def test_an_empty_cell_of_a_file_is_no_label(tmp_path) -> None:
     with pytest.raises(ValueError, match=r"groups must not be missing; groups\[1\] is"):
         od.DesignProblem(od.candidates(path, "~ x + y"), groups="site")
     path.write_text('x,y,site\n1,0,a\n0,1,c\n1,1,b\n2,1,"  "\n')
-    with pytest.raises(ValueError, match="blocks must not be missing; line 5"):
-        od.DesignProblem(path, blocks="site")
+    with pytest.raises(ValueError, match="parameter_blocks must not be missing; line 5"):
+        od.DesignProblem(path, parameter_blocks="site")
     pd.DataFrame({"x": [1.0, 2.0], "site": ["a", None]}).to_parquet(tmp_path / "rows.parquet")
     with pytest.raises(ValueError, match="groups must not be missing; row 2, column 'site'"):
         od.DesignProblem(tmp_path / "rows.parquet", groups="site")
@@ -267,8 +270,8 @@ def test_masked_labels_and_budgets_are_refused() -> None:
     mask = [False, True, False, False]
     with pytest.raises(ValueError, match="groups must not be masked"):
         od.DesignProblem(X, groups=np.ma.array([0, 1, 1, 0], mask=mask))
-    with pytest.raises(ValueError, match="blocks must not be masked"):
-        od.DesignProblem(X, blocks=np.ma.array(SITES, mask=mask))
+    with pytest.raises(ValueError, match="parameter_blocks must not be masked"):
+        od.DesignProblem(X, parameter_blocks=np.ma.array(SITES, mask=mask))
     with pytest.raises(ValueError, match="budgets must not be masked"):
         od.DesignProblem(X, groups=[0, 1, 2, 3], budgets=np.ma.array([1, 1, 1, 1], mask=mask))
 

@@ -116,8 +116,8 @@ def test_low_rank_update_refuses_to_lose_the_range(a: np.ndarray, c: np.ndarray)
 def test_rank(case: tuple[od.DesignProblem, np.ndarray]) -> None:
     """Lemma "rank": with positive weights, rank(U) = rank(U^+) = rank of the vectors, and ranges agree."""
     problem, w = case
-    for b in range(problem.n_blocks):
-        rows = problem.blocks == b
+    for b in range(problem.n_parameter_blocks):
+        rows = problem.parameter_blocks == b
         x = problem.candidates[rows]
         u = (x.T * w[rows]) @ x
         # Weights lie within a factor of 64 * 8 of one another and x on a lattice, so non-zero eigenvalues
@@ -171,7 +171,7 @@ def equivalence(problem: od.DesignProblem, seed: int) -> None:
 def test_OptimizationEquivalence(seed: int, deficient: bool) -> None:
     """Lemma "OptimizationEquivalence": unit budgets, one block an arm."""
     problem = random_problem(seed, "disjoint", deficient=deficient)
-    unit = od.DesignProblem(problem.candidates, problem.groups, problem.blocks)
+    unit = od.DesignProblem(problem.candidates, problem.groups, problem.parameter_blocks)
     equivalence(unit, seed)
 
 

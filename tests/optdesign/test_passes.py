@@ -40,10 +40,10 @@ def test_information_of_some_candidates(problem: od.DesignProblem, monkeypatch: 
     rng = np.random.default_rng(1)
     some = rng.permutation(problem.n_candidates)[:50]
     w = rng.exponential(size=50)
-    expected = np.zeros((problem.n_blocks, *problem.rows.maps.shape[2:] * 2))
+    expected = np.zeros((problem.n_parameter_blocks, *problem.rows.maps.shape[2:] * 2))
     for n, weight in zip(some, w, strict=True):
-        t = problem.candidates[n] @ problem.rows.maps[problem.blocks[n]]
-        expected[problem.blocks[n]] += weight * np.outer(t, t)
+        t = problem.candidates[n] @ problem.rows.maps[problem.parameter_blocks[n]]
+        expected[problem.parameter_blocks[n]] += weight * np.outer(t, t)
     loops = passes.information_matrices(problem, w, some)
     wide(monkeypatch)
     for got in (loops, passes.information_matrices(problem, w, some)):
@@ -68,17 +68,19 @@ def test_variances_of_all_candidates(problem: od.DesignProblem, monkeypatch: pyt
 
 def test_information_without_rank(problem: od.DesignProblem, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the block that loses it, and of no other."""
-    few = np.flatnonzero(problem.blocks == 0)[:1]
-    some = np.concatenate([few, np.flatnonzero(problem.blocks > 0)])
+    few = np.flatnonzero(problem.parameter_blocks == 0)[:1]
+    some = np.concatenate([few, np.flatnonzero(problem.parameter_blocks > 0)])
     information = passes.information_matrices(problem, np.ones(len(some)), some)
     wide(monkeypatch)
     lost = np.isneginf(passes.inverse_factors(information, problem.ranks)[1])
-    np.testing.assert_array_equal(lost, np.arange(problem.n_blocks) == 0)
+    np.testing.assert_array_equal(lost, np.arange(problem.n_parameter_blocks) == 0)
 
 
 def test_coordinates_of_some_candidates(problem: od.DesignProblem, monkeypatch: pytest.MonkeyPatch) -> None:
     some = np.random.default_rng(1).permutation(problem.n_candidates)[:40]
-    expected = np.einsum("nj,njk->nk", problem.candidates[some], problem.rows.maps[problem.blocks[some]])
+    expected = np.einsum(
+        "nj,njk->nk", problem.candidates[some], problem.rows.maps[problem.parameter_blocks[some]]
+    )
     loops = passes.coordinates(problem, some, problem.rows)
     scaled = reduce(problem).z
     wide(monkeypatch)

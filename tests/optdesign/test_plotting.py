@@ -158,7 +158,7 @@ def test_rank_is_explained_in_the_words_of_the_columns():
 def test_rank_notes_name_the_block():
     x = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0], [2.0, 4.0]])
     blocks = ["film", "film", "resin", "resin"]
-    r = od.solve(od.DesignProblem(x, blocks=blocks, names=["a", "b"]))
+    r = od.solve(od.DesignProblem(x, parameter_blocks=blocks, names=["a", "b"]))
     figure = od.plot.overview(r, words=("plant", "product"))
     assert "Rank 3 of 4 in product resin: b is a combination of a." in [
         t.get_text() for t, _ in texts(figure)

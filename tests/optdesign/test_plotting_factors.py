@@ -140,7 +140,7 @@ def test_every_group_and_block_has_its_panel_and_bound():
     for axes, (i, b) in zip(figure.axes, product((0, 1), (0, 1)), strict=True):
         curve, bound = axes.lines
         assert bound.get_ydata()[0] == pytest.approx(shares[i])
-        here = (p.groups == i) & (p.blocks == b)
+        here = (p.groups == i) & (p.parameter_blocks == b)
         for x, y in zip(*curve.get_data(), strict=True):
             rows = here & (p.settings["speed"] == x)
             assert y == pytest.approx(p.budgets[i] * r.variances[rows].max())
@@ -157,7 +157,7 @@ def test_levels_are_named_on_their_axis():
     p = r.problem
     relative = p.budgets[p.groups] * r.variances / np.bincount(p.groups, r.weights * r.variances)[p.groups]
     for k, cat in enumerate(("gold", "nickel")):
-        rows = (p.groups == 0) & (p.blocks == 0) & (p.settings["cat"] == cat)
+        rows = (p.groups == 0) & (p.parameter_blocks == 0) & (p.settings["cat"] == cat)
         expected = [relative[rows & (p.settings["temp"] == t)].max() for t in (20, 40, 60)]
         np.testing.assert_allclose(first.collections[0].get_array()[k], expected)
     assert "largest over speed" in figure.axes[-1].get_ylabel()
@@ -324,7 +324,7 @@ def test_runs_are_summed_over_other_factors_by_group_and_block():
     p = runs.problem
     figure = od.plot.runs(runs, ["temp", "speed"])
     for axes, (i, b) in zip(drawn_panels(figure), product((0, 1), (0, 1)), strict=True):
-        here = (p.groups == i) & (p.blocks == b)
+        here = (p.groups == i) & (p.parameter_blocks == b)
         assert axes.get_title(loc="left").endswith(f": {runs.counts[here].sum()}")
         for (temp, speed), count in circles(axes).items():
             rows = here & (p.settings["temp"] == temp) & (p.settings["speed"] == speed)

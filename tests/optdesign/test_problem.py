@@ -55,10 +55,22 @@ X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
         ({"groups": [0, np.inf, 1]}, r"groups must be integers; groups\[1\] = inf. Number"),
         ({"groups": [0, 1e300, 1]}, r"groups must be integers; groups\[1\] = 1e\+300. Number"),
         ({"groups": ["a", None, "c"]}, r"groups must not be missing; groups\[1\] is. Fill it in"),
-        ({"blocks": [0, 1, -1]}, r"blocks must not be negative; blocks\[2\] = -1. Number"),
-        ({"blocks": [0, 0]}, r"blocks must have one label per candidate, shape \(3,\); got \(2,\)"),
-        ({"blocks": [0, 0, 1001]}, r"blocks must be numbered 0, 1, 2, ...; blocks\[2\] = 1001"),
-        ({"blocks": [0, 0.25, 1]}, r"blocks must be integers; blocks\[1\] = 0.25"),
+        (
+            {"parameter_blocks": [0, 1, -1]},
+            r"parameter_blocks must not be negative; parameter_blocks\[2\] = -1. Number",
+        ),
+        (
+            {"parameter_blocks": [0, 0]},
+            r"parameter_blocks must have one label per candidate, shape \(3,\); got \(2,\)",
+        ),
+        (
+            {"parameter_blocks": [0, 0, 1001]},
+            r"parameter_blocks must be numbered 0, 1, 2, ...; parameter_blocks\[2\] = 1001",
+        ),
+        (
+            {"parameter_blocks": [0, 0.25, 1]},
+            r"parameter_blocks must be integers; parameter_blocks\[1\] = 0.25",
+        ),
         ({"budgets": [0.0]}, r"budgets must be positive and finite; budgets\[0\] = 0. Drop the group"),
         ({"budgets": -1.0}, r"budgets must be positive and finite; budgets\[0\] = -1. Drop"),
         ({"budgets": np.nan}, r"budgets must be positive and finite; budgets\[0\] = nan. Drop"),
@@ -112,9 +124,9 @@ def test_bad_grids_are_named(make, arguments: tuple, message: str) -> None:
 
 
 def same(a: od.DesignProblem, b: od.DesignProblem) -> None:
-    for name in ("candidates", "groups", "blocks", "budgets"):
+    for name in ("candidates", "groups", "parameter_blocks", "budgets"):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
-    assert (a.rank, a.n_blocks, a.n_groups) == (b.rank, b.n_blocks, b.n_groups)
+    assert (a.rank, a.n_parameter_blocks, a.n_groups) == (b.rank, b.n_parameter_blocks, b.n_groups)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.uint16, np.float16, np.float32, ">f8", ">f4", bool])
@@ -213,7 +225,7 @@ def test_the_problem_is_frozen() -> None:
     p = od.DesignProblem(X)
     with pytest.raises(dataclasses.FrozenInstanceError):
         p.budgets = np.ones(1)
-    for name in ("candidates", "groups", "blocks", "budgets"):
+    for name in ("candidates", "groups", "parameter_blocks", "budgets"):
         with pytest.raises(ValueError, match="read-only"):
             getattr(p, name)[0] = 7
 
@@ -227,32 +239,32 @@ def test_problems_survive_pickling(p: od.DesignProblem) -> None:
 def test_counts_and_defaults(p: od.DesignProblem) -> None:
     assert p.n_candidates == len(p.candidates)
     assert p.n_groups == len(p.budgets) == p.groups.max() + 1
-    assert p.n_blocks == p.blocks.max() + 1
+    assert p.n_parameter_blocks == p.parameter_blocks.max() + 1
     assert p.rank == sum(p.ranks)
     totals = np.bincount(p.groups, weights=p.uniform())
     np.testing.assert_allclose(totals, p.budgets, rtol=1e-14)
 
 
 def test_scalar_budget_and_float_labels() -> None:
-    p = od.DesignProblem(X, groups=[0.0, 1.0, 1.0], blocks=np.array([True, False, True]), budgets=2)
+    p = od.DesignProblem(X, groups=[0.0, 1.0, 1.0], parameter_blocks=np.array([True, False, True]), budgets=2)
     assert p.budgets.tolist() == [2.0, 2.0]
     assert p.groups.tolist() == [0, 1, 1]
-    assert p.blocks.tolist() == [1, 0, 1]
+    assert p.parameter_blocks.tolist() == [1, 0, 1]
     assert od.DesignProblem(X).budgets.tolist() == [1.0]
 
 
 def test_a_block_without_candidates_has_rank_zero() -> None:
-    p = od.DesignProblem(X, blocks=[0, 3, 3])
+    p = od.DesignProblem(X, parameter_blocks=[0, 3, 3])
     assert p.ranks.tolist() == [1, 0, 0, 2]
     assert od.solve(p).converged
 
 
 def test_labels_may_leave_gaps_up_to_the_slack() -> None:
-    assert od.DesignProblem(X, blocks=[0, 0, 999]).n_blocks == 1000
+    assert od.DesignProblem(X, parameter_blocks=[0, 0, 999]).n_parameter_blocks == 1000
 
 
 def test_repr_counts_in_words() -> None:
-    assert repr(od.DesignProblem(X)) == "DesignProblem(3 candidates x 2, 1 group, 1 block, rank 2)"
+    assert repr(od.DesignProblem(X)) == "DesignProblem(3 candidates x 2, 1 group, 1 parameter block, rank 2)"
 
 
 # ----------------------------------------------------------------------------------------------- grids
@@ -273,9 +285,9 @@ def test_grids(case: tuple[np.ndarray, np.ndarray], shared: bool) -> None:
     p = make(features, active)
     where = np.argwhere(active)
     np.testing.assert_array_equal(p.groups, where[:, 0])
-    np.testing.assert_array_equal(p.blocks, 0 if shared else where[:, 1])
+    np.testing.assert_array_equal(p.parameter_blocks, 0 if shared else where[:, 1])
     np.testing.assert_array_equal(p.candidates, features[active])
-    assert p.n_blocks == (1 if shared else k)
+    assert p.n_parameter_blocks == (1 if shared else k)
     grid = p.to_grid(p.uniform())
     assert grid.shape == (m, k)
     assert not grid[~active].any()
@@ -313,7 +325,7 @@ def test_log_volume_connects_coordinates_and_candidates(x: np.ndarray) -> None:
 def test_a_pickled_problem_is_frozen_and_gives_the_same_bits(kind: str) -> None:
     p = random_problem(4, kind)
     q = pickle.loads(pickle.dumps(p))
-    for name in ("candidates", "groups", "blocks", "budgets"):
+    for name in ("candidates", "groups", "parameter_blocks", "budgets"):
         assert not getattr(q, name).flags.writeable
         with pytest.raises(ValueError, match="read-only"):
             getattr(q, name)[0] = 7
@@ -377,3 +389,11 @@ def test_numbers_that_double_precision_cannot_hold_are_refused(kind: type) -> No
     x[1, 0] += kind(1)
     with pytest.raises(ValueError, match=r"must fit double precision, which candidates\[1\] = .* does not"):
         od.DesignProblem(x)
+
+
+def test_the_former_word_blocks_is_refused_with_both_of_its_meanings() -> None:
+    with pytest.raises(TypeError, match=r"pass parameter_blocks.*blocking factor.*term of the model"):
+        od.DesignProblem(np.eye(2), blocks=[0, 1])
+    p = od.DesignProblem(np.eye(2), parameter_blocks=["a", "b"])
+    assert (p.n_parameter_blocks, p.parameter_block_names) == (2, ("a", "b"))
+    assert p.parameter_blocks.tolist() == [0, 1]

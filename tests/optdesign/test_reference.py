@@ -207,7 +207,7 @@ def many() -> od.DesignProblem:
     problem = od.DesignProblem(
         rng.normal(size=(n, 4)), rng.integers(2, size=n), rng.integers(2, size=n), budgets=[1.0, 3.0]
     )
-    assert reference._entries(problem.ranks, problem.blocks) == 10 * n
+    assert reference._entries(problem.ranks, problem.parameter_blocks) == 10 * n
     return problem
 
 
@@ -279,7 +279,9 @@ def test_every_group_and_block_keeps_candidates() -> None:
         assert np.array_equal(chosen, np.unique(chosen))
         assert set(problem.groups[chosen]) == {0, 1}
         for b in range(2):
-            assert np.linalg.matrix_rank(problem.candidates[chosen[problem.blocks[chosen] == b]]) == 4
+            assert (
+                np.linalg.matrix_rank(problem.candidates[chosen[problem.parameter_blocks[chosen] == b]]) == 4
+            )
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ def blocked(heading: str = "a,b,block") -> Path:
 def test_a_column_that_the_model_names_is_no_label() -> None:
     blocked()
     f = files.read(Path("f.csv"), model="~ a + b + block")
-    assert (f.block, f.problem().n_blocks, f.problem().rank) == (None, 1, 4)
+    assert (f.block, f.problem().n_parameter_blocks, f.problem().rank) == (None, 1, 4)
     assert f.features == ("Intercept", "a", "b", "block")  # a number, although labels are text
     assert f.notes == (
         "column 'block' is named by the model or the features, so it does not label blocks; if it does both, "
@@ -58,7 +58,7 @@ def test_a_column_that_the_model_names_is_no_label() -> None:
     found = report("solve", "f.csv", "--model", "~ a + b + block", "--runs", 6)
     assert (found["rank"], found["notes"]) == (4, list(f.notes))
     both = files.read(Path("f.csv"), model="~ a + b + block", block="block")
-    assert (both.block, both.problem().n_blocks, both.notes) == ("block", 2, ())
+    assert (both.block, both.problem().n_parameter_blocks, both.notes) == ("block", 2, ())
     for model in ("~ a + log(block)", "~ a + `block`", "~ C(block):a"):
         assert files.read(Path("f.csv"), model=model).block is None
 
@@ -217,3 +217,14 @@ def test_chosen_labels() -> None:
     assert roles.chosen(None, None, []) == ("group", "block")
     assert roles.chosen(None, "b", ["group", "b"]) == (None, "b")
     assert roles.chosen(False, False, []) == (None, None)
+
+
+def test_the_option_is_parameter_block(tmp_path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text("kind,x,y\na,1,0\na,0,1\nb,1,1\nb,1,2\n")
+    outputs = []
+    for option in ("--parameter-block", "--block"):
+        result = CliRunner().invoke(cli.app, ["solve", str(path), option, "kind", "--json"])
+        assert result.exit_code == 0
+        outputs.append(json.loads(result.stdout)["rank"])
+    assert outputs == [4, 4]

@@ -15,15 +15,15 @@ from optdesign.runs.rounding import apportioned
 
 
 def with_runs(problem, runs):
-    return od.DesignProblem(problem.candidates, problem.groups, problem.blocks, runs)
+    return od.DesignProblem(problem.candidates, problem.groups, problem.parameter_blocks, runs)
 
 
 def rank_of(problem, counts):
     """Rank of the candidates that have runs, from the definition."""
     return sum(
-        np.linalg.matrix_rank(problem.candidates[(problem.blocks == b) & (counts > 0)])
-        for b in range(problem.n_blocks)
-        if np.any((problem.blocks == b) & (counts > 0))
+        np.linalg.matrix_rank(problem.candidates[(problem.parameter_blocks == b) & (counts > 0)])
+        for b in range(problem.n_parameter_blocks)
+        if np.any((problem.parameter_blocks == b) & (counts > 0))
     )
 
 

@@ -22,9 +22,9 @@ def assert_same_array(a: np.ndarray, b: np.ndarray) -> None:
 
 
 def assert_same_problem(a: od.DesignProblem, b: od.DesignProblem) -> None:
-    for name in ("candidates", "groups", "blocks", "budgets", "peaks", "ranks"):
+    for name in ("candidates", "groups", "parameter_blocks", "budgets", "peaks", "ranks"):
         assert_same_array(getattr(a, name), getattr(b, name))
-    for name in ("n_blocks", "names", "group_names", "block_names"):
+    for name in ("n_parameter_blocks", "names", "group_names", "parameter_block_names"):
         assert getattr(a, name) == getattr(b, name)
     for one, other in zip(a.span[:4], b.span[:4], strict=True):
         assert_same_array(one, other)
@@ -83,7 +83,7 @@ def test_grids_and_single_precision_come_back(kind: str, tmp_path) -> None:
     assert_same_result(r, back)
     if kind in ("disjoint", "shared"):
         assert_same_array(r.weights_matrix(), back.weights_matrix())
-    single = od.DesignProblem(p.candidates.astype(np.float32), p.groups, p.blocks, p.budgets)
+    single = od.DesignProblem(p.candidates.astype(np.float32), p.groups, p.parameter_blocks, p.budgets)
     od.save(single, tmp_path / "single.json")
     assert_same_problem(single, od.load(tmp_path / "single.json"))
 
@@ -103,16 +103,18 @@ def test_names_settings_and_odd_numbers_come_back(tmp_path) -> None:
     p = od.DesignProblem(
         [[0.1, 0], [1 / 3, 1], [5e-60, 2.0], [-0.0, 1.0]],
         groups=frame["g"],
-        blocks=[0, 1, 1, 0],
-        block_names=[1.5, np.int64(7)],
+        parameter_blocks=[0, 1, 1, 0],
+        parameter_block_names=[1.5, np.int64(7)],
         names=["a", "b"],
         settings=frame,
     )
     r = od.solve(p)
     od.save(r, tmp_path / "r.json")
     assert_same_result(r, od.load(tmp_path / "r.json"))
-    q = od.DesignProblem([[1.0], [2.0]], blocks=[0, 1], block_names=[(1, 2), "b"])
-    with pytest.raises(ValueError, match=r"block_names must be text or numbers to be saved; got \(1, 2\)"):
+    q = od.DesignProblem([[1.0], [2.0]], parameter_blocks=[0, 1], parameter_block_names=[(1, 2), "b"])
+    with pytest.raises(
+        ValueError, match=r"parameter_block_names must be text or numbers to be saved; got \(1, 2\)"
+    ):
         od.save(q, tmp_path / "q.json")
 
 
@@ -235,9 +237,9 @@ def test_infinite_labels_and_levels_come_back(tmp_path) -> None:
         "h": pd.Categorical([np.inf, 1.0, 2.0]),
         "i": ["inf", "1", "-inf"],
     }
-    p = od.DesignProblem(np.eye(3), groups="g", blocks="i", settings=columns)
+    p = od.DesignProblem(np.eye(3), groups="g", parameter_blocks="i", settings=columns)
     assert p.group_names == (-np.inf, 1.5, np.inf)
     od.save(p, tmp_path / "p.json")
     again = od.load(tmp_path / "p.json")
     assert_same_problem(p, again)
-    assert again.block_names == ("-inf", "1", "inf")
+    assert again.parameter_block_names == ("-inf", "1", "inf")

@@ -453,7 +453,7 @@ def test_gaps_that_are_infinite_do_not_stop_auto() -> None:
         [-2.080263629912305e-44, 0, 0],
         [0, 0, 1e-45],
     ]
-    r = od.solve(od.DesignProblem(x, groups=[0, 1, 1, 1], blocks=[1, 0, 1, 0]))
+    r = od.solve(od.DesignProblem(x, groups=[0, 1, 1, 1], parameter_blocks=[1, 0, 1, 0]))
     assert r.converged == np.isfinite(r.gap)
     assert_feasible(r.problem, r.weights)
 

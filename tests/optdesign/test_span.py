@@ -23,8 +23,8 @@ def normalised_rank(x: np.ndarray) -> int:
 
 @given(problems())
 def test_ranks_are_numpys(p: od.DesignProblem) -> None:
-    for b in range(p.n_blocks):
-        assert p.ranks[b] == normalised_rank(p.candidates[p.blocks == b])
+    for b in range(p.n_parameter_blocks):
+        assert p.ranks[b] == normalised_rank(p.candidates[p.parameter_blocks == b])
 
 
 @given(matrices(), st.integers(0, 2**32 - 1))
@@ -94,11 +94,11 @@ def test_dependence_that_is_exact_is_no_close_decision() -> None:
 
 @pytest.mark.parametrize(("angle", "rank"), [(1e-10, 2), (1e-13, 1)])
 def test_close_decisions_are_reported(angle: float, rank: int) -> None:
-    p = od.DesignProblem([[1.0, 1.0], [1.0, 1.0 + 2 * angle], [0.0, 0.0]], blocks=[1, 1, 0])
+    p = od.DesignProblem([[1.0, 1.0], [1.0, 1.0 + 2 * angle], [0.0, 0.0]], parameter_blocks=[1, 1, 0])
     assert p.rank == rank
     assert p.doubtful_blocks.tolist() == [1]
     assert f"block 1 has rank {rank}" in p.rank_note
-    assert "1 block(s)" in p.rank_note
+    assert "1 parameter block(s)" in p.rank_note
 
 
 def test_the_margin_is_that_of_the_pivots() -> None:
@@ -182,7 +182,7 @@ def test_rows_of_any_size(size: float) -> None:
 
 
 def test_rows_too_small_for_coordinates_are_left_out_and_named() -> None:
-    p = od.DesignProblem([[1.0, 0.0], [1.0, 1.0], [0.0, 1e-300]], blocks=[0, 0, 0])
+    p = od.DesignProblem([[1.0, 0.0], [1.0, 1.0], [0.0, 1e-300]], parameter_blocks=[0, 0, 0])
     assert 2 not in p.span.pivots[0]
     alone = od.DesignProblem([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1e-300, 0.0]])
     assert alone.rank == 2
@@ -193,7 +193,7 @@ def test_rows_too_small_for_coordinates_are_left_out_and_named() -> None:
 def test_columns_too_small_for_coordinates_are_refused(size: float) -> None:
     x = np.random.default_rng(0).normal(size=(8, 3))
     with pytest.raises(ValueError, match=r"columns of at least 1e-250 in size; column 2 is .* block 1"):
-        od.DesignProblem(np.vstack([x, x * [1.0, 1.0, size]]), blocks=np.repeat([0, 1], 8))
+        od.DesignProblem(np.vstack([x, x * [1.0, 1.0, size]]), parameter_blocks=np.repeat([0, 1], 8))
 
 
 def test_more_dimensions_than_candidates() -> None:
@@ -293,7 +293,7 @@ class TestTournament:
 
     def test_full_rank(self) -> None:
         x = np.random.default_rng(0).normal(size=(self.N, 3))
-        p = od.DesignProblem(x, blocks=np.arange(self.N) % 2)
+        p = od.DesignProblem(x, parameter_blocks=np.arange(self.N) % 2)
         assert p.ranks.tolist() == [3, 3]
 
     def test_rank_deficient(self) -> None:
@@ -341,7 +341,7 @@ class TestTournament:
 
     def test_blocks_without_candidates_do_not_start_it(self) -> None:
         x = np.random.default_rng(4).normal(size=(self.N, 2))
-        p = od.DesignProblem(x, blocks=np.full(self.N, 2))
+        p = od.DesignProblem(x, parameter_blocks=np.full(self.N, 2))
         assert p.ranks.tolist() == [0, 0, 2]
 
     def test_several_chunks_certify_as_one(self) -> None:

@@ -83,7 +83,7 @@ def test_estimates_are_those_of_the_systems() -> None:
         layout, n = layout_of(problem), problem.n_candidates
         expected = 15 * costs.CALL + min(dense_ways(layout).values())
         if isinstance(cheapest_system(layout), AtOnce):
-            size = problem.n_blocks, problem.largest_rank, n, layout.largest, layout.n_groups
+            size = problem.n_parameter_blocks, problem.largest_rank, n, layout.largest, layout.n_groups
             every_row = min(5 * costs.ROW * n, costs.IN_PARTS)
             expected = 3 * costs.CALL + every_row + costs.at_once(*size)
         seen.add(type(cheapest_system(layout)))

@@ -43,7 +43,7 @@ def of_rank(p: od.DesignProblem) -> np.ndarray:
     """Ranks of the blocks by exact elimination modulo a prime that the package's ranks do not use."""
     from optdesign.verification.exact_arithmetic import exact_rank
 
-    members = [p.candidates[p.blocks == b] for b in range(p.n_blocks)]
+    members = [p.candidates[p.parameter_blocks == b] for b in range(p.n_parameter_blocks)]
     return np.array([exact_rank(x, np.arange(len(x)))[1] if len(x) else 0 for x in members])
 
 
@@ -57,7 +57,7 @@ def test_structures_are_what_they_are_called(structure: str) -> None:
     def holds(p: od.DesignProblem) -> None:
         assert p.n_candidates <= 9
         assert p.n_groups <= (1 if structure == "classical" else 3)
-        assert p.n_blocks <= (2 if structure in ("disjoint", "mixed") else 1)
+        assert p.n_parameter_blocks <= (2 if structure in ("disjoint", "mixed") else 1)
         assert p.dim <= 2
         assert (p._grid is not None) == (structure in ("disjoint", "shared"))
         assert p.rank_note == ""
@@ -77,7 +77,7 @@ def test_options_are_obeyed(structure: str) -> None:
     @few
     @given(problems(structure=structure, duplicates=True, deficient=False))
     def copies(p: od.DesignProblem) -> None:
-        rows = np.column_stack([p.blocks, p.candidates])
+        rows = np.column_stack([p.parameter_blocks, p.candidates])
         assert len(np.unique(rows, axis=0)) < len(rows) <= 12
         assert p.rank == p.n_parameters
 
@@ -105,7 +105,7 @@ def test_every_structure_occurs_in_each_of_its_forms(structure: str) -> None:
     if structure != "classical":
         find(drawn, lambda p: p.n_groups >= 3, settings=seen)
     if structure == "mixed":
-        find(drawn, lambda p: 0 in np.bincount(p.blocks), settings=seen)
+        find(drawn, lambda p: 0 in np.bincount(p.parameter_blocks), settings=seen)
 
 
 def size(p: od.DesignProblem) -> float:
@@ -118,7 +118,7 @@ def size(p: od.DesignProblem) -> float:
     [
         (lambda _: True, 2),
         (lambda p: p.n_groups >= 2 and p.rank >= 2, 6),
-        (lambda p: p.n_blocks >= 2 and p.rank >= 2, 6),
+        (lambda p: p.n_parameter_blocks >= 2 and p.rank >= 2, 6),
         (lambda p: p.rank >= 3, 12),
         (lambda p: p.rank < p.dim, 5),
         (lambda p: np.abs(p.candidates).max() > 1.2, 3),
@@ -340,17 +340,18 @@ def uniform(problem):
 
 
 def forgets_budgets(problem):
-    return od.solve(od.DesignProblem(problem.candidates, problem.groups, problem.blocks)).weights
+    return od.solve(od.DesignProblem(problem.candidates, problem.groups, problem.parameter_blocks)).weights
 
 
 def forgets_groups(problem):
     return (
-        problem.budgets.sum() * od.solve(od.DesignProblem(problem.candidates, blocks=problem.blocks)).weights
+        problem.budgets.sum()
+        * od.solve(od.DesignProblem(problem.candidates, parameter_blocks=problem.parameter_blocks)).weights
     )
 
 
 def drops_a_block(problem):
-    return scaled(problem, np.where(problem.blocks == 0, od.solve(problem).weights, 0.0))
+    return scaled(problem, np.where(problem.parameter_blocks == 0, od.solve(problem).weights, 0.0))
 
 
 def too_optimistic(problem):

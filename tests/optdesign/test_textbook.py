@@ -151,7 +151,7 @@ def separate_parameters() -> Textbook:
     c = od.candidates({"x": grid(low=0, high=4), "product": ["u", "v"]}, model="~ x")
     return Textbook(
         "separate parameters",
-        od.DesignProblem(c, blocks="product"),
+        od.DesignProblem(c, parameter_blocks="product"),
         lambda x, _: 0.25 if x in (0, 4) else 0.0,
     )
 

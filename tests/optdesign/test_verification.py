@@ -274,7 +274,7 @@ def test_a_singular_design_is_refuted_whatever_it_claims(claimed: int) -> None:
 
 @pytest.mark.parametrize(("blocks", "lost"), [([0], 1), ([1], 1), ([0, 1], 2)])
 def test_rank_lost_in_any_block_counts(blocks: list[int], lost: int) -> None:
-    problem = od.DesignProblem(np.vstack([np.eye(2), np.eye(2)]), blocks=[0, 0, 1, 1])
+    problem = od.DesignProblem(np.vstack([np.eye(2), np.eye(2)]), parameter_blocks=[0, 0, 1, 1])
     honest, w = od.solve(problem), np.full(4, 0.25)
     for b in blocks:
         w[2 * b : 2 * b + 2] = [0.5, 0.0]
@@ -285,7 +285,7 @@ def test_rank_lost_in_any_block_counts(blocks: list[int], lost: int) -> None:
 
 def test_a_block_of_zeros_is_not_missed() -> None:
     """It has rank 0, and nothing about it is left to compute."""
-    problem = od.DesignProblem(np.vstack([np.eye(2), np.zeros((2, 2))]), blocks=[0, 0, 1, 1])
+    problem = od.DesignProblem(np.vstack([np.eye(2), np.zeros((2, 2))]), parameter_blocks=[0, 0, 1, 1])
     v = od.verify(od.solve(problem))
     assert v
     assert v.notes == ()

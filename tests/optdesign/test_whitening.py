@@ -79,7 +79,9 @@ class Attempts:
 
 def with_two_blocks() -> tuple[od.DesignProblem, np.ndarray]:
     """Twelve candidates in two blocks of rank three, with uniform weights."""
-    problem = od.DesignProblem(np.random.default_rng(0).normal(size=(12, 3)), blocks=np.arange(12) % 2)
+    problem = od.DesignProblem(
+        np.random.default_rng(0).normal(size=(12, 3)), parameter_blocks=np.arange(12) % 2
+    )
     return problem, problem.uniform()
 
 
@@ -87,7 +89,7 @@ def informations(problem: od.DesignProblem, w: np.ndarray, maps: np.ndarray) -> 
     """The information of every block in some coordinates, by plain NumPy."""
     out = []
     for b, r in enumerate(problem.ranks):
-        rows = problem.blocks == b
+        rows = problem.parameter_blocks == b
         y = (problem.rows.source.whole()[rows] @ maps[b])[:, :r]
         out.append((y.T * w[rows]) @ y)
     return out
@@ -183,7 +185,7 @@ def test_rank_that_is_lost_is_seen_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     in_turn = whitening.measured(problem, problem.rows, support, w[support])
     assert not at_once.full
     np.testing.assert_array_equal(at_once.log_det, in_turn.log_det)
-    odd = problem.blocks == 1
+    odd = problem.parameter_blocks == 1
     np.testing.assert_array_equal(at_once.g[odd], in_turn.g[odd])
 
 

@@ -140,7 +140,7 @@ def _whole(name: str) -> Family:
     def make(rng: np.random.Generator) -> Instance:
         p = families.FAMILIES[name](rng)
         x = p.candidates.astype(np.float32) if name == "single_precision" else np.array(p.candidates)
-        return with_runs(x, np.array(p.groups), np.array(p.blocks), rng)
+        return with_runs(x, np.array(p.groups), np.array(p.parameter_blocks), rng)
 
     return make
 

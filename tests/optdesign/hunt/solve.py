@@ -61,7 +61,7 @@ def examine(prey: Prey, tol: float, method: str) -> Found:
 
 
 def _examined(problem: od.DesignProblem, result: od.DesignResult, tol: float) -> Found:
-    truth = Truth(instance(problem.candidates, problem.groups, problem.blocks, problem.budgets))
+    truth = Truth(instance(problem.candidates, problem.groups, problem.parameter_blocks, problem.budgets))
     status, noted = result.status.name, bool(problem.rank_note)
     if truth.ranks != problem.ranks.tolist():
         wrong = "" if noted else f"rank {problem.ranks.tolist()}, exactly {truth.ranks}, and no note"
