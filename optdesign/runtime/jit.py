@@ -222,7 +222,8 @@ def code_hash(functions: Iterable[Any]) -> str:
         if id(function) in seen:
             continue
         seen.add(id(function))
-        for part in (function.__code__, function.__defaults__):
+        # Machine code on disk imports the modules of its functions by name.
+        for part in (function.__module__, function.__code__, function.__defaults__):
             whole.update(_content(part))
         for name, value in _named(function):
             if isinstance(value, types.FunctionType) or hasattr(value, "py_func"):

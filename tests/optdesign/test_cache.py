@@ -93,3 +93,18 @@ def test_the_hash_is_that_of_code_and_constants(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setitem(globals(), name, value)
         hashes.append(code_hash([outer]))
     assert len(set(hashes)) == 1 + len(other)
+
+
+def test_code_that_moves_to_another_module_has_another_hash() -> None:
+    """Machine code on disk names the modules of its functions; a module that is gone cannot be imported."""
+
+    def here() -> float:
+        return 1.0
+
+    def there() -> float:
+        return 1.0
+
+    there.__code__ = here.__code__
+    assert code_hash([here]) == code_hash([there])
+    there.__module__ = "somewhere.else"
+    assert code_hash([here]) != code_hash([there])
