@@ -102,8 +102,8 @@ class LinearEnvironment:
             "noise": noise_named(noise, scale),
             "shared": theta.ndim == 1,
             "ell": _bound("ell", ell, low, ell is None or 0.0 < ell <= low),
-            "L": _bound("L", L, high, L is None or high <= L),
-            "s": _bound("s", s, size, s is None or s >= size),
+            "L": _bound("L", L, high, L is None or high <= L < np.inf),
+            "s": _bound("s", s, size, s is None or size <= s < np.inf),
             "means": np.einsum("ikd,kd->ik", x, np.broadcast_to(theta, (k, d))),
         }
         for name, value in values.items():
@@ -210,7 +210,7 @@ def _bound(name: str, given: float | None, actual: float, holds: bool) -> float:
     if not holds:
         raise ValueError(
             f"{name} must bound the environment; got {given}, the data have {actual:g}. "
-            "Leave it out to use that."
+            "Give a finite bound, or leave it out to use that."
         )
     return actual if given is None else float(given)
 

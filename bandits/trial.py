@@ -150,7 +150,8 @@ class Trial:
         The clock does not move: see ``clock.advance``.
         """
         checked = pulls_per_arm("counts", counts, self._constant["means"].shape, self.policy)
-        sums = rewards_per_arm(self.env.pull(self.rng, checked), checked, type(self.env).__name__)
+        # A copy, because a pull that overwrites its argument would change the counts that the policy keeps.
+        sums = rewards_per_arm(self.env.pull(self.rng, checked.copy()), checked, type(self.env).__name__)
         self.check_environment()
         return sums
 

@@ -56,8 +56,10 @@ class DELB:
             raise ValueError(f"delta must lie strictly in (0, 1); got {self.delta}.")
         if not self.design_gap > 0.0:
             raise ValueError(f"design_gap must be positive; got {self.design_gap}.")
-        if self.sigma is not None and not self.sigma > 0.0:
-            raise ValueError(f"sigma must be positive; got {self.sigma}. Leave it out for the environment's.")
+        if self.sigma is not None and not 0.0 < self.sigma < np.inf:
+            raise ValueError(
+                f"sigma must be positive and finite; got {self.sigma}. Leave it out for the environment's."
+            )
 
     @property
     def name(self) -> str:

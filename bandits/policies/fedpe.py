@@ -84,7 +84,8 @@ class Client:
         width = self.setting.sigma * np.abs(self.norm) * deviation / self.setting.ell  # ||x||_V / ell
         r, u = self.intervals(r, width)
         self.best = np.argmax(np.where(self.active, r, -np.inf), axis=1)
-        self.active = self.active & self._kept(self.keep(r, u, self.active))
+        # A copy, because the server holds the same array and compares it with the next one.
+        self.active = self.active & self._kept(self.keep(r, u, self.active.copy()))
         empty = np.flatnonzero(~self.active.any(axis=1))
         if len(empty):
             raise ValueError(
@@ -184,7 +185,8 @@ class Server:
         f = self.setting.f(self.phase)
         before, self.active = self.active, message.active
         self.weights = self._solve(before)
-        self.pulls = self._checked(self.weights, self.rounding(self.weights, f))
+        # A copy, because the pulls are checked against the weights, and the next phase may use them again.
+        self.pulls = self._checked(self.weights, self.rounding(self.weights.copy(), f))
         return PullPlan(self.pulls, self.active)
 
     def aggregate(self, message: LocalEstimates) -> Message:

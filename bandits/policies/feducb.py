@@ -50,6 +50,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bandits.checks import whole
 from bandits.policies.dislinucb import DisLinUCB, Sums, count_scalars, grown, note, share
 from bandits.policies.parameters import blocks
 from bandits.policies.ridge import Ridge, learn, radius, refresh, ridge
@@ -121,12 +122,13 @@ class FedUCB(DisLinUCB):
                 f"privacy_delta must lie strictly in (0, 1); got {self.privacy_delta}. "
                 "Leave it out for delta / (M T)."
             )
-        if self.reward_bound is not None and not self.reward_bound > 0.0:
-            raise ValueError(f"reward_bound must be positive; got {self.reward_bound}.")
-        if self.period is not None and self.period < 1:
+        if self.reward_bound is not None and not 0.0 < self.reward_bound < math.inf:
             raise ValueError(
-                f"period must be at least 1; got {self.period}. Leave it out for the paper's rule."
+                f"reward_bound must be positive and finite; got {self.reward_bound}. Leave it out for a "
+                "bound that holds with probability 1 - delta / 4."
             )
+        if self.period is not None:
+            whole("period", self.period, 1, remedy=" Leave it out for the paper's rule.")
 
     @property
     def name(self) -> str:

@@ -72,8 +72,10 @@ class LinUCB(Stepwise):
     def __post_init__(self) -> None:
         check_parameters(self.parameters)
         check_linear(self.ridge, self.delta, self.sigma, self.s)
-        if self.alpha is not None and not self.alpha >= 0.0:
-            raise ValueError(f"alpha must not be negative; got {self.alpha}. Leave it out for the theory's.")
+        if self.alpha is not None and not 0.0 <= self.alpha < math.inf:
+            raise ValueError(
+                f"alpha must be finite and not negative; got {self.alpha}. Leave it out for the theory's."
+            )
 
     @property
     def name(self) -> str:
@@ -123,12 +125,14 @@ class LinUCB(Stepwise):
 
 def check_linear(weight: float, delta: float, sigma: float | None, s: float | None) -> None:
     """Refuse options of a linear model that have no meaning."""
-    if not weight > 0.0:
+    if not 0.0 < weight < math.inf:
         raise ValueError(
-            f"ridge must be positive; got {weight}. Without it there is no inverse to start with."
+            f"ridge must be positive and finite; got {weight}. Without it there is no inverse to start with."
         )
     if not 0.0 < delta < 1.0:
         raise ValueError(f"delta must lie strictly in (0, 1); got {delta}. The paper takes 0.1.")
     for key, value in (("sigma", sigma), ("s", s)):
-        if value is not None and not value > 0.0:
-            raise ValueError(f"{key} must be positive; got {value}. Leave it out for the environment's.")
+        if value is not None and not 0.0 < value < math.inf:
+            raise ValueError(
+                f"{key} must be positive and finite; got {value}. Leave it out for the environment's."
+            )

@@ -50,8 +50,10 @@ class LocalUCB(Stepwise):
     def __post_init__(self) -> None:
         if self.index not in INDICES:
             raise ValueError(f"index must be one of {', '.join(INDICES)}; got {self.index!r}.")
-        if self.sigma is not None and not self.sigma > 0.0:
-            raise ValueError(f"sigma must be positive; got {self.sigma}. Leave it out for the environment's.")
+        if self.sigma is not None and not 0.0 < self.sigma < np.inf:
+            raise ValueError(
+                f"sigma must be positive and finite; got {self.sigma}. Leave it out for the environment's."
+            )
 
     @property
     def name(self) -> str:
