@@ -29,7 +29,7 @@ def smallest_k(dim: int, blocks: int, phases: int, delta: float) -> float:
     >>> abs(3 * k - 2 * math.log(1600) - 3 * math.log(k * math.e)) < 1e-12
     True
     """
-    c = 2.0 * math.log(blocks * phases / delta) / dim
+    c = 2.0 * (math.log(blocks * phases) - math.log(delta)) / dim  # the quotient could overflow
     k = 1.0 + c + math.sqrt(2.0 * c)
     while True:
         step = (k - math.log(k) - 1.0 - c) * k / (k - 1.0)
@@ -47,7 +47,7 @@ def alpha(clients: int, arms: int, dim: int, phases: int, delta: float, *, share
     if not 0.0 < delta < 1.0:
         raise ValueError(f"delta must lie strictly between 0 and 1; got {delta}. The paper takes 0.1.")
     h = max(phases, 1)
-    over_clients = math.sqrt(2.0 * math.log(2.0 * clients * arms * h / delta))
+    over_clients = math.sqrt(2.0 * (math.log(2.0 * clients * arms * h) - math.log(delta)))
     over_blocks = math.sqrt(dim * smallest_k(dim, 1 if shared else arms, h, delta))
     return min(over_clients, over_blocks)
 
@@ -67,4 +67,4 @@ def mixture_alpha(variance: np.ndarray, prior: float, failure: float) -> np.ndar
     Lemma "Laplace": |sum| <= sqrt(v log(v / (prior failure^2))) for every phase with probability at
     least 1 - failure, where v = prior + the variances so far.
     """
-    return np.sqrt(np.log(variance / (prior * failure**2)))
+    return np.sqrt(np.log(variance / prior) - 2.0 * np.log(failure))

@@ -111,7 +111,7 @@ class DisLinUCB(Stepwise):
         env, count = trial.env, blocks(self.parameters, trial.env)
         m, d = env.clients, env.dim
         sigma = env.sigma if self.sigma is None else self.sigma
-        log_term = 2.0 * math.log(m * count / self.delta)
+        log_term = 2.0 * (math.log(m * count) - math.log(self.delta))
         bias = math.sqrt(self.ridge) * (env.s if self.s is None else self.s)
         usual = trial.horizon * math.log(max(m * trial.horizon, 2)) / (d * count * m)
         return State(

@@ -151,7 +151,7 @@ class FedUCB(DisLinUCB):
             alone = node_deviation(height, env.L**2 + bound**2, self.epsilon, failure)
             deviation = math.sqrt(m) * alone
             norm = noise_norm(deviation * math.sqrt(height), d + 1, self.delta / (4.0 * rounds * count))
-            log_term = 2.0 * math.log(2.0 * m * count / self.delta)
+            log_term = 2.0 * (math.log(2.0 * m * count) - math.log(self.delta))
         low = self.ridge + norm
         bias = s * math.sqrt(self.ridge + 3.0 * norm) + norm / math.sqrt(low)
         return State(

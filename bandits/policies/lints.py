@@ -137,7 +137,7 @@ class LinTS(Stepwise):
         trial.ledger.uploaded += env.features.size
         count = blocks(self.parameters, env)
         sigma = env.sigma if self.sigma is None else self.sigma
-        log_term = 2.0 * math.log(count / self.delta)
+        log_term = 2.0 * (math.log(count) - math.log(self.delta))
         bias = math.sqrt(self.ridge) * (env.s if self.s is None else self.s)
         first, schedule = 0.0, np.zeros(0)
         if self.v == BETA:

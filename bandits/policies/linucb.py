@@ -88,7 +88,7 @@ class LinUCB(Stepwise):
         trial.ledger.uploaded += env.features.size
         count = blocks(self.parameters, env)
         sigma = env.sigma if self.sigma is None else self.sigma
-        log_term = 2.0 * math.log(count / self.delta)
+        log_term = 2.0 * (math.log(count) - math.log(self.delta))
         bias = math.sqrt(self.ridge) * (env.s if self.s is None else self.s)
         first = radius(0.0, sigma, log_term, bias) if self.alpha is None else self.alpha
         return State(

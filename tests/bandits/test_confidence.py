@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import bandits
 from bandits.confidence import alpha, mixture_alpha, prior_variance, smallest_k
+from bandits.trial import Trial
 
 stable = settings(deadline=None, derandomize=True, max_examples=100)
 
@@ -67,3 +69,16 @@ def test_delta_must_be_a_probability():
     for delta in (0.0, 1.0, -1.0):
         with pytest.raises(ValueError, match="delta"):
             alpha(1, 1, 1, 1, delta)
+
+
+@pytest.mark.parametrize("delta", [1e-150, 1e-300, 1e-309, 5e-324])
+def test_levels_close_to_zero_have_finite_widths(delta):
+    """1 / delta overflows for subnormal levels, and delta^2 underflows much earlier."""
+    level = alpha(clients=4, arms=3, dim=2, phases=5, delta=delta)
+    assert math.log(15) <= level**2 / 2.0 + math.log(delta) <= math.log(120) + 1e-9
+    exact = math.sqrt(math.log(8.0) - 2.0 * math.log(delta))
+    assert mixture_alpha(np.array([4.0]), 0.5, delta) == pytest.approx([exact])
+    env = bandits.environments.authors(4, 3, 2)
+    for policy in (bandits.LinUCB, bandits.LinTS, bandits.DisLinUCB, bandits.FedUCB):
+        state = policy(delta=delta).start(Trial(env, 10, [10], np.random.default_rng(0)))
+        assert np.isfinite(state.log_term)
