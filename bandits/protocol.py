@@ -14,9 +14,10 @@ Collaborative Fed-PE send the same messages in the same phases and are charged a
 | ActiveArms | up | 1 per active arm |
 | PullPlan | down | 1 per active arm |
 | LocalEstimates | up | d per pulled arm ("vectors") or 1 ("scalars") |
-| GlobalEstimates | down ("vectors") | d + d^2 per arm that any client has active, or once if shared |
+| GlobalEstimates | down ("vectors") | d + d^2 per arm active in the class, or once if shared |
 | Projections | down ("scalars") | 2 per active arm of the client |
 
+A class is a set of collinear clients (:mod:`bandits.collinearity`). With one class, the usual case,
 "vectors" is the paper's protocol, message for message, so a potential matrix V_a counts d^2 as in the
 paper's bound although it is symmetric. "scalars" is the protocol of the paper's remark.
 
