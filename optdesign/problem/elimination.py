@@ -159,7 +159,8 @@ def _eliminate_block(
             v[j] = y[best, j]
         v[k] -= diagonal
         beta = 1.0 / (best_value - diagonal * y[best, k])
-        error = DIRECTION_ERRORS * UNIT / relative
+        # The residual of the pivot has the round-off of the reflections and the errors of earlier directions.
+        error = DIRECTION_ERRORS * UNIT / relative + np.sqrt(doubt[best - lo] / best_value)
         for i in range(lo, hi):
             reflect(y, i, v, beta, k)
             doubt[i - lo] += (error * y[i, k]) * (error * y[i, k])

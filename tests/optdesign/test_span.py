@@ -367,3 +367,14 @@ class TestTournament:
         r = od.solve(od.DesignProblem(x), tol=1e-9)
         assert r.converged
         assert np.abs(r.problem.coordinates(slice(None))).max() <= 2**d
+
+
+def test_indicator_columns_in_units_of_their_own_have_no_more_than_their_exact_rank() -> None:
+    """An intercept and all indicators of two factors have rank 3 + 4 - 1, in any units of the columns."""
+    rng = np.random.default_rng(0)
+    cells = np.array(list(itertools.product(range(3), range(4))))
+    x = np.column_stack([np.ones(12), np.eye(3)[cells[:, 0]], np.eye(4)[cells[:, 1]]])
+    for _ in range(200):
+        p = od.DesignProblem(x * 10.0 ** rng.integers(-6, 7, size=8))
+        assert p.rank == 6
+        assert od.solve(p).converged
