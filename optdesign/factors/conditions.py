@@ -10,7 +10,7 @@ function is called.
 - Comparisons of other numbers allow for round-off: 0.1 + 0.2 is at most 0.3, and equals it. See
   :mod:`optdesign.numbers.quantities`.
 - Text compares with text. Its order is alphabetical.
-- Dates compare with dates, and with text such as ``"2024-05-31"``.
+- Dates compare with dates, and with text such as ``"2024-05-31"``. Times with a time zone are local times.
 - A comparison with a missing entry is false, except ``!=`` and ``not in``.
 """
 

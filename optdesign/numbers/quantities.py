@@ -5,6 +5,7 @@ arrays, or arrays of Python integers if a result might not fit. Other numbers ar
 e >= 0, so that the value stands for the interval [value - e, value + e]:
 
 - an entry v that is read has e = 2^-40 |v|, or a larger fraction if it is stored in lower precision;
+- an entry of a column that has whole numbers only has e = 0 if its type represents all whole numbers up to it;
 - an operation propagates the errors of its operands and adds its own round-off, 2^-53 of the result;
 - a whole number beyond 2^53 that meets a fraction is rounded, with e = 2^-53 of it.
 
@@ -23,6 +24,9 @@ import numpy as np
 
 ROUNDING = 2.0**-40
 """Relative error of numbers in double precision: 4,096 times the distance between neighbours."""
+
+WHOLE = {4: 2.0**24, 2: 2.0**11}
+"""Largest whole number up to which all are exact in lower precision, by the number of bytes."""
 
 LOWER_ROUNDING = {4: 2.0**-19, 2: 2.0**-10}
 """Relative error of numbers in lower precision, by the number of bytes: 16 times, and once, that distance."""
@@ -67,7 +71,10 @@ def quantity(values: Any) -> Quantity:
     if array.dtype.kind == "f":
         precision = LOWER_ROUNDING.get(array.dtype.itemsize, ROUNDING)
         value = array.astype(np.float64)
-        return Quantity(value, np.abs(value) * precision)
+        error = np.abs(value) * precision
+        if np.all((value == np.rint(value)) | np.isnan(value)):
+            error = np.where(np.abs(value) <= WHOLE.get(array.dtype.itemsize, EXACT), 0.0, error)
+        return Quantity(value, error)
     if array.dtype.kind in "bi":
         return Quantity(array.astype(np.int64))
     return _fitted(array.astype(object))

@@ -262,6 +262,8 @@ def _decoded(values: Any) -> tuple[Any, tuple[Any, ...] | None]:
     if hasattr(values, "get_chunks") and _type_name(values).startswith(("int", "uint")):
         return values, None
     if hasattr(values, "get_chunks"):  # polars, of whose categorical types only Enum has an order of its own
+        if getattr(values.dtype, "time_zone", None) is not None:
+            values = values.dt.replace_time_zone(None)
         ordered = getattr(values.dtype, "categories", None) if str(values.dtype).startswith("Enum") else None
         return values.to_numpy(), None if ordered is None else tuple(ordered.to_list())
     if hasattr(values, "dictionary") or str(getattr(values, "type", "")).startswith("dictionary"):  # pyarrow
@@ -288,7 +290,8 @@ def _by_code(codes: np.ndarray, levels: tuple[Any, ...]) -> np.ndarray:
 def _plain(array: np.ndarray, name: str) -> np.ndarray:
     """An object array as booleans, numbers or text, with None or NaN where entries are missing."""
     values = [None if _is_missing(v) else v for v in array.reshape(-1).tolist()]
-    if any(v is not None for v in values) and all(v is None or _is_naive(v) for v in values):
+    present = [v for v in values if v is not None]
+    if present and all(isinstance(v, datetime) and v.tzinfo == present[0].tzinfo for v in present):
         return np.array([_instant(v) for v in values]).reshape(array.shape)
     kinds = {_kind(v, name, k) for k, v in enumerate(values) if v is not None}
     if len(kinds) > 1:
@@ -327,13 +330,9 @@ def _numbers(values: list[Any], name: str) -> np.ndarray:
     return np.array([np.nan if v is None else float(v) for v in values], dtype=np.float64)
 
 
-def _is_naive(value: Any) -> bool:
-    """Return True for a time of a day without a time zone."""
-    return isinstance(value, datetime) and value.tzinfo is None
-
-
 def _instant(value: Any) -> np.datetime64:
-    """Return a time of a day, or None, as NumPy has it."""
+    """Return a time of a day in its own time zone, or None, as NumPy has it."""
+    value = None if value is None else value.replace(tzinfo=None)
     return value.to_datetime64() if hasattr(value, "to_datetime64") else np.datetime64(value or "NaT")
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from decimal import Decimal, getcontext
 from fractions import Fraction
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -460,6 +461,28 @@ def test_times_of_every_library_compare_alike(times: Any) -> None:
     assert rows({"t": times}, "t <= '2020-03-01'") == [0, 1]
     assert rows({"t": times}, "t < '2020-01-01T12:00:00.001'") == [0]
     assert rows({"t": times}, "t != '2020-03-01'") == [0, 2]
+
+
+AWARE = [datetime(2024, 5, 31, h, tzinfo=ZoneInfo("Europe/Paris")) for h in (0, 12, 23)]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [AWARE, pd.Series(AWARE), pl.Series(AWARE).dt.convert_time_zone("Europe/Paris"), pa.array(AWARE)],
+    ids=lambda v: type(v).__module__,
+)
+def test_times_with_a_time_zone_compare_by_their_local_time(times: Any) -> None:
+    assert rows({"t": times}, "t >= '2024-05-31T12:00'") == [1, 2]
+    assert rows({"t": times}, "t <= '2024-05-31'") == [0]
+    assert rows({"t": times}, "t < '2024-05-31T23:00'") == [0, 1]
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [(np.float16, 2**11), (np.float32, 2**24), (np.float64, 2**53)])
+def test_whole_numbers_in_columns_of_floats_are_exact(dtype: type, limit: int) -> None:
+    x = np.array([limit - 1, limit, 1 - limit, np.nan], dtype=dtype)
+    assert rows({"x": x}, f"x < {limit}") == [0, 2]
+    assert rows({"x": x, "y": np.full(4, limit, dtype)}, "x == y") == [1]
+    assert rows({"x": np.array([1700000000000.0, 1700000000001.0])}, "x <= 1700000000000") == [0]
 
 
 def test_half_precision_of_pyarrow_has_its_tolerance() -> None:
