@@ -5,7 +5,7 @@ arrays, or arrays of Python integers if a result might not fit. Other numbers ar
 e >= 0, so that the value stands for the interval [value - e, value + e]:
 
 - an entry v that is read has e = 2^-40 |v|, or a larger fraction if it is stored in lower precision;
-- an entry of a column that has whole numbers only has e = 0 if its type represents all whole numbers up to it;
+- an entry of a column of whole numbers has e = 0 if its type represents all whole numbers up to it;
 - an operation propagates the errors of its operands and adds its own round-off, 2^-53 of the result;
 - a whole number beyond 2^53 that meets a fraction is rounded, with e = 2^-53 of it.
 
