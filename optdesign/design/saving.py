@@ -80,7 +80,7 @@ def load(path: str | PathLike[str]) -> Any:
             "release of optdesign that saved it."
         )
     content: dict[str, Any] = document.get("content", {})
-    if document.get("sha256") != _checksum(json.dumps(content, allow_nan=False, ensure_ascii=False)):
+    if document.get("sha256") != _checksum(json.dumps(content, ensure_ascii=False)):
         raise ValueError(
             f"{path} must be as it was saved; its checksum is another. Restore it, or save it again."
         )

@@ -243,3 +243,11 @@ def test_infinite_labels_and_levels_come_back(tmp_path) -> None:
     again = od.load(tmp_path / "p.json")
     assert_same_problem(p, again)
     assert again.parameter_block_names == ("-inf", "1", "inf")
+
+
+def test_a_file_changed_to_contain_nan_has_another_checksum(tmp_path: Path) -> None:
+    path = tmp_path / "problem.json"
+    od.save(od.DesignProblem([[1.5, 0.0], [0.0, 1.0]]), path)
+    path.write_text(path.read_text().replace("1.5", "NaN"))
+    with pytest.raises(ValueError, match=r"must be as it was saved; its checksum is another"):
+        od.load(path)
