@@ -26,7 +26,8 @@ def parse(
     if value is not None:
         if not (value > 0 and isfinite(value)):
             raise ValueError(
-                f"{option} must be positive and finite, or a file; got {given}. Leave it out for 1."
+                f"{option} must be positive and finite, or a file; got {given}. "
+                + ("Leave it out for weights." if option == "--runs" else "Leave it out for 1.")
             )
         return np.full(len(groups), value)
     if group is None:

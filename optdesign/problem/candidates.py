@@ -27,7 +27,7 @@ from optdesign.factors.conditions import kept
 from optdesign.factors.formula import Model, fit
 from optdesign.factors.grids import factorial
 from optdesign.tables.columns import Settings, check_index, is_frame, is_single, listed
-from optdesign.tables.files import Table, check_suffix, number, place, read_table, row_names
+from optdesign.tables.files import Table, check_suffix, number, place, read_table, row_names, stored_levels
 
 TABLES = (".csv", ".parquet")
 
@@ -195,7 +195,8 @@ def from_table(
         else column
         for name, column in columns.items()
     }
-    settings, dropped = _without_row_names(Settings(filled), model, where)
+    levels = {name: own for name, own in stored_levels(path).items() if name in filled}
+    settings, dropped = _without_row_names(Settings(filled, levels), model, where)
     n = settings.n_rows
     rows = np.arange(n) if where is None or not n else kept(settings, where)
     try:

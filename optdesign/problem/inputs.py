@@ -288,8 +288,10 @@ def _by_label(budgets: Any, n_groups: int, names: Names | None) -> Any:
 def _as_spelled(key: Any, known: list[Any]) -> Any:
     """The label of a budget as the labels of groups are spelled, which are text if they were dates."""
     if isinstance(key, date | np.datetime64) and key == key and key not in known:  # not NaT
-        if str(key) in known or getattr(key, "tzinfo", None) is not None:
+        if str(key) in known:
             return str(key)
+        if getattr(key, "tzinfo", None) is not None:
+            key = key.replace(tzinfo=None)
         return str(np.datetime_as_string(np.datetime64(key), unit="auto"))
     return key
 

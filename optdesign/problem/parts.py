@@ -23,7 +23,7 @@ from optdesign.tables.columns import (
     missing,
     missing_label,
 )
-from optdesign.tables.files import check_suffix, place, read_table, row_names, stored_index
+from optdesign.tables.files import check_suffix, place, read_table, row_names, stored_index, stored_levels
 
 
 class Parts(NamedTuple):
@@ -55,7 +55,7 @@ def unpack(candidates: Any, names: Any, settings: Any, labels: Sequence[Any]) ->
     path = Path(candidates) if isinstance(candidates, str | Path) else None
     if path is not None:
         check_suffix(path, "candidates", TABLES)
-        candidates, index = Settings(read_table(path, text=taken)), stored_index(path)
+        candidates, index = Settings(read_table(path, text=taken), stored_levels(path)), stored_index(path)
     if not isinstance(candidates, Settings) and not is_frame(candidates):
         return Parts(candidates, names, own, own or {}, is_single(candidates))
     table = candidates if isinstance(candidates, Settings) else Settings(candidates)

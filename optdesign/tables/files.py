@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from optdesign.settings import column as plain_column
+
 SEPARATORS = ",;\t"
 """What may stand between the columns of a CSV file: the one that its header has most of."""
 
@@ -88,6 +90,19 @@ def stored_index(path: Path) -> set[str]:
         return set()
     metadata = pyarrow().parquet.read_schema(path).pandas_metadata or {}
     return {name for name in metadata.get("index_columns", ()) if isinstance(name, str)}
+
+
+def stored_levels(path: Path) -> dict[str, tuple[Any, ...]]:
+    """Return the levels of the categorical columns of a Parquet file, in their order, by name."""
+    if path.suffix.lower() != ".parquet":
+        return {}
+    arrow = pyarrow()
+    names = [f.name for f in arrow.parquet.read_schema(path) if arrow.types.is_dictionary(f.type)]
+    table = arrow.parquet.read_table(path, columns=names)
+    return {
+        name: plain_column(column, name)[1] or ()
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
 
 
 def write_table(path: Path, columns: Table) -> None:
@@ -241,6 +256,7 @@ def pyarrow() -> Any:
     """The pyarrow module with its Parquet part, or an ImportError that says how to get it."""
     try:
         import pyarrow
+        import pyarrow.compute
         import pyarrow.parquet
     except ImportError:
         raise ImportError(
@@ -264,6 +280,11 @@ def _read_parquet(path: Path) -> Table:
             column = column.cast(column.type.value_type)
         if arrow.types.is_decimal(column.type):
             column = column.cast(arrow.float64())
+        if arrow.types.is_timestamp(column.type) and column.type.tz is not None:
+            column = arrow.compute.local_timestamp(column)
+        if arrow.types.is_integer(column.type) and column.null_count:
+            columns[name] = plain_column(column, name)[0]  # raises ValueError if float64 would round
+            continue
         columns[name] = column.to_numpy()
     return columns
 

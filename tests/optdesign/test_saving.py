@@ -1,6 +1,7 @@
 """Problems and designs come back from a file to the last bit, or not at all."""
 
 import json
+import pathlib
 
 import numpy as np
 import pandas as pd
@@ -245,7 +246,7 @@ def test_infinite_labels_and_levels_come_back(tmp_path) -> None:
     assert again.parameter_block_names == ("-inf", "1", "inf")
 
 
-def test_a_file_changed_to_contain_nan_has_another_checksum(tmp_path: Path) -> None:
+def test_a_file_changed_to_contain_nan_has_another_checksum(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "problem.json"
     od.save(od.DesignProblem([[1.5, 0.0], [0.0, 1.0]]), path)
     path.write_text(path.read_text().replace("1.5", "NaN"))
