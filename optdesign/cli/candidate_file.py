@@ -90,7 +90,9 @@ class CandidateFile:
             self.blocks.numbers,
             self.budgets,
             names=self.features,
-            settings={name: self.columns[name] for name in self.factors} if self.model else None,
+            settings={name: self.columns[name] for name in self.factors}
+            if self.model and self.factors
+            else None,
             group_names=None if self.group is None else self.groups.names.tolist(),
             parameter_block_names=None if self.block is None else self.blocks.names.tolist(),
             _single=self.single,

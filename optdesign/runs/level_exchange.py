@@ -13,6 +13,9 @@ from optdesign.runs.exchange import REFRESH, SAFE, refresh
 from optdesign.runs.search import GAIN
 from optdesign.runtime.jit import kernel
 
+CHANGE = 5
+"""Work of a change in units of that of a visit: a product and 2 updates of the inverse."""
+
 
 @kernel
 def _refreshed(z, weights, inverse):
@@ -65,8 +68,9 @@ def _ratio(values, first, j, old, new, y, a, v):
 
 @kernel
 def climb_levels(values, sizes, first, settings, z, weights, inverse, row, idle, most):
-    """Change single levels until no change gains, or ``most`` runs were visited. Overwrites the arrays.
+    """Change single levels until no change gains, or ``most`` units of work are done. Overwrites the arrays.
 
+    A visit of a run is 1 unit of work, a change is CHANGE more, and a refresh is 1 more for every row.
     The search goes on at run ``row``, after ``idle`` visits in a row without a gain. Returns log det of the
     settings found, or -inf if the settings given lose rank, and the run and the idle visits to go on from;
     the climb is complete if these are at least the number of runs. It is also complete if the changes since
@@ -79,11 +83,10 @@ def climb_levels(values, sizes, first, settings, z, weights, inverse, row, idle,
         return total, 0, n
     v = inverse[0]
     y = np.empty(d)
-    done = 0
-    for _ in range(most):
-        if idle >= n:
-            break
+    done, work = 0, 0
+    while idle < n and work < most:
         idle += 1
+        work += 1
         stale = True
         for j in range(factors):
             if stale:
@@ -105,7 +108,9 @@ def climb_levels(values, sizes, first, settings, z, weights, inverse, row, idle,
                 stale = True
                 idle = 0
                 done += 1
+                work += CHANGE
                 if done % REFRESH == 0:
+                    work += len(z)
                     before, total = total, _refreshed(z, weights, inverse)
                     if not total > before:
                         return total, 0, n
@@ -138,8 +143,8 @@ def kick_and_climb(
     """Kick and climb from the kept settings, whose log det is best, once for every row of draws.
 
     Overwrites all settings, rows and inverses; the kept ones become the best found. A climb that is not
-    complete after ``most`` visits ends the loop. Returns the log det of the kept settings, the number of
-    complete climbs, and the run and the idle visits from which the last climb goes on.
+    complete after ``most`` units of work ends the loop. Returns the log det of the kept settings, the number
+    of complete climbs, and the run and the idle visits from which the last climb goes on.
     """
     start, none = np.int64(0), np.int64(0)
     for t in range(len(draws)):

@@ -289,7 +289,7 @@ def search_levels(
     patience = int(np.clip(WORK / cost, 10, PATIENCE))
     bound = d * math.log(n) + bounded.slack
     batch = int(np.clip(SLICE / (10 * cost), 1, 100))
-    most = max(1, int(SLICE * n / cost))
+    most = max(2 * (n + 2 * d), int(SLICE * n / cost))  # no less than the refreshes at both ends
     fixed = bounded.values, bounded.sizes, bounded.first
 
     def climb(

@@ -273,6 +273,7 @@ def test_a_column_called_run_is_kept(folder, model, labels):
     [
         (["--runs", "5", "--budget", "5"], ["--runs and --budget must not both"]),
         (["--runs", "2.5"], ["--runs must be whole numbers; got 2.5"]),
+        (["--runs", "0"], ["--runs must be positive", "got 0. Leave it out for weights."]),
         (["--runs", "5", "--out", "runs.npz"], ["--out of a run list must end in .csv or .parquet"]),
         (["--runs", "1", "--features", "x,y"], ["runs"]),
         (["--tries", "3"], ["--tries must come with --runs"]),
@@ -294,6 +295,12 @@ def test_bad_models_and_runs(arguments, words):
     message = refused("solve", "data.csv", *arguments)
     for word in words:
         assert word in message
+
+
+def test_a_model_without_factors(folder):
+    done = run("solve", "data.csv", "--model", "~ 1", "--no-group", "--no-block", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["features"] == ["Intercept"]
 
 
 def test_budgets_by_label_in_a_line():

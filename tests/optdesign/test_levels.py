@@ -8,7 +8,7 @@ import pytest
 from exact_levels import true_efficiency
 
 import optdesign as od
-from optdesign.runs.level_exchange import climb_levels, kick_and_climb
+from optdesign.runs.level_exchange import CHANGE, climb_levels, kick_and_climb
 from optdesign.runs.main_effects import Bounded
 
 MANY = 1 << 60
@@ -188,6 +188,22 @@ def test_a_climb_in_slices_is_the_climb_in_one_piece():
         assert kicks == 0  # a climb visits every run at least once
         assert rest < 14
     assert found == pytest.approx([found[0]] * 3, abs=1e-9)
+
+
+@pytest.mark.kernels
+def test_changes_and_refreshes_count_as_work_of_a_slice():
+    """A visit that changes many levels is far more work than a visit that changes none."""
+    model = od.MainEffects({f"f{j}": [-1, 1] for j in range(12)}, runs=60)
+    bounded, rng = Bounded(model), np.random.default_rng(3)
+    given = rng.integers(0, 2, size=(60, 12))
+    z = bounded.coordinates(given)
+    d = z.shape[1]
+    settings, weights, inverse = given.copy(), np.ones(60 + d), np.zeros((1, d, d))
+    fixed = bounded.values, bounded.sizes, bounded.first
+    _, row, _ = climb_levels(*fixed, settings, z, weights, inverse, 0, 0, 50)
+    changes = int((settings != given).sum())
+    assert 0 < row < 50
+    assert row + CHANGE * changes < 50 + 1 + CHANGE * 12
 
 
 def test_a_search_that_is_cut_in_the_middle_of_climbs_returns_what_it_found():
