@@ -8,7 +8,7 @@ remedy.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -233,7 +233,7 @@ def check_budgets(budgets: Any, n_groups: int, names: Names | None = None) -> np
         raise ValueError(f"budgets must be real numbers; got dtype {array.dtype}. Convert them first.")
     if array.ndim == 0:
         array = np.full(n_groups, array)
-    if array.ndim != 1 or len(array) < n_groups:
+    if array.ndim != 1 or len(array) < n_groups or (names is not None and len(array) > n_groups):
         last = (
             f"The largest group label is {n_groups - 1}"
             if names is None
@@ -290,7 +290,7 @@ def _as_spelled(key: Any, known: list[Any]) -> Any:
     if isinstance(key, date | np.datetime64) and key == key and key not in known:  # not NaT
         if str(key) in known:
             return str(key)
-        if getattr(key, "tzinfo", None) is not None:
+        if isinstance(key, datetime):
             key = key.replace(tzinfo=None)
         return str(np.datetime_as_string(np.datetime64(key), unit="auto"))
     return key

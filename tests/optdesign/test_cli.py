@@ -297,7 +297,7 @@ def test_bad_models_and_runs(arguments, words):
         assert word in message
 
 
-def test_a_model_without_factors(folder):
+def test_a_model_without_factors():
     done = run("solve", "data.csv", "--model", "~ 1", "--no-group", "--no-block", "--json")
     assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["features"] == ["Intercept"]

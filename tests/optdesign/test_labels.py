@@ -176,6 +176,11 @@ def test_integers_are_labels_where_budgets_are_by_label() -> None:
         od.DesignProblem(X, groups=[1, 1, 2, 2], budgets={1: 5, 3: 7})
 
 
+def test_more_budgets_than_labelled_groups_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"one entry per group, shape \(2,\); got \(3,\). The groups are"):
+        od.DesignProblem(X, groups=SITES, budgets=[1, 2, 3])
+
+
 def test_a_group_has_one_budget() -> None:
     with pytest.raises(ValueError, match="budgets must name each group once; 'Lyon' occurs twice"):
         od.DesignProblem(X, groups=SITES, budgets=pd.Series([3, 8, 9], index=["Turin", "Lyon", "Lyon"]))
