@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from optdesign.settings import column as plain_column
+from optdesign.tables.columns import column as plain_column
 
 SEPARATORS = ",;\t"
 """What may stand between the columns of a CSV file: the one that its header has most of."""
