@@ -19,6 +19,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from joblib.externals.loky import get_reusable_executor
+
 LEAST = {
     "horizon": 1,
     "trials": 1,
@@ -157,8 +159,10 @@ def named(name: str, where: str, folder: Path | None = None) -> Any:
     """What ``"module:name"`` stands for; modules may lie in the folder."""
     module, _, attribute = name.partition(":")
     if folder is not None and str(folder.resolve()) not in sys.path:
-        # For good, so that the processes that trials run in find the module as well.
+        # For good, so that the processes that trials run in find the module as well. Processes that are
+        # running have the former path, so new ones take their place.
         sys.path.insert(0, str(folder.resolve()))
+        get_reusable_executor().shutdown()
     try:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, ValueError) as error:
