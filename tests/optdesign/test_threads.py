@@ -226,7 +226,7 @@ def test_a_child_of_a_thread_beside_a_solve_has_blas_as_it_was() -> None:
     """The solve of another thread is not under way in the child."""
     script = (
         "import os, threading\n"
-        "from optdesign import threads\n"
+        "from optdesign.runtime import threads\n"
         "threads._set([2] * len(threads._blas()))\n"
         "inside, leave = threading.Event(), threading.Event()\n"
         "def other():\n"
