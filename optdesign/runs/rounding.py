@@ -10,7 +10,9 @@ so c_n >= (1 - (l - 1) / n) w_n for all of them; the information is at least tha
 and so is the D-efficiency. With several groups the smallest of these factors counts.
 
 If a group has fewer runs than candidates with weight, some must go without. Then a basis of every block is
-kept (:mod:`optdesign.runs.rank_basis`), and the other runs follow the weights.
+kept (:mod:`optdesign.runs.rank_basis`), and the other runs follow the weights. A basis is also kept if the
+certificate of the weights does not prove their rank, that is if its gap is infinite. It can contain
+candidates without weight, so that the bound above does not apply.
 
 Efficient rounding follows the given weights, but optimal weights are often not unique, as on grids, and
 some of them round badly. So runs then move between candidates that have weight while that raises log Det
@@ -26,11 +28,13 @@ from functools import partial
 
 import numpy as np
 
+from optdesign.design.certificate import certify
 from optdesign.design.result import DesignResult
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.exchange import LARGEST_BOARD, climb_on, climbed, lay_out, state_of
 from optdesign.runs.rank_basis import basis, exact_rank
 from optdesign.runs.runs import MOST_RUNS, Runs, RunStatus, judged, whole_runs
+from optdesign.runs.search import GAIN
 from optdesign.runtime import clock
 from optdesign.runtime.interrupts import Deferred
 from optdesign.runtime.jit import kernel
@@ -107,9 +111,15 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = F
         tries=1,
         seconds=clock.now() - began,
     )
-    # Nothing is known about exchanges of runs whose information is singular in double precision.
-    unknown = found.efficiency == 0 and status is RunStatus.EXCHANGED
-    return replace(found, status=RunStatus.ROUNDED) if unknown else found
+    if status is RunStatus.EXCHANGED and not _gains_are_known(found):
+        return replace(found, status=RunStatus.ROUNDED)
+    return found
+
+
+def _gains_are_known(found: Runs) -> bool:
+    """Return True if round-off of the information is below the gains at which exchanges end."""
+    certificate = certify(found.problem, found.counts.astype(np.float64))
+    return found.efficiency > 0 and certificate.rounding <= GAIN * certificate.g_value
 
 
 class _Slices:

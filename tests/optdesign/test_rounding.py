@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from hunt import pool
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import plain, problems
@@ -342,3 +343,11 @@ def test_exchanges_of_very_many_runs_end_in_part() -> None:
     assert part.efficiency >= plain.efficiency
     assert part.totals.tolist() == [10**8]
     assert od.round(od.solve(problem), exchange=True).status is od.RunStatus.EXCHANGED
+
+
+@pytest.mark.parametrize("seed", [166, 227])
+def test_exchanges_on_ill_conditioned_information_are_not_called_complete(seed: int) -> None:
+    """Another exchange gains up to 0.0018 here, and round-off of the information hides it."""
+    found = pool.one("hunt.round", "plane_with_small_rows", seed)
+    assert found.status == "ROUNDED"
+    assert not found.wrong

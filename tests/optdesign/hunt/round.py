@@ -69,7 +69,7 @@ def examine(problem: Instance, options: Options, rng: np.random.Generator) -> Fo
         if options.method == "ceiling":
             return Found("refused", f"refused: {refusal}" if truth.has_full_rank(result.weights) else "")
         return Found("refused", wrong_refusal(problem, truth, refusal))
-    if wrong := _wrong_counts(truth, result.weights, runs, options):
+    if wrong := _wrong_counts(truth, result, runs, options):
         return Found(runs.status.name, wrong)
     if options.method == "ceiling":
         totals = np.bincount(problem.groups, runs.counts, len(problem.budgets))
@@ -98,9 +98,12 @@ def weighted(
     return od.DesignResult.given(made, w)
 
 
-def _wrong_counts(truth: Truth, weights: np.ndarray, runs: od.Runs, options: Options) -> str:
-    """Return a description of counts that do not follow the weights by the rule, or an empty string."""
-    problem, counts = truth.problem, runs.counts
+def _wrong_counts(truth: Truth, result: od.DesignResult, runs: od.Runs, options: Options) -> str:
+    """Return a description of counts that do not follow the weights by the rule, or an empty string.
+
+    The guarantee of efficient rounding is claimed for weights whose certificate proves their rank.
+    """
+    problem, counts, weights = truth.problem, runs.counts, result.weights
     if options.method == "ceiling":
         bad = (
             (counts < weights * (1 - NEARLY))
@@ -113,7 +116,7 @@ def _wrong_counts(truth: Truth, weights: np.ndarray, runs: od.Runs, options: Opt
         )
     ratios = [_largest_ratio(weights[problem.groups == i], f) for i, f in enumerate(problem.budgets)]
     given, found = truth.measure(weights, scale=False), truth.measure(counts, scale=False)
-    if given is None or found is None or min(ratios) == 0:
+    if given is None or found is None or min(ratios) == 0 or not result.gap < np.inf:
         return ""
     if found.log_det < given.log_det + truth.rank * arb(min(ratios) * (1 - NEARLY)).log():
         return f"the runs are worse than {min(ratios):.6g} times the weights, and better ones exist"
