@@ -62,11 +62,14 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
     if cost is None:
         thin = thinned(problem, result.weights)
     else:
-        support, white = _whitened(problem, result.weights)
+        support, white, round_off = _whitened(problem, result.weights)
         found = cheapest(problem, white, support, result.weights[support], _checked(problem, cost))
         thin = np.zeros_like(result.weights)
         thin[found.rows] = found.weights
-        if found.gap > COST:
+        if not round_off <= SAME:
+            # The program was solved for information that differs by more than the tolerance.
+            method += " (round-off prevents a proof that the cost is within 1e-9 of the least)"
+        elif found.gap > COST:
             method += f" (cost proved to be within {rounded_up(found.gap)} of the least)"
     thin, certificate = settled(problem, thin)
     count = np.count_nonzero(thin)
@@ -84,26 +87,34 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
 
 def thinned(problem: DesignProblem, weights: np.ndarray) -> np.ndarray:
     """Return weights with the same information on few candidates."""
-    support, white = _whitened(problem, weights)
+    support, white, _ = _whitened(problem, weights)
     out = np.zeros_like(weights)
     out[support] = thin_out(problem, white, support, weights[support])
     return out
 
 
-def _whitened(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, Rows]:
+def _whitened(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, Rows, float]:
     """Return the candidates with weight, and rows whose maps make the information the identity.
 
-    Coordinates are refined if their round-off could change the information by more than SAME.
+    The third value bounds the change of the information by the round-off of the coordinates, which are refined
+    if that change could exceed SAME.
     """
     support, rows = np.flatnonzero(weights != 0), problem.rows
     maps, _, log_det = whitened(problem, rows, support, weights[support])
-    eta = error_length(maps, rows.rounding)
-    if not sum_error(problem.n_groups, eta, float(problem.rank), 1) <= SAME:
+    change = _round_off(problem, maps, rows)
+    if not change <= SAME:
         rows = problem.refined
         maps, _, log_det = whitened(problem, rows, support, weights[support])
+        change = _round_off(problem, maps, rows)
     if log_det.sum() == -np.inf:
         raise ValueError("result must have full rank; its weights lose some. Solve the problem first.")
-    return support, rows._replace(maps=maps)
+    return support, rows._replace(maps=maps), change
+
+
+def _round_off(problem: DesignProblem, maps: np.ndarray, rows: Rows) -> float:
+    """Return a bound on the change of the whitened information by the round-off of the rows."""
+    eta = error_length(maps, rows.rounding)
+    return float(sum_error(problem.n_groups, eta, float(problem.rank), 1))
 
 
 def _checked(problem: DesignProblem, cost: ArrayLike) -> np.ndarray:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from exact_programs import change, least_cost
+from hunt import pool
 from hypothesis import given, settings
 from problems import assert_feasible, plain, relative_eigenvalues, weighted
 from scipy.optimize import linprog
@@ -237,3 +238,10 @@ def test_mistakes_are_named():
     lost = as_result(problem, np.array([1.0, 0.0]))
     with pytest.raises(ValueError, match="result must have full rank"):
         od.sparsify(lost)
+
+
+def test_a_cost_that_round_off_leaves_open_is_not_called_the_least() -> None:
+    """Parallel rows of size 20 hide rows of size 1e-20: in doubles they are parallel to 1e-7 only."""
+    found = pool.one("hunt.sparsify", "plane_with_small_rows", 900_164)
+    assert found.status == "distance stated"
+    assert not found.wrong
