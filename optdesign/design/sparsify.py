@@ -96,8 +96,8 @@ def thinned(problem: DesignProblem, weights: np.ndarray) -> np.ndarray:
 def _whitened(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, Rows, float]:
     """Return the candidates with weight, and rows whose maps make the information the identity.
 
-    The third value bounds the change of the information by the round-off of the coordinates, which are refined
-    if that change could exceed SAME.
+    The third value bounds the change of the information by the round-off of the coordinates. They are
+    refined if that change could exceed SAME.
     """
     support, rows = np.flatnonzero(weights != 0), problem.rows
     maps, _, log_det = whitened(problem, rows, support, weights[support])
