@@ -68,8 +68,8 @@ kind = "LocalUCB"
 label = "UCB, no communication"
 
 # Further kinds: LinUCB, LinTS, DisLinUCB, FedUCB (epsilon = 1.0 for privacy), DELB where all clients have
-# the same features, and LongestFeature, a control without learning. Those that estimate parameters take
-# parameters = "shared" where all arms have equal parameters.
+# the same features, and LongestFeature, a control that does not learn. Policies that estimate parameters
+# take parameters = "shared" if all arms have equal parameters.
 """
 
 GENERATORS: dict[str, Callable[..., LinearEnvironment]] = {

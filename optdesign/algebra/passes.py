@@ -1,7 +1,7 @@
 """Passes over the data: coordinates and information of some candidates, variances of all.
 
 All read :class:`optdesign.problem.coordinates.Rows`, piece by piece or some rows at a time, and give pieces
-to threads. What is summed up over pieces is summed up in their order, so that nothing depends on the number
+to threads. Sums over pieces are taken in the order of the pieces, so that results do not depend on the number
 of threads.
 """
 

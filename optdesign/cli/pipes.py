@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 CLOSED_PIPE = 141
-"""Exit code of a command whose output nobody reads: 128 + SIGPIPE, as shells report it."""
+"""Exit code after the reader of the output has closed the pipe: 128 + SIGPIPE, as shells report it."""
 
 FAILED = 2
 """Exit code of a command that cannot read its input or write its output."""

@@ -138,7 +138,8 @@ def _vertex(phi: np.ndarray, groups: np.ndarray, weights: np.ndarray) -> np.ndar
 def _blocking(w: np.ndarray, direction: np.ndarray) -> tuple[int, float]:
     """Return the candidate whose weight is first zero along a direction, and the step to it.
 
-    Of the two candidates for steps forwards and backwards, the one with the larger entry is taken.
+    A step forwards and a step backwards each end at one candidate. The candidate with the larger entry of the
+    direction is taken.
     """
     live = np.flatnonzero((w > 0) & (np.abs(direction) > NULL * np.abs(direction).max()))
     ratio = w[live] / direction[live]

@@ -34,7 +34,7 @@ SMALLEST = -900
 """Rows below this power of two are left out of the basis: their coordinates would overflow."""
 
 LIGHTEST = -400
-"""Sizes of rows are told apart down to this power of two below the largest."""
+"""Rows that are smaller than the largest by more than this power of two count as equally small."""
 
 LOG_2 = math.log(2.0)
 

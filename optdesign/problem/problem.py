@@ -82,7 +82,7 @@ class DesignProblem:
     blocks : refused
         The error explains parameter blocks and blocking factors.
     group_names, parameter_block_names : labels, optional
-        What groups and parameter blocks that are given as integers are called, in the order of the integers.
+        Names of groups and parameter blocks that are given as integers, in the order of the integers.
 
     Examples
     --------
@@ -298,9 +298,7 @@ class DesignProblem:
 
     @cached_property
     def log_volume(self) -> float:
-        """What turns log det in the coordinates of :mod:`optdesign.problem.span` into log Det of the
-        candidates.
-        """
+        """Log Det of the candidates less log det in coordinates; see :mod:`optdesign.problem.span`."""
         return log_volume(self)
 
     @cached_property

@@ -3,9 +3,10 @@
     maximise   sum_b log Det( sum_{n in b} c_n x_n x_n' )
     subject to sum_{n in i} c_n = f_i  for every group i,   c_n = 0, 1, 2, ...
 
-The weights of the relaxed problem are solved for first: their certificate bounds the optimum, and starts are
-drawn from them. A try is one start and local search from it (:mod:`optdesign.runs.exchange`), with a kick
-whenever no exchange gains, until a number of kicks in a row has not helped. The first try starts from the
+The weights of the relaxed problem are computed first. Their certificate bounds the optimum, and starts are
+drawn from them. A try is an iterated local search from one start (:mod:`optdesign.runs.exchange`): if no
+exchange gains, some runs move at random and the search continues. A try ends after a number of such
+perturbations in a row without a gain. The first try starts from the
 rounded weights if they are optimal (:mod:`optdesign.runs.rounding`). The best of all tries is returned. Every
 try has a random stream of its own, so the outcome depends on the seed and on the number of tries, but not on
 n_jobs.
@@ -38,7 +39,7 @@ from optdesign.runs.exchange import (
     promising,
     state_of,
 )
-from optdesign.runs.exchange import search as kick_and_climb
+from optdesign.runs.exchange import search as perturb_and_climb
 from optdesign.runs.main_effects import MainEffects, search_levels
 from optdesign.runs.rank_basis import basis
 from optdesign.runs.rounding import apportioned, rounded
@@ -48,14 +49,14 @@ from optdesign.runtime import clock
 from optdesign.runtime.interrupts import Deferred
 from optdesign.solvers.solve import solve
 
-KICK = 6
-"""Runs that a kick moves, at most."""
+PERTURBATION = 6
+"""Largest number of runs that a perturbation moves."""
 
 PATIENCE = 200
-"""Kicks in a row without a gain that end a try, where they are cheap."""
+"""Perturbations in a row without a gain that end a try, where they are cheap."""
 
 WORK = 2e9
-"""Multiplications that those kicks may cost: fewer kicks where they are dear."""
+"""Largest number of multiplications of those perturbations: large problems have fewer of them."""
 
 RELAXED = 1e-6
 """Relative gap to which weights are solved for."""
@@ -90,8 +91,12 @@ def exact(
     Returns
     -------
     Runs
-        Of full rank; ValueError, with the number of runs needed, if there are too few for that. Ctrl-C stops
-        the search, not the program.
+        Runs of full rank. Ctrl-C ends the search, and the best runs found are returned.
+
+    Raises
+    ------
+    ValueError
+        If there are too few runs for full rank. The message has the number needed.
 
     Examples
     --------
@@ -193,7 +198,7 @@ class _Search:
         self.passes = passes_of(board)
 
     def run(self, number: int) -> Try:
-        """Start, climb, and kick until that does not help any more."""
+        """Return the best runs of one start: climb, then perturb and climb until nothing gains."""
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(number,)))
         start = self._drawn(rng) if number > 0 or self.first is None else self.first.copy()
         state = state_of(self.board, start)
@@ -201,21 +206,21 @@ class _Search:
         kept, idle = kept_of(state), 0
         optimal = self._is_optimal(kept)
         while idle < self.patience and not optimal and not self.watch.stopped():
-            new, kicks = self._kick(state, kept, value, rng)
+            new, perturbations = self._perturb(state, kept, value, rng)
             if new > value + GAIN:
                 idle, optimal = 0, self._is_optimal(kept)
             else:
-                idle += kicks
+                idle += perturbations
             value = new
         return Try(value, kept.counts, optimal)
 
-    def _kick(self, state: State, kept: Kept, value: float, rng: np.random.Generator) -> tuple[float, int]:
-        """Kick and climb from the kept runs of the given log det, a number of times. Overwrites both.
+    def _perturb(self, state: State, kept: Kept, value: float, rng: np.random.Generator) -> tuple[float, int]:
+        """Perturb and climb from the kept runs of the given log det, a number of times. Overwrites both.
 
-        Returns the log det of the kept runs and the number of kicks.
+        Returns the log det of the kept runs and the number of perturbations.
         """
-        draws = rng.random((self.batch, 2 * KICK))
-        best, done = kick_and_climb(*self.board, *state, *kept, value, draws, self.passes)
+        draws = rng.random((self.batch, 2 * PERTURBATION))
+        best, done = perturb_and_climb(*self.board, *state, *kept, value, draws, self.passes)
         if done < len(draws):
             new = climb_on(self.board, state, self.watch.stopped)
             done += 1

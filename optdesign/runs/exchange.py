@@ -7,8 +7,8 @@ of a group from candidate m to candidate k multiplies the product of the determi
 
 with V the inverse information of the block and c_km = 0 if k and m are in different blocks. So one pass over
 the candidates of a group finds the best k for a given m (Fedorov's exchange), and two rank-one updates follow
-it. Local search ends when no exchange gains. It goes on from there after a kick, a few exchanges at random,
-and what is best is kept.
+it. Local search ends when no exchange gains. A perturbation, a few random exchanges, starts it again, and the
+best runs are kept.
 
 *Termination.* Rank-one updates lose digits where the information is nearly singular, and a gain computed from
 them can be round-off. So log det is recomputed from the counts after at most REFRESH exchanges. If it has not
@@ -40,7 +40,7 @@ REFRESH = 50
 """Exchanges after which inverses and variances are recomputed from the counts."""
 
 SAFE = 1e-7
-"""A kick may not lower the determinant by more than this factor: the rank would be in doubt."""
+"""A perturbation may not lower the determinant by more than this factor: the rank would be in doubt."""
 
 LARGEST_BOARD = 1 << 19
 """Coordinates that the search keeps at hand, 4 MiB of them: beyond, it sees some candidates only."""
@@ -326,7 +326,7 @@ def climb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, check
 
 
 @kernel
-def kick(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, draws):
+def perturb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, draws):
     """Move some runs at random, two draws from [0, 1) each. Overwrites counts, inverse, g and work."""
     runs = counts.sum()
     for j in range(0, len(draws), 2):
@@ -352,7 +352,7 @@ def search(
     z, columns, groups, blocks, at, ranks, counts, inverse, g, work, checked,
     kept, kept_inverse, kept_g, best, draws, most,
 ):  # fmt: skip
-    """Kick and climb from the kept runs, whose log det is best, once for every row of draws.
+    """Perturb and climb from the kept runs, whose log det is best, once for every row of draws.
 
     Overwrites the arrays of the state, and those of the kept runs if others are as good. Returns the log det
     of the kept runs and the number of climbs completed. If that is less than the number of draws, the passes
@@ -362,7 +362,7 @@ def search(
     often = np.int64(REFRESH)
     for t in range(len(draws)):
         _copy(kept, kept_inverse, kept_g, counts, inverse, g)
-        kick(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, draws[t])
+        perturb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, draws[t])
         value, used, _, idle, _ = climb(
             z,
             columns,

@@ -119,7 +119,7 @@ def climb_levels(values, sizes, first, settings, z, weights, inverse, row, idle,
 
 
 @kernel
-def kick_levels(values, sizes, first, settings, z, inverse, draws):
+def perturb_levels(values, sizes, first, settings, z, inverse, draws):
     """Change some levels at random, by three draws from [0, 1) each. Overwrites settings, z and inverse."""
     n, factors = settings.shape
     y = np.empty(z.shape[1])
@@ -137,10 +137,10 @@ def kick_levels(values, sizes, first, settings, z, inverse, draws):
 
 
 @kernel
-def kick_and_climb(
+def perturb_and_climb(
     values, sizes, first, settings, z, weights, inverse, kept, kept_z, kept_inverse, best, draws, most
 ):
-    """Kick and climb from the kept settings, whose log det is best, once for every row of draws.
+    """Perturb and climb from the kept settings, whose log det is best, once for every row of draws.
 
     Overwrites all settings, rows and inverses; the kept ones become the best found. A climb that is not
     complete after ``most`` units of work ends the loop. Returns the log det of the kept settings, the number
@@ -149,7 +149,7 @@ def kick_and_climb(
     start, none = np.int64(0), np.int64(0)
     for t in range(len(draws)):
         copy_state(kept, kept_z, kept_inverse, settings, z, inverse)
-        kick_levels(values, sizes, first, settings, z, inverse, draws[t])
+        perturb_levels(values, sizes, first, settings, z, inverse, draws[t])
         value, row, idle = climb_levels(
             values, sizes, first, settings, z, weights, inverse, start, none, most
         )

@@ -40,7 +40,7 @@ from optdesign.problem.inputs import LARGEST, SMALLEST
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
 from optdesign.runs.exchange import SLICE
-from optdesign.runs.level_exchange import climb_levels, copy_state, kick_and_climb
+from optdesign.runs.level_exchange import climb_levels, copy_state, perturb_and_climb
 from optdesign.runs.marginals import Marginal, categories, numbers
 from optdesign.runs.search import GAIN, Best, Clock, Try, best_of
 
@@ -51,13 +51,13 @@ STARTS = 100
 """Starts that may fail to have full rank before a try is given up."""
 
 PATIENCE = 500
-"""Kicks in a row without a gain that end a try."""
+"""Perturbations in a row without a gain that end a try."""
 
 WORK = 4e8
-"""Multiplications that those kicks may cost: fewer kicks where they are dear."""
+"""Largest number of multiplications of those perturbations: large problems have fewer of them."""
 
-KICK = 4
-"""Levels that a kick changes."""
+PERTURBATION = 4
+"""Levels that a perturbation changes."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -324,17 +324,17 @@ def search_levels(
         state, idle = (settings, z, inverse), 0
         kept = tuple(array.copy() for array in state)
         while -np.inf < value < bound - GAIN and idle < patience and not watch.stopped():
-            draws = rng.random((batch, 3 * KICK))
-            new, kicks, row, rest = kick_and_climb(
+            draws = rng.random((batch, 3 * PERTURBATION))
+            new, perturbations, row, rest = perturb_and_climb(
                 *fixed, settings, z, weights, inverse, *kept, value, draws, most
             )
-            if kicks < batch:
-                kicks += 1
+            if perturbations < batch:
+                perturbations += 1
                 last = climb(settings, z, weights, inverse, row, rest)
                 if last >= new:
                     new = last
                     copy_state(*state, *kept)
-            idle = 0 if new > value + GAIN else idle + kicks
+            idle = 0 if new > value + GAIN else idle + perturbations
             value = new
         return Try(value, kept[0])
 

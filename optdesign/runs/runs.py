@@ -9,9 +9,9 @@ bounds the D-efficiency of the runs from below, against the best whole runs as w
 weights. F_upper = F(w) + D log(G(w) / D) comes from the certificate of a design w, whether its solver has
 converged or not; see :mod:`optdesign.design.efficiency`.
 
-The certificate of the runs proves their rank. Where their information is too ill-conditioned for it, rank and
-log Det are computed by the exact arithmetic of :mod:`optdesign.verification.exact_arithmetic`, and the
-efficiency is 0.
+The certificate of the runs proves their rank. If their information is too ill-conditioned for that, exact
+arithmetic (:mod:`optdesign.verification.exact_arithmetic`) computes rank and log Det, and the efficiency
+is 0.
 """
 
 from __future__ import annotations

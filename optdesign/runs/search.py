@@ -25,7 +25,7 @@ GAIN = 1e-9
 
 
 class Try(NamedTuple):
-    """What a try found, its log det, and whether it is proved optimal."""
+    """Result of a try: log det, the runs or settings, and True if they are proved optimal."""
 
     value: float
     found: np.ndarray

@@ -8,7 +8,7 @@ import pytest
 from exact_levels import true_efficiency
 
 import optdesign as od
-from optdesign.runs.level_exchange import CHANGE, climb_levels, kick_and_climb
+from optdesign.runs.level_exchange import CHANGE, climb_levels, perturb_and_climb
 from optdesign.runs.main_effects import Bounded
 
 MANY = 1 << 60
@@ -152,10 +152,10 @@ def test_changes_of_levels_keep_rows_inverse_and_determinant_together():
     value, row, idle = climb_levels(*fixed, settings, z, weights, inverse, 0, 0, MANY)
     assert idle == 8
     kept = settings.copy(), z.copy(), inverse.copy()
-    value, kicks, row, idle = kick_and_climb(
+    value, perturbations, row, idle = perturb_and_climb(
         *fixed, settings, z, weights, inverse, *kept, value, rng.random((3, 6)), MANY
     )
-    assert (kicks, row, idle) == (3, 0, 0)
+    assert (perturbations, row, idle) == (3, 0, 0)
     settings, z, inverse = kept
     assert np.array_equal(z, bounded.coordinates(settings))
     assert np.allclose(inverse[0] @ (z[:8].T @ z[:8]), np.eye(d), atol=1e-9)
@@ -182,10 +182,10 @@ def test_a_climb_in_slices_is_the_climb_in_one_piece():
         assert (slices == 1) == (most == MANY)
         found.append(value)
         kept, draws = (settings.copy(), z.copy(), inverse.copy()), rng.random((2, 6))
-        _, kicks, _, rest = kick_and_climb(
+        _, perturbations, _, rest = perturb_and_climb(
             *fixed, settings, z, weights, inverse, *kept, value, draws, min(most, 13)
         )
-        assert kicks == 0  # a climb visits every run at least once
+        assert perturbations == 0  # a climb visits every run at least once
         assert rest < 14
     assert found == pytest.approx([found[0]] * 3, abs=1e-9)
 

@@ -1,4 +1,4 @@
-"""Commands whose output nobody reads, or that cannot write it."""
+"""Commands whose output pipe is closed, or whose output cannot be written."""
 
 from __future__ import annotations
 
