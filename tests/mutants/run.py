@@ -42,10 +42,10 @@ MODULES = {
     "bandits/regret.py": ("bandits/test_regret.py",),
     "bandits/confidence.py": ("bandits/test_confidence.py",),
     "bandits/schedules.py": ("bandits/test_schedules.py",),
-    "optdesign/verification/verify.py": ("optdesign/test_verification.py",),
+    "optdesign/verification/verify.py": ("optdesign/verification/test_verification.py",),
     "optdesign/design/certificate.py": (
-        "optdesign/test_certificate_bounds.py",
-        "optdesign/test_certificate.py",
+        "optdesign/design/test_certificate_bounds.py",
+        "optdesign/design/test_certificate.py",
     ),
 }
 """What is mutated, and the tests that are to notice; the quick ones come first and leave time to the rest."""

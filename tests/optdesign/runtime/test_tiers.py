@@ -236,7 +236,7 @@ def test_a_small_problem_is_solved_without_the_compiler(tmp_path: Path) -> None:
 
 def test_every_digit_is_the_same(tmp_path: Path) -> None:
     """Spans, certificates, weights of every structure by every method, runs: compiled and as plain Python."""
-    folder = Path(__file__).parent
+    folder = Path(__file__).parents[1]
     path = os.pathsep.join([str(Path(od.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     settings = os.environ | {"PYTHONPATH": path, "NUMBA_DISABLE_JIT": "0"}
 

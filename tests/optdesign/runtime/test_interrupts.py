@@ -2,49 +2,25 @@
 
 import ast
 import inspect
-import os
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 from numba import types
 from problems import METHODS, assert_bounds, plain, same_family
+from signals import interrupt_after
 
 import optdesign as od
 from optdesign.runtime.interrupts import Deferred
 from optdesign.testing import assert_feasible
 
 TOL = 1e-13
-
-
-@contextmanager
-def interrupt_after(seconds: float) -> Iterator[list[str]]:
-    """Send this process SIGINT; the list tells when Python has raised KeyboardInterrupt for it."""
-    raised: list[str] = []
-
-    def handler(number: int, frame: FrameType | None) -> None:
-        raised.append("raised")
-        signal.default_int_handler(number, frame)
-
-    before = signal.signal(signal.SIGINT, handler)
-    timer = threading.Timer(seconds, os.kill, [os.getpid(), signal.SIGINT])
-    try:
-        timer.start()
-        yield raised
-    finally:
-        try:
-            timer.cancel()
-            timer.join()
-        except KeyboardInterrupt:  # the run ended first
-            timer.join()
-        signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="module")

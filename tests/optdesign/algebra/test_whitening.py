@@ -6,13 +6,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from problems import EPS
-from test_certificate_bounds import U, root, seeds
+from rationals import U, root
 
 import optdesign as od
 from optdesign.algebra import whitening
 from optdesign.algebra.whitening import _is_white
 
 pytestmark = pytest.mark.kernels
+
+seeds = pytest.mark.parametrize("seed", range(8))
 
 
 @seeds

@@ -6,12 +6,12 @@ doubles unless all else is exact; so those cases are made of powers of two.
 """
 
 import math
-from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from problems import EPS, exact_gap
+from rationals import U, root
 
 import optdesign as od
 from optdesign.algebra import passes
@@ -21,19 +21,12 @@ from optdesign.design.certificate import _bound, _clean, _farthest, error_length
 
 pytestmark = pytest.mark.kernels
 
-U = Fraction(1, 2**53)
 seeds = pytest.mark.parametrize("seed", range(8))
 
 
 def lost(n: int) -> Fraction:
     """Higham's bound on the relative error of n roundings."""
     return n * U / (1 - n * U)
-
-
-def root(value: Fraction) -> Fraction:
-    """A square root, to 60 digits."""
-    with localcontext(prec=60):
-        return Fraction((Decimal(value.numerator) / Decimal(value.denominator)).sqrt())
 
 
 def exactly(values: np.ndarray) -> list[Fraction]:

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "exact.md"
+PAGE = Path(__file__).parents[3] / "docs" / "exact.md"
 
 
 def test_the_page_runs_from_top_to_bottom(capsys):

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from drawn import assert_legible
 from matplotlib.figure import Figure
-from test_interrupts import interrupt_after
+from signals import interrupt_after
 
 import optdesign as od
 from optdesign.plot.draw_efficiencies import shares
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LINE = np.column_stack([np.ones(5), np.linspace(-1, 1, 5)])
 
 
