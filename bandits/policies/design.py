@@ -31,7 +31,8 @@ import numpy as np
 from optdesign import METHODS, DesignProblem, Status, certify, solve
 from optdesign.design.certificate import scale
 from optdesign.design.sparsify import thinned
-from optdesign.solvers import bca, lifted
+from optdesign.solvers import bca
+from optdesign.solvers.method import on_problem
 from optdesign.solvers.solve import DEFAULT_MAX_ITER
 
 ASCENT, AUTO = "bca", "auto"
@@ -73,7 +74,7 @@ def ascent(
         return Design(weights, count)
     # One sweep at a time, and the certificate of the weights as the only stopping rule. A long sweep takes
     # several steps, of which the last has a gap.
-    for step in lifted(partial(bca.run, batch=1))(problem, weights, 0.0, max_sweeps):
+    for step in on_problem(partial(bca.run, batch=1))(problem, weights, 0.0, max_sweeps):
         if len(step.gaps):
             count += 1
             if certify(problem, weights).gap <= gap:

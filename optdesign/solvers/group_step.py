@@ -1,37 +1,46 @@
-"""The best shares of one group while those of the others stay: what block coordinate ascent does, again and
-again (:mod:`optdesign.solvers.bca`). There are two cases.
+"""The optimal shares of one group while those of the others stay fixed: the step of block coordinate ascent
+(:mod:`optdesign.solvers.bca`).
 
-*All candidates of the group lie in different blocks.* The subproblem is separable and its solution is
-water-filling: with g_n = z_n' V_b z_n, the new shares are u_n = max(0, mu - s_n), where
-s_n = 1 / g_n - u_n and mu makes them sum to one. A candidate that alone carries a direction of its block
-has s_n = 0 and keeps a positive share, so the rank is preserved (Lemma "linIndpdnt").
+*Water-filling: all candidates of the group lie in different blocks.* The subproblem is separable. With
+g_n = z_n' V_b z_n, the new shares are u_n = max(0, mu - s_n), where s_n = 1 / g_n - u_n and mu makes them sum
+to one. A candidate that alone carries a direction of its block has s_n = 0 and keeps a positive share, so the
+rank is preserved (Lemma "linIndpdnt").
 
-*Some candidates share a block* (the shared-parameter case, which the paper leaves open). Two candidates
-k, m exchange the share that is best for the pair. With a = g_k, b = g_m and c = z_k' V z_m (zero if their
-blocks differ), moving delta from m to k multiplies the determinant by
-1 + delta (a - b) - delta^2 (a b - c^2), so delta = (a - b) / (2 (a b - c^2)), cut to [0, u_m]. Candidates
-that are parallel but for rounding are exchanged in full.
-The pair is the candidate of largest variance and, among those with a share, the one of smallest; the
-variances follow each exchange, and a visit ends when they are thirty times closer than at its start.
+*Exchange: some candidates share a block* (the shared-parameter case, which the paper leaves open). Two
+candidates k, m exchange the share that is optimal for the pair. With a = g_k, b = g_m and c = z_k' V z_m
+(zero if their blocks differ), moving delta from m to k multiplies the determinant by 1 + delta (a - b) -
+delta^2 (a b - c^2), so delta = (a - b) / (2 (a b - c^2)), cut to [0, u_m]. Candidates that are parallel up to
+round-off are exchanged in full. The pair is the candidate of largest variance and, among those with a share,
+the one of smallest. The variances are updated after each exchange.
 
-The inverses V follow by rank-one updates (Lemma "low_rank_update").
+The inverses V are updated by rank-one terms (Lemma "low_rank_update").
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from optdesign.runtime.jit import kernel
-from optdesign.solvers import ROUNDING
+from optdesign.solvers.method import ROUNDOFF
 
-VISIT = 2e8
-"""Multiplications after which a visit ends at the latest; a tenth is too few where rounds let many in."""
 
-PLAY = 0.2
-"""Candidates without a share take part in exchanges above this fraction of the group's largest excess."""
-EXCHANGES, CLOSER = 4, 0.03
-"""A visit of a group ends after so many exchanges per candidate, or when the largest and the smallest
-variance are this much closer than at its start."""
+class ExchangeParameters(NamedTuple):
+    """When the exchanges of a group end, and which candidates take part."""
+
+    work: float = 2e8
+    """Largest number of multiplications; a tenth is too few if a working set has many new candidates."""
+    per_candidate: int = 4
+    """Largest number of exchanges per candidate."""
+    reduction: float = 0.03
+    """Exchanges end when the range of the variances is this fraction of its initial size."""
+    threshold: float = 0.2
+    """Candidates without a share take part if their variance exceeds the mean by this fraction of the largest
+    excess."""
+
+
+EXCHANGE = ExchangeParameters()
 
 
 @kernel
@@ -50,7 +59,7 @@ def _variance(inverse, b, z, n, rank):
 def _write_variances(z, blocks, ranks, lo, hi, inverse, g):
     """Overwrite g with z_n' V_b z_n of the candidates lo .. hi - 1.
 
-    Four that follow one another in a block are worked on side by side, which the processor does at once.
+    Four consecutive candidates of a block are computed together, for the vector units of the processor.
     """
     n = lo
     while n < hi:
@@ -101,8 +110,8 @@ def _add_outer(inverse, b, vector, rank, scale):
 def water_fill(z, blocks, ranks, lo, hi, u, inverse, g, s, y):
     """Solve the subproblem of a group whose blocks differ. Overwrites u, inverse and the buffers.
 
-    Returns the group's largest variance before the step and its largest change of a share. The level mu
-    is found without sorting: candidates above the water are dropped until none is (Michelot's method).
+    Returns the group's largest variance before the step. The level mu is found without sorting: candidates
+    above mu are dropped until none is (Michelot's method).
     """
     top, lowest = 0.0, np.inf
     for n in range(lo, hi):
@@ -115,11 +124,11 @@ def water_fill(z, blocks, ranks, lo, hi, u, inverse, g, s, y):
             s[k] = 1.0 / g[k] - u[n]
             lowest = min(lowest, s[k])
     if lowest == np.inf:
-        return top, 0.0
-    # Only differences of s matter; for candidates with little information s itself is huge. The sum is
-    # formed anew each time, because a huge s that is taken out of a sum takes the others' digits along.
-    # Candidates are only ever dropped, so it ends; by rounding one could seem to come back, and go again.
-    mu, under_water = np.inf, hi - lo + 1
+        return top
+    # Only differences of s matter; s itself is huge for candidates with little information. The sum is formed
+    # anew each time, because subtracting a huge s from a sum cancels the digits of the others. Candidates are
+    # only dropped, so the loop ends; round-off could let one return, hence the comparison of counts.
+    mu, n_positive = np.inf, hi - lo + 1
     while True:
         count, total = 0, 1.0
         for k in range(hi - lo):
@@ -127,34 +136,30 @@ def water_fill(z, blocks, ranks, lo, hi, u, inverse, g, s, y):
                 count += 1
                 total += s[k] - lowest
         mu = total / count
-        if count >= under_water:
+        if count >= n_positive:
             break
-        under_water = count
+        n_positive = count
     total = 0.0
     for k in range(hi - lo):
         s[k] = max(0.0, mu - (s[k] - lowest))
         total += s[k]
-    step = 0.0
     for n in range(lo, hi):
         k = n - lo
         new = s[k] / total
         change = new - u[n]
-        step = max(step, abs(change))
         if change != 0.0 and g[k] > 0.0:
             b = blocks[n]
             _apply(inverse, b, z, n, ranks[b], y[0])
             _add_outer(inverse, b, y[0], ranks[b], -change / (1.0 + change * g[k]))
         u[n] = new
-    return top, step
+    return top
 
 
 @kernel
-def exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play):
-    """Pairwise exchanges in a group whose candidates share blocks. Overwrites u, inverse, buffers.
+def exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, active):
+    """Exchange shares between pairs in a group whose candidates share blocks. Overwrites u, inverse, buffers.
 
-    Returns the group's largest variance before the step, its largest change of a share, and how many
-    multiplications exchanges took. In play are the candidates that have a share, and those in the upper part
-    of the excess over the mean variance.
+    Returns the group's largest variance before the step and the number of multiplications of the exchanges.
     """
     _write_variances(z, blocks, ranks, lo, hi, inverse, g)
     top, mean = 0.0, 0.0
@@ -163,33 +168,32 @@ def exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, play):
         mean += u[n] * g[n - lo]
     count = 0
     for n in range(lo, hi):
-        if u[n] > 0.0 or g[n - lo] > mean + PLAY * (top - mean):
-            play[count] = n
+        if u[n] > 0.0 or g[n - lo] > mean + EXCHANGE.threshold * (top - mean):
+            active[count] = n
             g[count] = g[n - lo]
             count += 1
     first = 0.0
-    step = 0.0
     rank = z.shape[1]
     work, each = 0.0, rank * (count + 6.0 * rank)
-    for _ in range(min(EXCHANGES * count, 1 + int(VISIT / each))):
+    for _ in range(min(EXCHANGE.per_candidate * count, 1 + int(EXCHANGE.work / each))):
         k, m = 0, -1
         for i in range(count):
             if g[i] > g[k]:
                 k = i
-            if u[play[i]] > 0.0 and (m < 0 or g[i] < g[m]):
+            if u[active[i]] > 0.0 and (m < 0 or g[i] < g[m]):
                 m = i
         excess = g[k] - g[m]
         first = max(first, excess)
-        if not excess > max(CLOSER * first, ROUNDING * top):
+        if not excess > max(EXCHANGE.reduction * first, ROUNDOFF * top):
             break
-        step = max(step, _exchange_pair(z, blocks, ranks, play[:count], play[k], play[m], u, inverse, g, y))
+        _exchange_pair(z, blocks, ranks, active[:count], active[k], active[m], u, inverse, g, y)
         work += each
-    return top, step, work
+    return top, work
 
 
 @kernel
-def _exchange_pair(z, blocks, ranks, play, gain, lose, u, inverse, g, y):
-    """Move the best share from lose to gain. Overwrites u, inverse, g, y[:2]; returns its size."""
+def _exchange_pair(z, blocks, ranks, active, gain, lose, u, inverse, g, y):
+    """Move the optimal share from lose to gain. Overwrites u, inverse, g, y[:2]."""
     bk, bm = blocks[gain], blocks[lose]
     _apply(inverse, bk, z, gain, ranks[bk], y[0])
     _apply(inverse, bm, z, lose, ranks[bm], y[1])
@@ -202,7 +206,7 @@ def _exchange_pair(z, blocks, ranks, play, gain, lose, u, inverse, g, y):
             c += y[0, j] * z[lose, j]
     curvature = a * b - c * c
     delta = u[lose]
-    if curvature > ROUNDING * a * b:
+    if curvature > ROUNDOFF * a * b:
         delta = min(delta, max(0.0, 0.5 * (a - b) / curvature))
     # The gainer is added first, so that no matrix on the way is singular.
     more = -delta / (1.0 + delta * a)
@@ -214,18 +218,17 @@ def _exchange_pair(z, blocks, ranks, play, gain, lose, u, inverse, g, y):
     less = delta / (1.0 - delta * b)
     _add_outer(inverse, bk, y[0], ranks[bk], more)
     _add_outer(inverse, bm, y[1], ranks[bm], less)
-    for i in range(len(play)):
-        block = blocks[play[i]]
+    for i in range(len(active)):
+        block = blocks[active[i]]
         if block != bk and block != bm:
             continue
         s, t = 0.0, 0.0
         for j in range(ranks[block]):
-            s += z[play[i], j] * y[0, j]
-            t += z[play[i], j] * y[1, j]
+            s += z[active[i], j] * y[0, j]
+            t += z[active[i], j] * y[1, j]
         if block == bk:
             g[i] += more * s * s
         if block == bm:
             g[i] += less * t * t
     u[gain] += delta
     u[lose] -= delta
-    return delta

@@ -7,14 +7,15 @@ With g = grad F, a bound lambda_i for every group and slacks s, optimality is
 
     s_n = lambda_i - g_n >= 0,   u_n s_n = 0,   sum_{n in i} u_n = 1.
 
-Each iteration takes one Newton step towards u_n s_n = mu (Mehrotra's predictor, then corrector); the linear
-system behind it, and the ways to solve it, are in :mod:`optdesign.solvers.systems`. Groups with a single
-candidate, or with zero vectors only, have nothing to choose and are left out.
+Each iteration takes one Newton step towards u_n s_n = mu (Mehrotra's predictor and corrector). The linear
+system of a step, and the ways to solve it, are in :mod:`optdesign.solvers.systems`. Groups with a single
+candidate, or with zero vectors only, have no choice and enter as fixed information.
 
-Rounding errors of the system grow with the ratios in u / s, fastest at degenerate optima, and slacks may
-drift from lambda_i - g_n. Where the gap falls no more, the iteration starts again from the best shares, with
-slacks that fit. If it has started from them before, they may be too near the boundary, where products u_n s_n
-of very different sizes allow small steps only: once it starts again from the uniform design.
+*Restarts.* Round-off of the system grows with the ratios in u / s, fastest at degenerate optima, and the
+slacks drift from lambda_i - g_n. If the gap has stopped falling, the iteration restarts from the best shares
+with slacks that fit them. Shares too near the boundary allow short steps only, because the products u_n s_n
+differ by orders of magnitude. So if the gap has not halved since the last start, the iteration restarts from
+the uniform design, once.
 """
 
 from __future__ import annotations
@@ -31,100 +32,124 @@ from optdesign.numbers.roundoff import UNIT
 from optdesign.runtime import threads
 from optdesign.runtime.jit import kernel
 from optdesign.runtime.limits import look
-from optdesign.solvers import NOTHING, PATIENCE, Step
+from optdesign.solvers.method import NO_GAPS, PATIENCE, Step
 from optdesign.solvers.newton_kernels import (
     centring,
     evaluate,
     gap_of,
     move,
-    reached,
     residual,
-    step_at_once,
+    step_fraction,
+    step_in_one_call,
     whiten_rows,
 )
-from optdesign.solvers.systems import AtOnce, System, cheapest_system, steadier, without_strain
+from optdesign.solvers.systems import System, cheapest_system, dense_system
 from optdesign.solvers.systems.by_iteration import ByIteration
 from optdesign.solvers.systems.layout import Layout
 
-TO_BOUNDARY = (0.99, 0.9999)
-"""Fractions of the way to the boundary, at least and at most: the more of it the better the predictor is, so
-that gaps fall ever faster in the end. Always at 0.999, steps may not come away from it again, and some
-polynomials on fine grids are not solved. After a new start it is always the first."""
+STAGE = "newton"
 
-START = 1e-3
-"""Share of the uniform design in the starting point, at least; it is one less the efficiency."""
 
-DUST = 1e-4
-"""A share below this fraction of the largest in its group is dust, which is swept away at the end; where that
-is too much, a tenth of it, and so on."""
-OVERSHOOT = 0.1
-"""Steps go on to this fraction of the target, so that there is room for that, and on from there as long as
-there is none: mostly it takes one more. Not those by iteration, whose gaps fall by a factor of two."""
+class Parameters(NamedTuple):
+    """Parameters of the interior point method."""
+
+    to_boundary: tuple[float, float] = (0.99, 0.9999)
+    """Smallest and largest fraction of the way to the boundary that a step goes. Within them the fraction
+    grows with the quality of the predictor. After a restart it is always the smallest: with 0.999 throughout,
+    some polynomials on fine grids are not solved."""
+    uniform_share: float = 1e-3
+    """Smallest share of the uniform design in the starting point."""
+    negligible: float = 1e-4
+    """Shares below this fraction of the largest share of their group are set to zero at the end if the target
+    allows it."""
+    overshoot: float = 0.1
+    """Steps by matrices continue to this fraction of the target, mostly one step more, so that negligible
+    shares can be dropped."""
+
+
+PARAMETERS = Parameters()
 
 
 def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int = sys.maxsize) -> Iterator[Step]:
-    """Newton steps until the gap is at most ``target``. Overwrites u, with better shares only."""
-    return Iteration(reduced, u).to(target, max_iter)
+    """Take Newton steps until the gap is at most ``target``. Overwrites u with shares of smaller gap only.
 
-
-class Iteration:
-    """Newton steps on a problem, which can go on where they have ended."""
-
-    def __init__(self, reduced: Reduced, u: np.ndarray) -> None:
-        look()
-        self.u, self.free, self.floor = u, _free(reduced, u), 2 * UNIT * reduced.rank
-        self.best = self.free.gap(u[self.free.rows])
-        self.cold, self.bounds = self.best == np.inf, TO_BOUNDARY
-        self.system: System | AtOnce | None = None
-        self.x: _State
-
-    def to(self, target: float, max_iter: int = sys.maxsize) -> Iterator[Step]:
-        """Steps until the gap is at most ``target``. Overwrites the shares, with better ones only.
-
-        An iteration is a Newton step; long ones come in parts. Gaps have to be halved every few steps, and so
-        has the best one by every new start: it does not go on for ever. Gaps that are rounding in any
-        certificate are no aim: going on would only let slacks underflow.
-        """
-        free, u, rows = self.free, self.u, self.free.rows
-        if self.best <= target or not len(rows):
-            yield Step(np.array([self.best]), "newton")
+    An iteration is a Newton step. Long steps are yielded in parts.
+    """
+    look()
+    free = _free_rows(reduced, u)
+    iteration = _Iteration(free, u[free.rows])
+    if iteration.best_gap <= target or not len(free.rows):
+        yield Step(np.array([iteration.best_gap]), STAGE)
+        return
+    iteration.start(iteration.best_gap)
+    smallest = 2 * UNIT * reduced.rank  # a smaller gap is round-off in any certificate
+    for _ in range(max_iter):
+        gap = yield from iteration.step()
+        aim = target if isinstance(iteration.system, ByIteration) else PARAMETERS.overshoot * target
+        done = gap <= max(aim, smallest) or (
+            iteration.best_gap <= target and iteration.steps_since_halved > 0
+        )
+        if iteration.best_gap <= target:
+            u[free.rows] = _without_negligible(free, iteration.best, target)
+        else:
+            u[free.rows] = iteration.best
+        yield Step(np.array([gap]), STAGE)
+        if done or (iteration.is_stalled(gap) and not iteration.restart()):
             return
-        if self.system is None:
-            self.system = cheapest_system(free.layout)
-            self.x = _start(free, u[rows], self.best)
-        # The start may be better than the first steps from an interior point near it: they have to get better
-        # than those before them, not than it.
-        at_start, lowest, since_lowest = self.best, np.inf, 0
-        for step in range(1, max_iter + 1):
-            gap = yield from _newton_step(free, self.system, self.x, self.bounds)
-            since_lowest += 1
-            if gap < lowest / 2:
-                lowest, since_lowest = gap, 0
-            if gap < self.best:
-                self.best = gap
-                u[rows] = self.x.u
-            dense = not isinstance(self.system, ByIteration)
-            enough = max(OVERSHOOT * target if dense else target, self.floor)
-            done = gap <= enough or (self.best <= target and since_lowest > 0)
-            if self.best <= target and (done or step == max_iter):
-                u[rows], self.best, dusty = _without_dust(free, u[rows], self.best, target)
-                # What is dust but matters for the target shrinks with the gap.
-                done = done and not (dusty and dense and since_lowest == 0 and gap > self.floor)
-            yield Step(np.array([gap]), "newton")
-            if done:
-                return
-            self.system = without_strain(self.system)
-            if not np.isfinite(gap) or since_lowest > PATIENCE:
-                gained = self.best < at_start / 2
-                if not gained and self.cold:
-                    return
-                self.cold, self.bounds = self.cold or not gained, (TO_BOUNDARY[0],) * 2
-                self.system = steadier(self.system, free.layout)
-                at_start, lowest, since_lowest = self.best, np.inf, 0
-                self.x = _start(free, u[rows], self.best if gained else np.inf)
 
 
-class _Free(NamedTuple):
+class _Iteration:
+    """State of the iteration: current point, best shares, and progress since the last start."""
+
+    def __init__(self, free: _FreeRows, u: np.ndarray) -> None:
+        self.free, self.best, self.best_gap = free, u, free.gap(u)
+        self.to_boundary = PARAMETERS.to_boundary
+        self.was_uniform = self.best_gap == np.inf
+        self.system: System | None = None
+        self.point: _Point
+
+    def start(self, gap: float) -> None:
+        """Move to an interior point near the best shares, whose gap is given; infinite for the uniform
+        design.
+
+        The first steps may have larger gaps than the best shares, so progress is counted from here.
+        """
+        self.system = self.system or cheapest_system(self.free.layout)
+        self.point = _interior_point(self.free, self.best, gap)
+        self.gap_at_start, self.halved_gap, self.steps_since_halved = self.best_gap, np.inf, 0
+
+    def step(self) -> Generator[Step, None, float]:
+        """Take a Newton step and keep its shares if they are the best. Returns its gap."""
+        gap = yield from _newton_step(self.free, self.system, self.point, self.to_boundary)
+        self.steps_since_halved += 1
+        if gap < self.halved_gap / 2:
+            self.halved_gap, self.steps_since_halved = gap, 0
+        if gap < self.best_gap:
+            self.best, self.best_gap = self.point.u.copy(), gap
+        if isinstance(self.system, ByIteration) and self.system.strained:
+            self.system = dense_system(self.free.layout)
+        return gap
+
+    def is_stalled(self, gap: float) -> bool:
+        """Return True if the last steps have not halved the gap, or the last one failed."""
+        return not np.isfinite(gap) or self.steps_since_halved > PATIENCE
+
+    def restart(self) -> bool:
+        """Start again, from the best shares or once from the uniform design. Returns False if neither is
+        left.
+
+        Every restart from the best shares has halved their gap, so the number of restarts is bounded.
+        """
+        gained = self.best_gap < self.gap_at_start / 2
+        if not gained and self.was_uniform:
+            return False
+        self.was_uniform = self.was_uniform or not gained
+        self.to_boundary = (self.to_boundary[0], self.to_boundary[0])
+        self.start(self.best_gap if gained else np.inf)
+        return True
+
+
+class _FreeRows(NamedTuple):
     """The rows of groups that have a choice, group by group."""
 
     rows: np.ndarray
@@ -134,7 +159,9 @@ class _Free(NamedTuple):
     """Information of the groups without a choice."""
 
     def evaluate(self, u: np.ndarray, a: np.ndarray, g: np.ndarray) -> float:
-        """Overwrite a with the rows whitened at u, g with their variances; the gap, inf without rank."""
+        """Overwrite a with the whitened rows at u and g with their variances. Returns the gap, inf if u loses
+        rank.
+        """
         look()
         layout, width = self.layout, self.z.shape[1]
         if width < WIDE and threads.undivided(len(u), threads.PIECE // width):
@@ -148,7 +175,7 @@ class _Free(NamedTuple):
         return gap_of(layout.starts, u, g)
 
     def _evaluate_in_pieces(self, u: np.ndarray, a: np.ndarray, g: np.ndarray) -> float:
-        """The same by loops, on several threads."""
+        """Evaluate on several threads."""
         layout = self.layout
         information, factor = self.fixed.copy(), np.zeros_like(self.fixed)
         add_information(self.z, layout.block, layout.ranks, u, information)
@@ -163,23 +190,23 @@ class _Free(NamedTuple):
         return gap_of(layout.starts, u, g)
 
     def gap(self, u: np.ndarray) -> float:
-        """Gap of shares, infinite if they lose rank."""
+        """Return the gap of shares, infinite if they lose rank."""
         return self.evaluate(u, np.zeros_like(self.z), np.empty(len(u)))
 
 
-def _free(reduced: Reduced, u: np.ndarray) -> _Free:
-    """Split off the groups without a choice."""
+def _free_rows(reduced: Reduced, u: np.ndarray) -> _FreeRows:
+    """Separate the groups that have a choice from those without one."""
     z, blocks, starts, ranks, _ = reduced
     rows, own, rest = np.empty(len(u), np.int64), np.zeros_like(starts), u.copy()
     count, groups = _split(z, starts, rows, own, rest)
     rows = rows[:count]
     fixed = np.zeros((len(ranks), z.shape[1], z.shape[1]))
     add_information(z, blocks, ranks, rest, fixed)
-    return _Free(rows, z[rows], Layout(blocks[rows], own[: groups + 1], ranks), fixed)
+    return _FreeRows(rows, z[rows], Layout(blocks[rows], own[: groups + 1], ranks), fixed)
 
 
-class _State(NamedTuple):
-    """Where the iteration is; the steps overwrite it."""
+class _Point(NamedTuple):
+    """An interior point. Steps overwrite it."""
 
     u: np.ndarray
     """Shares."""
@@ -193,56 +220,59 @@ class _State(NamedTuple):
     """Variances at u."""
 
 
-def _start(free: _Free, u: np.ndarray, gap: float) -> _State:
-    """An interior point near the given shares, the nearer the smaller their gap is.
+def _interior_point(free: _FreeRows, u: np.ndarray, gap: float) -> _Point:
+    """Return an interior point near the given shares, the nearer the smaller their gap is.
 
     Mixing in theta of the uniform design and adding theta to the bounds makes all products u_n s_n of
     the order of theta: supported candidates have small slacks, the others small shares.
     """
     starts = free.layout.starts
-    theta = max(START, gap / (gap + float(free.layout.ranks.sum()))) if gap < np.inf else 1.0
-    x = _State(u.copy(), np.empty(len(u)), np.empty(len(starts) - 1), np.zeros_like(free.z), np.empty(len(u)))
-    _mix(starts, theta, x.u)
+    theta = (
+        max(PARAMETERS.uniform_share, gap / (gap + float(free.layout.ranks.sum()))) if gap < np.inf else 1.0
+    )
+    x = _Point(u.copy(), np.empty(len(u)), np.empty(len(starts) - 1), np.zeros_like(free.z), np.empty(len(u)))
+    _mix_uniform(starts, theta, x.u)
     free.evaluate(x.u, x.a, x.g)
-    _set_apart(starts, theta, x.g, x.s, x.bound)
+    _set_slacks(starts, theta, x.g, x.s, x.bound)
     return x
 
 
-def _without_dust(free: _Free, u: np.ndarray, gap: float, target: float) -> tuple[np.ndarray, float, bool]:
-    """Shares without negligible ones, as many as the target allows, their gap, and whether some are left."""
-    least, clean = DUST, u.copy()
-    while _sweep(free.layout.starts, least, clean):
-        without = free.gap(clean)
-        if without <= target:
-            return clean, without, least < DUST
-        least, clean = least / 10, u.copy()
-    return u, gap, least < DUST
+def _without_negligible(free: _FreeRows, u: np.ndarray, target: float) -> np.ndarray:
+    """Return shares without negligible ones, as many as the target allows."""
+    least, fewer = PARAMETERS.negligible, u.copy()
+    while _drop_below(free.layout.starts, least, fewer):
+        if free.gap(fewer) <= target:
+            return fewer
+        least, fewer = least / 10, u.copy()
+    return u
 
 
 def _newton_step(
-    free: _Free, system: System | AtOnce, x: _State, bounds: tuple[float, float]
+    free: _FreeRows, system: System | None, x: _Point, to_boundary: tuple[float, float]
 ) -> Generator[Step, None, float]:
-    """Predictor, corrector, move. Overwrites x; returns its gap, infinite if there is no step."""
+    """Take a predictor-corrector step. Overwrites x; returns its gap, infinite if the system is singular."""
     layout = free.layout
-    if isinstance(system, AtOnce):
+    if system is None:
         look()
-        places = layout.block, layout.starts, layout.ranks, free.fixed, system.offsets
-        return step_at_once(free.z, *places, *bounds, *x)
+        return step_in_one_call(
+            free.z, layout.block, layout.starts, layout.ranks, free.fixed, *to_boundary, *x
+        )
     if not (yield from _in_pieces(system, system.factorise(x.a, x.u / x.s))):
         return np.inf
     r = residual(layout.starts, x.bound, x.g)
     du, _ = yield from _in_pieces(system, system.solve(r))
     centre = np.empty_like(du)
-    left = centring(x.u, x.s, du, centre)
+    remaining = centring(x.u, x.s, du, centre)
     r += centre
     du, dbound = yield from _in_pieces(system, system.solve(r))
-    move(layout.starts, x.u, x.s, x.bound, du, dbound, centre, reached(left, *bounds))
+    move(layout.starts, x.u, x.s, x.bound, du, dbound, centre, step_fraction(remaining, *to_boundary))
     return free.evaluate(x.u, x.a, x.g)
 
 
 def _in_pieces(system: System, work: Generator[None, None, Any]) -> Generator[Step, None, Any]:
-    """What the work of a system returns; as many threads as its order deserves. What is less than a piece of
-    work takes no time worth interrupting.
+    """Return the result of the work of a system, with as many BLAS threads as suit its order.
+
+    Yields between two pieces, unless the whole work is shorter than one.
     """
     short = threads.undivided(system.order * system.layout.n_rows, threads.PIECE)
     while True:
@@ -254,13 +284,15 @@ def _in_pieces(system: System, work: Generator[None, None, Any]) -> Generator[St
                 next(work)
         except StopIteration as end:
             return end.value
-        yield Step(NOTHING, "newton")
+        yield Step(NO_GAPS, STAGE)
 
 
 @kernel
 def _split(z, starts, rows, own, rest):
-    """Overwrite rows with those of groups with two candidates or more, not all zero, own, given as zeros,
-    with where those of each begin, and what they have of rest with zeros. Returns how many rows and groups.
+    """Overwrite rows with the rows of groups that have two candidates or more, not all zero; own, given as
+    zeros, with the first row of each such group; and their entries of rest with zeros.
+
+    Returns the numbers of rows and groups.
     """
     count, groups = 0, 0
     for i in range(len(starts) - 1):
@@ -280,7 +312,7 @@ def _split(z, starts, rows, own, rest):
 
 
 @kernel
-def _mix(starts, theta, u):
+def _mix_uniform(starts, theta, u):
     """Mix theta of the uniform design into the shares. Overwrites u."""
     for i in range(len(starts) - 1):
         equal = theta / (starts[i + 1] - starts[i])
@@ -289,8 +321,8 @@ def _mix(starts, theta, u):
 
 
 @kernel
-def _set_apart(starts, theta, g, s, bound):
-    """Overwrite bounds with the largest variances and theta of their mean, s with the distances to them."""
+def _set_slacks(starts, theta, g, s, bound):
+    """Overwrite bound with the largest variances plus theta times their mean, and s with bound - g."""
     mean = 0.0
     for i in range(len(bound)):
         bound[i] = 0.0
@@ -304,10 +336,10 @@ def _set_apart(starts, theta, g, s, bound):
 
 
 @kernel
-def _sweep(starts, least, u):
-    """Set shares below this fraction of the largest in their group to zero, and let the others sum to one.
+def _drop_below(starts, least, u):
+    """Set shares below a fraction of the largest of their group to zero and rescale the others to sum 1.
 
-    Overwrites u; returns how many there were that were not zero before.
+    Overwrites u. Returns the number of shares that became zero.
     """
     count = 0
     for i in range(len(starts) - 1):

@@ -1,10 +1,8 @@
-"""The arithmetic of a Newton step (:mod:`optdesign.solvers.newton`), compiled: what surrounds the linear
-system, and where that is small all of it at once.
+"""The arithmetic of a Newton step (:mod:`optdesign.solvers.newton`) around its linear system.
 
-In one call the system is solved by candidates, block by block, with a Schur complement over groups, as in
-:mod:`optdesign.solvers.systems.by_group`, or as in :mod:`optdesign.solvers.systems.by_information`. It is for
-systems that take less time in loops than by LAPACK with the calls of a step in parts
-(:data:`optdesign.solvers.costs.IN_PARTS`).
+For small systems :func:`step_in_one_call` does the whole step in one compiled call. It solves the system by
+candidates, block by block, with a Schur complement over groups, as :mod:`optdesign.solvers.systems.by_group`
+does. It is chosen if the loops take less time than LAPACK and the calls of a step in parts.
 """
 
 from __future__ import annotations
@@ -13,48 +11,35 @@ import numpy as np
 
 from optdesign.algebra.blocks import accumulate, factorise, invert
 from optdesign.runtime.jit import kernel
-from optdesign.solvers.systems.by_group import add_blocks_up, solve_blocks, write_blocks
-from optdesign.solvers.systems.by_information import add_groups, add_square, centred
+from optdesign.solvers.systems.by_group import add_by_group
 from optdesign.solvers.systems.dense import RIDGES
-from optdesign.solvers.systems.pivots import pivots
 
 
 @kernel
-def step_at_once(z, blocks, starts, ranks, fixed, offsets, least, most, u, s, bound, a, g):
-    """Factorise, predict, correct, move, evaluate. Overwrites u and what follows it.
+def step_in_one_call(z, blocks, starts, ranks, fixed, least, most, u, s, bound, a, g):
+    """Factorise, predict, correct, move, evaluate. Overwrites u, s, bound, a and g.
 
-    A step goes at least and at most so much of the way to the boundary. The system is solved by information,
-    given where the entries of blocks begin; by candidates, given None.
-    Returns the gap, infinite if there is no step.
+    The step goes a fraction between ``least`` and ``most`` of the way to the boundary. Returns the gap,
+    infinite if the system is singular.
     """
     w, du, dbound, centre = np.empty(len(u)), np.empty(len(u)), np.empty(len(bound)), np.empty(len(u))
     for k in range(len(u)):
         w[k] = u[k] / s[k]
+    found, factor, rows, first, schur, group = _factorise(a, w, blocks, starts, ranks)
+    if not found:
+        return np.inf
     r = residual(starts, bound, g)
-    if offsets is None:
-        found, factor, rows, first, schur, group = _by_candidates(a, w, blocks, starts, ranks)
-        if not found:
-            return np.inf
-        _solve_by_candidates(factor, rows, first, schur, group, r, du, dbound)
-    else:
-        found, matrix, total, pivot = _by_information(a, w, blocks, starts, ranks, offsets)
-        if not found:
-            return np.inf
-        places = (a, w, total, pivot, starts, blocks, ranks, offsets)
-        _solve_by_information(matrix, places, r, du, dbound)
-    left = centring(u, s, du, centre)
+    _solve(factor, rows, first, schur, group, r, du, dbound)
+    remaining = centring(u, s, du, centre)
     for k in range(len(u)):
         r[k] += centre[k]
-    if offsets is None:
-        _solve_by_candidates(factor, rows, first, schur, group, r, du, dbound)
-    else:
-        _solve_by_information(matrix, places, r, du, dbound)
-    move(starts, u, s, bound, du, dbound, centre, reached(left, least, most))
+    _solve(factor, rows, first, schur, group, r, du, dbound)
+    move(starts, u, s, bound, du, dbound, centre, step_fraction(remaining, least, most))
     return evaluate(z, blocks, starts, ranks, fixed, u, a, g)
 
 
 @kernel
-def _by_candidates(a, w, blocks, starts, ranks):
+def _factorise(a, w, blocks, starts, ranks):
     """Whether there are factors, those of every block, the rows block by block, where those of each begin,
     the factor of the Schur complement, and the group of every row.
     """
@@ -70,7 +55,7 @@ def _by_candidates(a, w, blocks, starts, ranks):
     schur = np.zeros((m, m))
     found = False
     for ridge in RIDGES:
-        write_blocks(a, w, rows, first, ranks, 1.0 + ridge, matrix)
+        _write_blocks(a, w, rows, first, ranks, 1.0 + ridge, matrix)
         log_det = factorise(matrix, sizes, factor)
         found = True
         for b in range(len(ranks)):
@@ -81,39 +66,13 @@ def _by_candidates(a, w, blocks, starts, ranks):
         for i in range(m):
             for j in range(m):
                 schur[i, j] = 0.0
-        add_blocks_up(matrix, of_rows, first, schur)
+        _add_blocks(matrix, of_rows, first, schur)
         for i in range(m):
             schur[i, i] *= 1.0 + ridge
         found = _cholesky(schur)
         if found:
             break
     return found, factor, rows, first, schur, group
-
-
-@kernel
-def _by_information(a, w, blocks, starts, ranks, offsets):
-    """Whether there is a factor, the factor, and of every group the sum of w and the pivot."""
-    m, order = len(starts) - 1, offsets[-1]
-    total = np.empty(m)
-    pivot = pivots(w, starts, total)
-    matrix, sums = np.empty((order, order)), np.empty((m, order))
-    found = False
-    for ridge in RIDGES:
-        for i in range(order):
-            for j in range(order):
-                matrix[i, j] = 0.0
-        for i in range(m):
-            for j in range(order):
-                sums[i, j] = 0.0
-        left = add_groups(a, w, total, pivot, starts, blocks, ranks, offsets, 0, m, len(a), matrix, sums)
-        for i in range(left):
-            add_square(matrix, -1.0, sums[i])
-        for i in range(order):
-            matrix[i, i] = (matrix[i, i] + 1.0) * (1.0 + ridge)
-        found = _cholesky(matrix)
-        if found:
-            break
-    return found, matrix, total, pivot
 
 
 @kernel
@@ -137,10 +96,10 @@ def _block_by_block(blocks, starts, first, rows, group):
 
 
 @kernel
-def _solve_by_candidates(factor, rows, first, schur, group, r, du, dbound):
+def _solve(factor, rows, first, schur, group, r, du, dbound):
     """Overwrite du and dbound with the solution, given the factors of blocks and of the Schur complement."""
     t = np.empty(len(r))
-    solve_blocks(factor, rows, first, r, t)
+    _solve_blocks(factor, rows, first, r, t)
     for i in range(len(dbound)):
         dbound[i] = 0.0
     for k in range(len(t)):
@@ -148,16 +107,47 @@ def _solve_by_candidates(factor, rows, first, schur, group, r, du, dbound):
     _solve_triangles(schur, dbound)
     for k in range(len(t)):
         t[k] = r[k] - dbound[group[k]]
-    solve_blocks(factor, rows, first, t, du)
+    _solve_blocks(factor, rows, first, t, du)
 
 
 @kernel
-def _solve_by_information(matrix, places, r, du, dbound):
-    """Overwrite du and dbound with the solution, given the factor of I + M, and what M was made of."""
-    y = np.zeros(len(matrix))
-    centred(*places, 0, len(dbound), r, y, False, du, dbound)
-    _solve_triangles(matrix, y)
-    centred(*places, 0, len(dbound), r, y, True, du, dbound)
+def _write_blocks(a, w, rows, starts, ranks, scale, matrix):
+    """Overwrite the lower triangles of a stack of matrices with the blocks of H + W^-1.
+
+    The diagonal of H is multiplied by scale.
+    """
+    for b in range(len(ranks)):
+        lo = starts[b]
+        for i in range(starts[b + 1] - lo):
+            n = rows[lo + i]
+            for j in range(i + 1):
+                t = 0.0
+                for k in range(ranks[b]):
+                    t += a[n, k] * a[rows[lo + j], k]
+                matrix[b, i, j] = t * t
+            matrix[b, i, i] = scale * matrix[b, i, i] + 1.0 / w[n]
+
+
+@kernel
+def _add_blocks(inverse, group, starts, schur):
+    """Add the entries of a stack of matrices of candidates to those of their groups. Overwrites schur."""
+    for b in range(len(inverse)):
+        add_by_group(inverse[b], group[starts[b] : starts[b + 1]], schur)
+
+
+@kernel
+def _solve_blocks(factor, rows, starts, r, t):
+    """Overwrite t with the solutions for r, given L^-1 of every block."""
+    for b in range(len(factor)):
+        lo, size = starts[b], starts[b + 1] - starts[b]
+        for i in range(size):
+            t[rows[lo + i]] = 0.0
+        for i in range(size):
+            y = 0.0
+            for j in range(i + 1):
+                y += factor[b, i, j] * r[rows[lo + j]]
+            for j in range(i + 1):
+                t[rows[lo + j]] += factor[b, i, j] * y
 
 
 @kernel
@@ -255,11 +245,11 @@ def centring(u, s, du, centre):
 
 
 @kernel
-def reached(left, least, most):
+def step_fraction(remaining, least, most):
     """Which part of the way to the boundary is gone: all but what the predictor would leave of the products u
     s, which goes to zero with them, within bounds.
     """
-    return max(least, min(most, 1.0 - left))
+    return max(least, min(most, 1.0 - remaining))
 
 
 @kernel

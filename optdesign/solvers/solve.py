@@ -1,8 +1,8 @@
-"""The front door: choose a method, run it under its limits, certify what it found."""
+"""The public entry to the solvers: check the arguments, choose the start, run the loop, build the result."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from numbers import Integral
@@ -11,33 +11,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdesign.design.certificate import Certificate, certify, scale, settled
-from optdesign.design.result import DesignResult, History, Status
-from optdesign.problem.problem import DesignProblem, check_number, check_problem, floats, read_only
+from optdesign.design.result import DesignResult, Status
+from optdesign.problem.problem import DesignProblem, check_number, check_problem, read_only
 from optdesign.runtime import clock
 from optdesign.runtime import threads as cores
 from optdesign.runtime.interrupts import Deferred
-from optdesign.runtime.limits import Stopped, watching
 from optdesign.runtime.progress import Progress
-from optdesign.solvers import Method, Step, auto, bca, lifted, newton
-from optdesign.solvers.start import default_start
-from optdesign.solvers.tidy import tidied
+from optdesign.solvers import auto, bca, newton
+from optdesign.solvers.loop import Recorder, Stop, run
+from optdesign.solvers.method import Method, on_problem
+from optdesign.solvers.start import default_start, given_start
 
-METHODS: dict[str, Method] = {"auto": auto.run, "bca": lifted(bca.run), "newton": lifted(newton.run)}
-"""Every method by name, each described in its file under :mod:`optdesign.solvers`."""
+METHODS: dict[str, Method] = {"auto": auto.run, "bca": on_problem(bca.run), "newton": on_problem(newton.run)}
+"""The methods by name."""
 
 DEFAULT_MAX_ITER = 100_000
-"""Iterations after which a solver gives up, unless told otherwise."""
+"""Default limit of the number of iterations."""
 
-START_MIX = 1e-3
-"""Share of the uniform design that is mixed into a start which loses rank, or whose relative gap exceeds
-the inverse of this: it informs some direction hardly more than that share does."""
-
-SMALL = 5e6
-"""Multiplications of a pass over the data below which one thread is enough."""
-
-RETRIES = 4
-"""How often a solver goes on when its own gap is below the target and the certificate's is not."""
+ONE_THREAD = 5e6
+"""Multiplications of a pass over the data below which one thread is used."""
 
 
 def solve(
@@ -61,23 +53,24 @@ def solve(
     method : str
         "auto", "bca" or "newton"; see the docs page "choosing a method".
     start : (N,) array, optional
-        Weights to start from, say of a similar problem. They are scaled to the budgets; a group without
-        any starts uniform, and a start that loses rank, or nearly, is mixed with the uniform design.
+        Initial weights, for example those of a similar problem. They are scaled to the budgets. A group
+        without positive weights starts uniform. A start that loses rank, or nearly so, is mixed with the
+        uniform design.
     max_iter : int, optional
-        Most iterations: sweeps, Newton steps, or rounds of pricing. Default: 100,000.
+        Largest number of iterations: sweeps, Newton steps, or rounds on a working set. Default: 100,000.
     time_limit : float, optional
-        Most seconds, not counting those of first use: of compilation, or of plain Python in its place.
+        Largest number of seconds. The time of first use (compilation, or plain Python in its place) is not
+        counted.
     progress : bool
-        Show a progress display on standard error once a second has passed.
+        Show a progress display on standard error after one second.
     threads : int, optional
-        Cores to use. Default: all that this process may use, where problems are large enough for it to pay;
-        one in threads that are not the first. The result is the same for any number, but for rounding in
-        systems of large order.
+        Number of threads. Default: all cores that this process may use if the problem is large, else 1; 1
+        outside the main thread. The result does not depend on it, up to round-off in large linear systems.
 
     Returns
     -------
     DesignResult
-        Always feasible and always certified; ``status`` says why the solver stopped. Ctrl-C stops the
+        Always feasible and certified. ``status`` is the reason why the solver stopped. Ctrl-C stops the
         solver, not the program: the status is then ``Status.INTERRUPTED``.
 
     Examples
@@ -94,22 +87,37 @@ def solve(
     with (
         Deferred() as interrupted,
         Progress(progress, tol * problem.rank) as display,
-        _cores(problem, threads),
+        _threads(problem, threads),
     ):
-        run = _Run(problem, start, tol, began, time_limit, interrupted)
-        limit = DEFAULT_MAX_ITER if max_iter is None else int(max_iter)
-        status, certificate = run.go(METHODS[method], limit, display)
-        result = run.result(method, status, certificate)
-    # Asked when none can be held back any more: an interrupt is never swallowed.
+        stop = Stop(interrupted, np.inf if time_limit is None else began + time_limit)
+        weights = _start(problem, start, stop)
+        stop.reserve_certificate(problem, weights)
+        recorder = Recorder(began, display)
+        weights, certificate, status = run(
+            problem, METHODS[method], weights, tol * problem.rank,
+            DEFAULT_MAX_ITER if max_iter is None else int(max_iter), recorder, stop,
+        )  # fmt: skip
+        result = DesignResult(
+            problem=problem,
+            weights=read_only(weights),
+            certificate=certificate,
+            status=status,
+            method=f"auto: {', then '.join(recorder.stages)}" if method == "auto" else method,
+            iterations=recorder.iterations,
+            seconds=clock.now() - began,
+            history=recorder.history(),
+            tol=tol,
+        )
+    # Checked after the block, in which an interrupt can still be deferred, so that none is lost.
     return replace(result, status=Status.INTERRUPTED) if interrupted else result
 
 
 def solve_many(problems: Iterable[DesignProblem], *, n_jobs: int = 1, **options: Any) -> list[DesignResult]:
-    """Solve several problems, n_jobs at a time (-1: one per core); ``options`` go to :func:`solve`.
+    """Solve several problems, n_jobs at a time (-1: one per core); ``options`` are those of :func:`solve`.
 
-    Threads share one copy of the compiled kernels, which release the interpreter lock, so nothing is
-    started or copied per problem. Results come in the order of the problems and do not depend on n_jobs.
-    Ctrl-C ends the whole with KeyboardInterrupt.
+    The problems are solved in threads. The compiled kernels release the interpreter lock, so nothing is
+    copied. Results are in the order of the problems and do not depend on n_jobs. Ctrl-C raises
+    KeyboardInterrupt.
 
     >>> import numpy as np, optdesign as od
     >>> rng = np.random.default_rng(0)
@@ -129,142 +137,24 @@ def solve_many(problems: Iterable[DesignProblem], *, n_jobs: int = 1, **options:
 
 
 def _or_interrupt(result: DesignResult) -> DesignResult:
-    """Raise what a single solve turns into a status."""
+    """Raise KeyboardInterrupt if the solve was interrupted."""
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     return result
 
 
-class _Run:
-    """One run of one solver: limits, history and status."""
-
-    def __init__(
-        self,
-        problem: DesignProblem,
-        start: ArrayLike | None,
-        tol: float,
-        began: float,
-        time_limit: float | None,
-        interrupted: Deferred,
-    ) -> None:
-        self.problem, self.began, self.interrupted, self.tol = problem, began, interrupted, tol
-        self.goal = tol * problem.rank
-        self.deadline = np.inf if time_limit is None else began + time_limit
-        self.weights = self._default() if start is None else _given(problem, start)
-        if time_limit is not None and not self._over():
-            # What the last certificate will take is what one takes now.
-            before = clock.now()
-            settled(problem, self.weights)
-            self.deadline -= clock.now() - before
-        self.iterations = 0
-        self.spans: list[tuple[float, float, int]] = []
-        self.gaps: list[np.ndarray] = []
-        self.stages: list[str] = []
-
-    def _default(self) -> np.ndarray:
-        """The start that suits the problem, or the uniform design if there is no time for it."""
-        try:
-            with watching(self._over):
-                return default_start(self.problem)
-        except Stopped:
-            return self.problem.uniform()
-
-    def go(self, method: Method, max_iter: int, display: Progress) -> tuple[Status, Certificate]:
-        """Run the method until the certificate holds, a limit is met, or nothing moves any more."""
-        target = self.goal
-        for _ in range(RETRIES):
-            left, before = max_iter - self.iterations, len(self.gaps)
-            try:
-                with watching(self._over):
-                    stopped = self._iterate(method(self.problem, self.weights, target, left), display)
-            except Stopped:
-                stopped = self._why()
-            except KeyboardInterrupt:  # of another's making: ours wait between steps
-                stopped = Status.INTERRUPTED
-            self.weights, certificate = settled(self.problem, self.weights)
-            excess = certificate.gap - self.goal
-            if stopped is Status.INTERRUPTED:
-                return stopped, certificate
-            if excess <= 0:
-                # What was found is good enough: where there is no time for it, it need not be tidy.
-                if stopped is None:
-                    self.weights, certificate = self._tidied(certificate)
-                return Status.CONVERGED, certificate
-            if stopped is not None:
-                return stopped, certificate
-            if self.iterations >= max_iter:
-                return Status.MAX_ITER, certificate
-            # The certificate's gap is that of the weights, the best that were met, but for dust, and some
-            # rounding: so much further, from where it is.
-            reached = min((float(np.min(gaps)) for gaps in self.gaps[before:]), default=np.inf)
-            seen = max(reached, certificate.gap - certificate.rounding)
-            further = min(target, seen) - excess
-            if reached > target or further <= 0:
-                break
-            target = further
-        seen = certificate.gap - certificate.rounding
-        cleared = seen <= max(self.goal, certificate.rounding)
-        return Status.PRECISION if cleared else Status.STALLED, certificate
-
-    def _tidied(self, certificate: Certificate) -> tuple[np.ndarray, Certificate]:
-        """Tidy weights with their certificate, if there is time for it."""
-        try:
-            with watching(self._over):
-                return tidied(self.problem, self.weights, certificate, self.goal)
-        except Stopped:
-            return self.weights, certificate
-
-    def _iterate(self, steps: Iterator[Step], display: Progress) -> Status | None:
-        """Let the solver work. Returns why it was stopped, if it was."""
-        before = clock.now()
-        for gaps, stage in steps:
-            if stage not in self.stages[-1:]:
-                self.stages.append(stage)
-            if len(gaps):
-                now = clock.now()
-                self.spans.append((before - self.began, now - self.began, len(gaps)))
-                self.gaps.append(gaps)
-                self.iterations += len(gaps)
-                before = now
-                display.update(self.iterations, float(gaps[-1]))
-            else:
-                display.doing(stage)
-            if self._over():
-                return self._why()
-        return None
-
-    def _over(self) -> bool:
-        """Whether somebody wants an answer now."""
-        return bool(self.interrupted) or (self.deadline < np.inf and clock.now() > self.deadline)
-
-    def _why(self) -> Status:
-        """Who that is."""
-        return Status.INTERRUPTED if self.interrupted else Status.TIME_LIMIT
-
-    def result(self, name: str, status: Status, certificate: Certificate) -> DesignResult:
-        """Everything the run has to say."""
-        return DesignResult(
-            problem=self.problem,
-            weights=read_only(self.weights),
-            certificate=certificate,
-            status=status,
-            method=f"auto: {', then '.join(self.stages)}" if name == "auto" else name,
-            iterations=self.iterations,
-            seconds=clock.now() - self.began,
-            history=History(
-                np.arange(1, self.iterations + 1),
-                np.array([a + (b - a) * k / n for a, b, n in self.spans for k in range(1, n + 1)]),
-                np.concatenate(self.gaps) if self.gaps else np.empty(0),
-            ),
-            tol=self.tol,
-        )
+def _start(problem: DesignProblem, start: ArrayLike | None, stop: Stop) -> np.ndarray:
+    """Return the initial weights. Without time for better ones they are the uniform design."""
+    if start is not None:
+        return given_start(problem, start)
+    return stop.run(lambda: default_start(problem), problem.uniform)
 
 
-def _cores(problem: DesignProblem, threads: int | None) -> AbstractContextManager[None]:
-    """The threads of a solve; one where the problem is too small for more to pay."""
+def _threads(problem: DesignProblem, threads: int | None) -> AbstractContextManager[None]:
+    """Return the context with the threads of a solve; one thread if the problem is too small for more."""
     if threads is None:
-        small = problem.n_candidates * problem.dim**2 < SMALL
-        return cores.using(1 if small else cores.available())
+        is_small = problem.n_candidates * problem.dim**2 < ONE_THREAD
+        return cores.using(1 if is_small else cores.available())
     return cores.using(int(threads))
 
 
@@ -298,30 +188,3 @@ def _check(
         check_number(time_limit, "time_limit", "Leave it out for none.")
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be positive seconds; got {time_limit}. Leave it out for none.")
-
-
-def _given(problem: DesignProblem, start: ArrayLike) -> np.ndarray:
-    """Feasible, rank-preserving weights near the given ones."""
-    uniform = problem.uniform()
-    w = floats(start, "start").copy()
-    if w.shape != (problem.n_candidates,):
-        raise ValueError(
-            f"start must have one entry per candidate, shape ({problem.n_candidates},); got {w.shape}. "
-            "Of weights per client and arm, take those of the active arms: w[active]."
-        )
-    bad = ~((w >= 0) & np.isfinite(w))
-    if bad.any():
-        at = int(np.argmax(bad))
-        raise ValueError(
-            f"start must be finite and not negative; start[{at}] = {w[at]}. "
-            "Leave it out to start from the uniform design."
-        )
-    # Largest entry of a group first: a sum of huge or subnormal entries would over- or underflow.
-    peak = np.zeros(problem.n_groups)
-    np.maximum.at(peak, problem.groups, w)
-    top = peak[problem.groups]
-    w = np.divide(w, top, out=uniform.copy(), where=top > 0)
-    scale(problem.groups, problem.budgets, w)
-    if certify(problem, w).relative_gap <= 1 / START_MIX:
-        return w
-    return (1 - START_MIX) * w + START_MIX * uniform

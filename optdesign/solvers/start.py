@@ -1,114 +1,160 @@
-"""Where to start when groups have many candidates.
+"""Initial weights.
 
-From the uniform design every candidate that is not needed has to be taken out again, one by one. Candidates
-of high leverage make a better start: those with the largest variances under the uniform design of a sample.
+From the uniform design every candidate that is not needed has to be removed again, one by one. If groups have
+many candidates, a better start has weight on few of them: on a basis of every block, and on candidates of
+high leverage, which are those with the largest variances under the uniform design of a subsample.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdesign.algebra.blocks import WIDE
 from optdesign.algebra.passes import above
 from optdesign.algebra.whitening import measured
+from optdesign.design.certificate import certify, scale
 from optdesign.numbers.roundoff import UNIT
-from optdesign.problem.problem import DesignProblem
+from optdesign.problem.problem import DesignProblem, floats
 from optdesign.runtime.jit import kernel
-from optdesign.solvers import ROUNDING
 from optdesign.solvers.costs import pass_time, steps_time, sweeps_time
-
-CROWDED = 8
-"""Many candidates are so many times the dimensions and groups, and so many in a group and block, on average.
-Of a start and of the sample that ranks leverages, so many times what is needed is enough."""
-
-EVEN = 0.1
-"""A uniform design with this relative gap, or less, is not thinned: leverages do not tell who matters."""
-
-SMALL = 2000
-"""Up to this many candidates in a single group, a basis is start enough."""
+from optdesign.solvers.method import ROUNDOFF
 
 
-def many_candidates(problem: DesignProblem) -> bool:
-    """Whether there are many more candidates than an optimum needs, in all and in a group and block."""
-    groups = problem.n_groups
-    return problem.n_candidates > CROWDED * max(problem.rank + groups, groups * problem.n_parameter_blocks)
+class Parameters(NamedTuple):
+    """Parameters of initial weights."""
+
+    many: int = 8
+    """There are many candidates if they are more than this multiple of the number of parameters and groups,
+    and of the pairs of a group and a block. A start, and the subsample that ranks leverages, has up to this
+    multiple of the candidates that an optimum may need."""
+    even: float = 0.1
+    """Leverages are even if the uniform design has at most this relative gap. The uniform design is then
+    used."""
+    basis_only: int = 2000
+    """A single group of up to this many candidates starts from a basis."""
+    mixed: float = 1e-3
+    """Share of the uniform design that is mixed into a given start that loses rank, or whose relative gap
+    exceeds the inverse of this share."""
 
 
-def large_groups(problem: DesignProblem) -> bool:
-    """Whether besides an optimum has more candidates than there are groups, mostly, and Newton steps on as
-    many as it needs take less time than sweeps over all.
-    """
-    enough, groups = problem.enough, problem.n_groups
-    if enough <= 2 * groups or not many_candidates(problem):
-        return False
-    return steps_time(problem, enough) < sweeps_time(problem, problem.n_candidates, enough)
+START = Parameters()
 
 
-def most(problem: DesignProblem) -> int:
-    """How many candidates a start may have, beside the first of every group and a basis.
-
-    As many as Newton steps can handle in the time of a pass over all, and as an optimum may need, several
-    times.
-    """
-    allowed, groups = pass_time(problem), problem.n_groups
-    least = groups + CROWDED * problem.rank
-    most = min(problem.n_candidates, groups + CROWDED * (problem.enough - groups))
-    if steps_time(problem, least) > allowed:
-        return least
-    while most - least > 1:
-        middle = (least + most) // 2
-        if steps_time(problem, middle) <= allowed:
-            least = middle
-        else:
-            most = middle
-    return least
+def given_start(problem: DesignProblem, start: ArrayLike) -> np.ndarray:
+    """Return feasible weights of full rank near the given ones."""
+    uniform = problem.uniform()
+    w = floats(start, "start").copy()
+    if w.shape != (problem.n_candidates,):
+        raise ValueError(
+            f"start must have one entry per candidate, shape ({problem.n_candidates},); got {w.shape}. "
+            "For weights per client and arm, pass those of the active arms: w[active]."
+        )
+    bad = ~((w >= 0) & np.isfinite(w))
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise ValueError(
+            f"start must be finite and not negative; start[{at}] = {w[at]}. "
+            "Leave it out to start from the uniform design."
+        )
+    # Divide by the largest entry of a group first: a sum of huge or subnormal entries would over- or
+    # underflow.
+    largest = np.zeros(problem.n_groups)
+    np.maximum.at(largest, problem.groups, w)
+    top = largest[problem.groups]
+    w = np.divide(w, top, out=uniform.copy(), where=top > 0)
+    scale(problem.groups, problem.budgets, w)
+    if certify(problem, w).relative_gap <= 1 / START.mixed:
+        return w
+    return (1 - START.mixed) * w + START.mixed * uniform
 
 
 def default_start(problem: DesignProblem) -> np.ndarray:
-    """The uniform design, or where there are many candidates equal weights on few of them."""
-    if not many_candidates(problem):
+    """Return the uniform design, or equal weights on few candidates if there are many."""
+    if not _has_many_candidates(problem):
         return problem.uniform()
-    if problem.n_candidates <= SMALL and problem.n_groups == 1:
-        # Of low rank it takes longer to look than it may save.
+    if problem.n_candidates <= START.basis_only and problem.n_groups == 1:
+        # The optimality of the uniform design is checked for high ranks only: for low ones the check takes
+        # longer than the solve that it may save.
         if problem.largest_rank >= WIDE:
             uniform = problem.uniform()
             leverages = _leverages(problem, np.arange(problem.n_candidates), uniform)
-            if _gap(problem, leverages) <= ROUNDING * problem.n_candidates:
+            if _relative_gap(problem, leverages) <= ROUNDOFF * problem.n_candidates:
                 return uniform
-        return _shared_equally(problem, problem.basis)
-    return thinned(problem)
+        return _equal_weights(problem, problem.basis)
+    return high_leverage_start(problem)
 
 
-def thinned(problem: DesignProblem) -> np.ndarray:
-    """Uniform weights on a basis of every block and on the candidates of highest leverage in their groups.
+def high_leverage_start(problem: DesignProblem) -> np.ndarray:
+    """Return equal weights on a basis of every block and on candidates of high leverage.
 
-    One of every group is enough where an optimum has hardly more, or where it is nearly optimal. Where
-    leverages are nearly even it is the uniform design.
+    One candidate of every group is taken if an optimum needs hardly more, or if the resulting design is
+    nearly optimal. If leverages are even and it is not, the start is the uniform design.
     """
     n, large = problem.n_candidates, large_groups(problem)
-    every = max(1, n // (CROWDED * problem.enough))
-    sample = _sample(problem, every)
+    every = max(1, n // (START.many * problem.enough))
+    sample = _subsample(problem, every)
     leverages = _leverages(problem, sample, problem.equal_shares[problem.groups[sample]])
     if leverages is None:
         return problem.uniform()
     g, top = leverages
     chosen = np.zeros(n, np.bool_)
     chosen[problem.basis] = True
-    if large and every == 1 and _gap(problem, leverages) <= EVEN:
-        chosen[first_largest(problem.groups, g, problem.n_groups)] = True
-        few = _shared_equally(problem, np.flatnonzero(chosen))
-        rows = np.flatnonzero(few)
-        nearly = _gap(problem, _leverages(problem, rows, few[rows])) <= EVEN
-        return few if nearly else problem.uniform()
+    if large and every == 1 and _relative_gap(problem, leverages) <= START.even:
+        chosen[_first_largest(problem.groups, g, problem.n_groups)] = True
+        weights = _equal_weights(problem, np.flatnonzero(chosen))
+        rows = np.flatnonzero(weights)
+        is_nearly_optimal = _relative_gap(problem, _leverages(problem, rows, weights[rows])) <= START.even
+        return weights if is_nearly_optimal else problem.uniform()
     if large:
         chosen[_highest(problem, g, top, every)] = True
     if not large or np.bincount(problem.groups[chosen], minlength=problem.n_groups).min() == 0:
-        chosen[first_largest(problem.groups, g, problem.n_groups)] = True
-    return _shared_equally(problem, np.flatnonzero(chosen))
+        chosen[_first_largest(problem.groups, g, problem.n_groups)] = True
+    return _equal_weights(problem, np.flatnonzero(chosen))
 
 
-def _sample(problem: DesignProblem, every: int) -> np.ndarray:
-    """A basis, and every so many candidates."""
+def large_groups(problem: DesignProblem) -> bool:
+    """Return True if an optimum may need several candidates per group, and Newton steps on as many as it may
+    need are estimated to take less time than sweeps over all candidates.
+    """
+    needed, groups = problem.enough, problem.n_groups
+    if needed <= 2 * groups or not _has_many_candidates(problem):
+        return False
+    return steps_time(problem, needed) < sweeps_time(problem, problem.n_candidates, needed)
+
+
+def _has_many_candidates(problem: DesignProblem) -> bool:
+    """Return True if there are many more candidates than an optimum needs, in total and per group and
+    block.
+    """
+    groups = problem.n_groups
+    return problem.n_candidates > START.many * max(problem.rank + groups, groups * problem.n_parameter_blocks)
+
+
+def start_size(problem: DesignProblem) -> int:
+    """Return the number of candidates of high leverage in a start.
+
+    It is the largest number for which Newton steps take at most the time of a pass over all candidates,
+    within a multiple of the number that an optimum may need.
+    """
+    groups = problem.n_groups
+    least = groups + START.many * problem.rank
+    most = min(problem.n_candidates, groups + START.many * (problem.enough - groups))
+    if steps_time(problem, least) > pass_time(problem):
+        return least
+    while most - least > 1:
+        middle = (least + most) // 2
+        if steps_time(problem, middle) <= pass_time(problem):
+            least = middle
+        else:
+            most = middle
+    return least
+
+
+def _subsample(problem: DesignProblem, every: int) -> np.ndarray:
+    """Return the rows of a basis and every ``every``-th row."""
     if every == 1:
         return np.arange(problem.n_candidates)
     chosen = np.zeros(problem.n_candidates, np.bool_)
@@ -120,38 +166,42 @@ def _sample(problem: DesignProblem, every: int) -> np.ndarray:
 def _leverages(
     problem: DesignProblem, rows: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Variances, and the largest of every group, under the weights of some candidates; None without rank."""
+    """Return the variances of all candidates under the weights of some, and the largest of every group.
+
+    Returns None if the weights lose rank.
+    """
     found = measured(problem, problem.rows, rows, weights, attempts=1)
     return (found.g, found.largest) if found.full else None
 
 
-def _gap(problem: DesignProblem, leverages: tuple[np.ndarray, np.ndarray] | None) -> float:
-    """Relative gap of a design, if these are its variances; infinite without any."""
+def _relative_gap(problem: DesignProblem, leverages: tuple[np.ndarray, np.ndarray] | None) -> float:
+    """Return the relative gap of a design with these variances, infinite for None."""
     return np.inf if leverages is None else float(problem.budgets @ leverages[1]) / problem.rank - 1.0
 
 
 def _highest(problem: DesignProblem, g: np.ndarray, top: np.ndarray, every: int) -> np.ndarray:
-    """The candidates whose variance is the largest fraction of the largest in their group, as many as there
-    may be, roughly: every so many tell from where on.
+    """Return about ``start_size`` candidates whose variance is the largest fraction of that of their group.
+
+    The threshold is estimated from every ``every``-th candidate.
     """
-    groups, count = problem.groups, most(problem)
-    every = min(every, max(1, count // CROWDED))  # several of the sample are among them
+    groups, count = problem.groups, start_size(problem)
+    every = min(every, max(1, count // START.many))  # several candidates of the subsample are above it
     sample = _fractions(groups[::every], g[::every], top)
     rank = 1 + count * len(sample) // len(g)
     least = np.partition(sample, -rank)[-rank]
-    rows = above(problem, g, (1.0 - 4 * UNIT) * least * top)  # those that are equal to it as well
+    rows = above(problem, g, (1.0 - 4 * UNIT) * least * top)  # including those equal to the threshold
     if len(rows) <= count:
         return rows
     return rows[np.argpartition(-_fractions(groups[rows], g[rows], top), count)[:count]]
 
 
 def _fractions(groups: np.ndarray, g: np.ndarray, top: np.ndarray) -> np.ndarray:
-    """Variances as fractions of the largest of their group, which is zero only if all are."""
+    """Return variances as fractions of the largest of their group, zero if all are zero."""
     return np.divide(g, top[groups], out=np.zeros(len(g)), where=g > 0)
 
 
-def _shared_equally(problem: DesignProblem, rows: np.ndarray) -> np.ndarray:
-    """Weights that share each group's budget equally between some of its candidates."""
+def _equal_weights(problem: DesignProblem, rows: np.ndarray) -> np.ndarray:
+    """Return weights that divide each group's budget equally between its candidates in ``rows``."""
     groups = problem.groups[rows]
     count = np.bincount(groups, minlength=problem.n_groups)
     out = np.zeros(problem.n_candidates)
@@ -160,8 +210,8 @@ def _shared_equally(problem: DesignProblem, rows: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def first_largest(groups, values, n_groups):
-    """The first candidate of every group that has its largest value."""
+def _first_largest(groups, values, n_groups):
+    """Return the first candidate of every group that has its largest value."""
     out = np.empty(n_groups, np.int64)
     for i in range(n_groups):
         out[i] = -1

@@ -14,7 +14,8 @@ from bandits.policies import design
 from bandits.policies.design import Design, ascent, ascent_then_auto, solved
 from bandits.policies.phased import confident
 from optdesign import DesignProblem, certify
-from optdesign.solvers import bca, lifted
+from optdesign.solvers import bca
+from optdesign.solvers.method import on_problem
 
 
 def unit(env):
@@ -112,7 +113,7 @@ def test_iterations_are_the_smallest_number_that_is_enough(make, seed):
     problem = make(unit(bandits.environments.random(20, 5, 3, seed)))
     weights = problem.uniform()
     gaps = [certify(problem, weights).gap]
-    for _ in islice(lifted(partial(bca.run, batch=1))(problem, weights, 0.0, 50), 50):
+    for _ in islice(on_problem(partial(bca.run, batch=1))(problem, weights, 0.0, 50), 50):
         gaps.append(certify(problem, weights).gap)
     for epsilon in (10.0, 1.0, 0.1, 0.01):
         found = ascent(problem, epsilon)

@@ -21,8 +21,6 @@ from optdesign.problem import exact_rank as modular
 from optdesign.problem.coordinates import Rows
 from optdesign.runtime import jit as _kernel
 from optdesign.solvers import newton
-from optdesign.solvers.systems import AtOnce
-from optdesign.solvers.systems.by_difference import ByDifference
 from optdesign.solvers.systems.by_group import ByGroup
 from optdesign.solvers.systems.by_information import ByInformation
 
@@ -63,11 +61,9 @@ def computations() -> Iterator[tuple[str, str]]:
     rng = np.random.default_rng(0)
     several = od.DesignProblem.shared(rng.normal(size=(8, 4, 3)))
     ways = {
-        "by difference": ByDifference,
         "by group": ByGroup,
         "by information": ByInformation,
-        "candidates at once": lambda _: AtOnce(None),
-        "information at once": lambda layout: AtOnce(layout.offsets),
+        "in one call": lambda _: None,
     }
     for name, system in ways.items():
         newton.cheapest_system = system  # type: ignore[assignment]

@@ -5,85 +5,57 @@ W = diag(u / s) and A the group sums a step of :mod:`optdesign.solvers.newton` s
 
     (H + W^-1) du + A' dlambda = r,    A du = 0.                                            (1)
 
-Each way is a file here: by group, by difference, by information, by iteration. They share a protocol:
-``factorise``, which returns whether it succeeded, then ``solve``; both are generators that yield while they
-work. Where that takes less time than the calls, a step is one call and needs none of them
+Each module is one way: by group, by information, by iteration. All have one protocol: ``factorise`` returns
+whether it succeeded, then ``solve`` returns du and dlambda. Both are generators that yield between two pieces
+of work. Small systems need none of them: the whole step is one call
 (:mod:`optdesign.solvers.newton_kernels`).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from optdesign.solvers import costs
-from optdesign.solvers.systems.by_difference import ByDifference
 from optdesign.solvers.systems.by_group import ByGroup
 from optdesign.solvers.systems.by_information import ByInformation
 from optdesign.solvers.systems.by_iteration import ByIteration
 from optdesign.solvers.systems.layout import Layout
 
-Dense = ByGroup | ByDifference | ByInformation
+Dense = ByGroup | ByInformation
 System = Dense | ByIteration
 
 
-class AtOnce(NamedTuple):
-    """No system of its own: the step is one call."""
+def cheapest_system(layout: Layout) -> System | None:
+    """Return the way to solve (1) with the least estimated time, None for a step in one call.
 
-    offsets: np.ndarray | None
-    """Where the entries of blocks begin, if it is solved by information, and None if by candidates."""
-
-
-def cheapest_system(layout: Layout) -> System | AtOnce:
-    """The way to solve (1) that promises to take the least time.
-
-    How long iteration takes nobody knows beforehand. So it may take as long as the best of the others, after
-    which it gives way to that (:func:`without_strain`): what is lost is no more than one step.
+    The number of products of an iteration is not known in advance. So an iteration may take as long as the
+    best matrix would, and is then replaced by it (:attr:`ByIteration.strained`).
     """
     size = len(layout.ranks), int(layout.ranks.max()), layout.n_rows
-    at_once = costs.at_once(*size, layout.largest, layout.n_groups)
-    way = AtOnce(layout.offsets if at_once == costs.at_once_by_information(*size, layout.n_groups) else None)
-    if at_once <= costs.IN_PARTS:
-        return way
-    times = dense_ways(layout)
-    dense = min(times, key=lambda way: times[way])
+    one_call = costs.one_call(len(layout.ranks), int(layout.ranks.max()), layout.largest, layout.n_groups)
+    if one_call <= costs.IN_PARTS:
+        return None
+    dense = min(_dense_times(layout).values())
     iteration = costs.by_iteration(*size)
-    if at_once <= costs.IN_PARTS + min(times[dense], iteration):
-        return way
-    if iteration < times[dense]:
-        return ByIteration(layout, times[dense] / costs.product_time(*size))
-    return dense(layout)
+    if one_call <= costs.IN_PARTS + min(dense, iteration):
+        return None
+    if iteration < dense:
+        return ByIteration(layout, dense / costs.product_time(*size))
+    return dense_system(layout)
 
 
-def steadier(system: System | AtOnce, layout: Layout) -> System | AtOnce:
-    """The same system, or where a step is one call and either way is short, that by candidates: its matrices
-    have a condition, where W is large, which the one of information has not.
-    """
-    if not isinstance(system, AtOnce):
-        return system
-    size = len(layout.ranks), int(layout.ranks.max()), layout.largest, layout.n_groups
-    return AtOnce(None) if costs.at_once_by_candidates(*size) <= costs.IN_PARTS else system
+def dense_system(layout: Layout) -> Dense:
+    """Return the way to solve (1) by matrices with the least estimated time."""
+    times = _dense_times(layout)
+    return min(times, key=lambda way: times[way])(layout)
 
 
-def without_strain(system: System | AtOnce) -> System | AtOnce:
-    """The same system, or the best dense one where iteration has taken as long as that would."""
-    if not (isinstance(system, ByIteration) and system.strained):
-        return system
-    times = dense_ways(system.layout)
-    return min(times, key=lambda way: times[way])(system.layout)
-
-
-def dense_ways(layout: Layout) -> dict[type[Dense], float]:
-    """Nanoseconds of every way to solve (1) by matrices, infinite for those that do not fit."""
+def _dense_times(layout: Layout) -> dict[type[Dense], float]:
+    """Return the nanoseconds of every way to solve (1) by matrices, infinite if its matrices do not fit."""
     blocks, rank = len(layout.ranks), int(layout.ranks.max())
-    size = blocks, rank, layout.n_rows, layout.n_groups
-    # Blocks of equal size whose factors take as long as those of theirs.
+    # Blocks of equal size whose factors take as long as those of the given sizes.
     even = blocks * float(np.cbrt(np.mean(layout.sizes.astype(float) ** 3)))
-    times: dict[type[Dense], float] = {
-        ByInformation: costs.by_information(*size),
+    return {
+        ByInformation: costs.by_information(blocks, rank, layout.n_rows, layout.n_groups),
         ByGroup: costs.by_group(blocks, rank, even, layout.n_groups),
     }
-    if layout.one_block_a_group:
-        times[ByDifference] = costs.by_difference(*size)
-    return times

@@ -21,7 +21,7 @@ from optdesign.algebra.blocks import entries
 from optdesign.runtime import threads
 from optdesign.runtime.jit import kernel
 from optdesign.solvers import costs
-from optdesign.solvers.costs import FLOP, LOOP
+from optdesign.solvers.costs import UNITS
 from optdesign.solvers.systems import dense
 from optdesign.solvers.systems.layout import Layout
 from optdesign.solvers.systems.pivots import pivots
@@ -42,7 +42,7 @@ class ByInformation:
         self.most = max(dense.PIECE, threads.PIECE // width)
         sizes = len(layout.ranks), int(layout.ranks.max()), layout.n_rows
         # Calls take rows from where they are several times, and leave nothing to other threads.
-        calls = costs.squares_by_calls(*sizes) + 8 * costs.ROW * layout.n_rows
+        calls = costs.squares_by_calls(*sizes) + 8 * UNITS.row * layout.n_rows
         self.by_loops = costs.squares_by_loops(*sizes) <= calls
         self.large = np.flatnonzero(np.diff(layout.starts) > self.most)
         self.rows: Any
@@ -73,7 +73,7 @@ class ByInformation:
 
         def one_pass(first: int, last: int, y: np.ndarray, finish: bool) -> np.ndarray:
             own = du[starts[first] : starts[last]], dbound[first:last]
-            centred(*self.rows, first, last, r, y, finish, *own)
+            _centred(*self.rows, first, last, r, y, finish, *own)
             return y
 
         if threads.undivided(n, self.sums):
@@ -115,7 +115,7 @@ class ByInformation:
     def _add_part(self, first: int, last: int, matrix: np.ndarray) -> np.ndarray:
         """Add M for some groups to a matrix, and return it."""
         sums = np.zeros((last - first, self.order))
-        count = add_groups(*self.rows, first, last, self.most, matrix, sums)
+        count = _add_groups(*self.rows, first, last, self.most, matrix, sums)
         for _ in dense.add_square(matrix, sums[:count], -1.0):
             pass
         return matrix
@@ -198,7 +198,7 @@ def _add_rows(sums, at, offset, scale, rows):
 
 
 @kernel
-def add_groups(a, w, total, pivot, starts, blocks, ranks, offsets, first, last, most, matrix, sums):
+def _add_groups(a, w, total, pivot, starts, blocks, ranks, offsets, first, last, most, matrix, sums):
     """Add M for those of the groups first .. last - 1 that have so many candidates at most.
 
     Overwrites the lower triangle of matrix and, given as zeros, sums. Returns how many rows of sums are left
@@ -224,14 +224,16 @@ def add_groups(a, w, total, pivot, starts, blocks, ranks, offsets, first, last, 
                 entries += offsets[b + 1] - offsets[b]
         lo, hi = starts[i], starts[i + 1]
         _add_candidates(a, w, pivot[i], blocks, ranks, offsets, lo, hi, matrix, row, phi, head)
-        if LOOP * entries * entries > FLOP * len(matrix) * len(matrix):  # then BLAS does it, many at a time
+        if UNITS.loop * entries * entries > UNITS.flop * len(matrix) * len(
+            matrix
+        ):  # then BLAS does it, many at a time
             row /= np.sqrt(total[i])
             count += 1
             continue
         for s in range(n_touched):
             b = touched[s]
             mine = row[offsets[b] : offsets[b + 1]]
-            add_square(
+            _add_square(
                 matrix[offsets[b] : offsets[b + 1], offsets[b] : offsets[b + 1]], -1.0 / total[i], mine
             )
             for t in range(n_touched):
@@ -271,17 +273,17 @@ def _add_candidates(a, w, p, blocks, ranks, offsets, lo, hi, matrix, row, phi, h
         else:
             elsewhere += w[n]
             _add_product(matrix[op : op + qp, o : o + q], -w[n], head, phi)
-        add_square(matrix[o : o + q, o : o + q], w[n], phi)
+        _add_square(matrix[o : o + q, o : o + q], w[n], phi)
         for k in range(q):
             row[o + k] += w[n] * phi[k]
     if elsewhere > 0.0:
-        add_square(matrix[op : op + qp, op : op + qp], elsewhere, head)
+        _add_square(matrix[op : op + qp, op : op + qp], elsewhere, head)
         for k in range(qp):
             row[op + k] -= elsewhere * head[k]
 
 
 @kernel
-def add_square(matrix, scale, v):
+def _add_square(matrix, scale, v):
     """Add scale v v' to the lower triangle of matrix. Overwrites matrix."""
     for k in range(len(matrix)):
         c = scale * v[k]
@@ -312,7 +314,7 @@ def _svec(row, rank, out):
 
 
 @kernel
-def centred(a, w, total, pivot, starts, blocks, ranks, offsets, first, last, r, y, finish, du, bound):
+def _centred(a, w, total, pivot, starts, blocks, ranks, offsets, first, last, r, y, finish, du, bound):
     """One pass over the groups first .. last - 1 with W centred in each: W~ = W - W 1 1' W / sum w.
 
     finish = False: overwrite y with Phi' W~ r. finish = True: overwrite du with W~ (r - Phi y) and bound

@@ -14,7 +14,7 @@ from scipy.linalg.blas import dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from optdesign.runtime import threads
-from optdesign.solvers import ROUNDING
+from optdesign.solvers.method import ROUNDOFF
 
 Attempt = Generator[None, None, bool]
 """Work that yields on its way and returns whether it succeeded."""
@@ -22,7 +22,7 @@ Attempt = Generator[None, None, bool]
 Solution = Generator[None, None, tuple[np.ndarray, np.ndarray]]
 """Work that yields on its way and returns du and dlambda."""
 
-RIDGES = tuple(ROUNDING ** (1 / k) for k in range(1, 9))
+RIDGES = tuple(ROUNDOFF ** (1 / k) for k in range(1, 9))
 """Relative ridges on matrices positive definite up to rounding, to be tried in turn."""
 
 PIECE = math.isqrt(threads.PIECE)

@@ -45,11 +45,6 @@ class Layout:
         return out
 
     @cached_property
-    def one_block_a_group(self) -> bool:
-        """Whether no group has candidates in two blocks."""
-        return bool(np.all(self.block == self.block[self.starts[:-1]][self.group]))
-
-    @cached_property
     def by_block(self) -> tuple[np.ndarray, np.ndarray]:
         """The rows block by block, and where those of each begin."""
         starts = np.zeros(len(self.sizes) + 1, np.int64)

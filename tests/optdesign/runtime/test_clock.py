@@ -18,7 +18,7 @@ from problems import same_family
 
 import optdesign as od
 from optdesign.runtime import clock
-from optdesign.solvers import Step
+from optdesign.solvers.method import Step
 
 
 def compile_something() -> float:

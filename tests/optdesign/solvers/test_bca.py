@@ -43,12 +43,9 @@ def test_every_sweep_is_feasible_and_ascends(kind: str) -> None:
     u = r.restrict(problem.uniform(), problem)
     before = plain(problem, problem.uniform())
     sweeps = bca.run(r, u, 0.0, 1000)
-    width = r.z.shape[1]
-    separable = bca._separable(r.blocks, r.starts, len(r.ranks))
-    buffers = bca._buffers(*bca._sizes(r.starts, separable, 1)[:2], r.n_groups)
+    state, _ = bca._state(r, u)
     for _ in range(30):
-        inverse = np.zeros((len(r.ranks), width, width))
-        bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, u, inverse, *buffers, 0.0, 0, np.empty(1))
+        bca._sweeps(*state, 0.0, 0, np.empty(1))
         w = weights_of(r, u, problem)
         assert_feasible(problem, w)
         now = plain(problem, w)
@@ -75,7 +72,7 @@ def test_every_group_update_is_feasible_and_ascends(kind: str) -> None:
             lo, hi = r.starts[i], r.starts[i + 1]
             before = plain(problem, weights_of(r, u, problem))
             inverse = np.zeros(shape)
-            bca._invert_afresh(r.z, r.blocks, r.starts, r.ranks, u, inverse, 0.0)
+            bca._recompute_inverse(r.z, r.blocks, r.starts, r.ranks, u, inverse, 0.0)
             g, s, y = np.empty(hi - lo), np.empty(hi - lo), np.empty((max(2, hi - lo), width))
             if separable[i]:
                 visits.water_fill(r.z, r.blocks, r.ranks, lo, hi, u, inverse, g, s, y)
@@ -140,7 +137,7 @@ def test_max_iter_counts_sweeps_across_calls(monkeypatch: pytest.MonkeyPatch) ->
     """
     problem = same_family(10, 3, 2)
     once = od.solve(problem, tol=1e-15, method="bca", max_iter=7)
-    monkeypatch.setattr(bca, "WORK", 1.0)
+    monkeypatch.setattr(bca, "PARAMETERS", bca.PARAMETERS._replace(work=1.0))
     many = od.solve(problem, tol=1e-15, method="bca", max_iter=7)
     assert once.iterations == many.iterations == 7
     np.testing.assert_allclose(once.weights, many.weights, rtol=0, atol=1e-8)
@@ -157,7 +154,8 @@ def test_sweeps_in_pieces_are_the_same_sweeps(structure: str, monkeypatch: pytes
     pieces = whole.copy()
     ((gaps, _),) = bca.run(reduced, whole, 1e-12, 6)
     work = 3.0 * reduced.z.size * reduced.z.shape[1]
-    monkeypatch.setattr(bca, "WORK", work / (2 * reduced.n_groups))
+    less = bca.PARAMETERS._replace(work=work / (2 * reduced.n_groups))
+    monkeypatch.setattr(bca, "PARAMETERS", less)
     steps = [step.gaps for step in bca.run(reduced, pieces, 1e-12, 6)]
     np.testing.assert_array_equal(np.concatenate(steps), gaps)
     np.testing.assert_array_equal(pieces, whole)

@@ -87,12 +87,11 @@ def test_water_fill(seed: int) -> None:
         expected = water_level(np.where(g[lo:hi] > 0, np.maximum(0, 1 / g[lo:hi] - c.u[lo:hi]), np.inf))
     old = c.u.copy()
     buffers = c.buffers()
-    top, step = visits.water_fill(c.z, c.blocks, c.ranks, lo, hi, c.u, inverse, *buffers)
+    top = visits.water_fill(c.z, c.blocks, c.ranks, lo, hi, c.u, inverse, *buffers)
     # The offsets are sums of 1 / g up to 1e2 * cond; the level inherits their absolute rounding.
     scale = max(1.0, (1 / g[lo:hi][g[lo:hi] > 0]).max())
     np.testing.assert_allclose(c.u[lo:hi], expected, atol=RTOL * scale)
     assert top == pytest.approx(g[lo:hi].max(), rel=RTOL)
-    assert step == pytest.approx(np.abs(c.u - old)[lo:hi].max(), abs=EPS)
     assert np.array_equal(c.u[:lo], old[:lo])
     assert np.array_equal(c.u[hi:], old[hi:])
     assert c.u[lo:hi].sum() == pytest.approx(1, abs=10 * EPS)
@@ -109,7 +108,7 @@ def test_water_fill_of_zero_vectors_changes_nothing() -> None:
     c.blocks[:2] = [0, 1]
     c.z[:2] = 0.0
     inverse, old = c.inverses(), c.u.copy()
-    assert visits.water_fill(c.z, c.blocks, c.ranks, 0, 2, c.u, inverse, *c.buffers()) == (0.0, 0.0)
+    assert visits.water_fill(c.z, c.blocks, c.ranks, 0, 2, c.u, inverse, *c.buffers()) == 0.0
     np.testing.assert_array_equal(c.u, old)
 
 
@@ -171,12 +170,11 @@ def test_exchange_pair(seed: int, kind: str, empty: bool) -> None:
     g = c.variances()[play]
     # Blocks of different rank fill different lengths of the buffer; the rest may be anything.
     y = np.full((2, 3), np.nan)
-    size = visits._exchange_pair(c.z, c.blocks, c.ranks, play, play[3], play[1], c.u, inverse, g, y)
+    visits._exchange_pair(c.z, c.blocks, c.ranks, play, play[3], play[1], c.u, inverse, g, y)
     moved = c.u[k] - old[k]
     # A scalar search sees F to eps |F| only, so it finds the argument to sqrt of that; F itself agrees.
     assert c.objective(c.u) >= -best.fun - 1e-12
     assert moved == pytest.approx(best.x, abs=1e-5)
-    assert size == pytest.approx(moved, abs=EPS)
     assert c.u[k] + c.u[m] == pytest.approx(old[k] + old[m], abs=2 * EPS)
     assert min(c.u[k], c.u[m]) >= 0
     np.testing.assert_array_equal(np.delete(c.u, [k, m]), np.delete(old, [k, m]))
@@ -191,8 +189,10 @@ def test_exchange_pair_of_copies_moves_the_whole_share() -> None:
     inverse, before, share = c.inverses(), c.objective(c.u), c.u[m]
     play = np.array([k, m])
     g, y = c.variances()[play], np.empty((2, 3))
-    assert visits._exchange_pair(c.z, c.blocks, c.ranks, play, play[0], play[1], c.u, inverse, g, y) == share
+    gained = c.u[k] + share
+    visits._exchange_pair(c.z, c.blocks, c.ranks, play, play[0], play[1], c.u, inverse, g, y)
     assert c.u[m] == 0
+    assert c.u[k] == gained
     assert c.objective(c.u) == pytest.approx(before, rel=RTOL)
     np.testing.assert_allclose(inverse, c.inverses(), rtol=1e-8, atol=1e-8 * np.abs(inverse).max())
 
@@ -205,7 +205,7 @@ def test_exchange_pair_never_takes_from_the_gainer() -> None:
     play = np.array([k, m])
     g = c.variances()[play]
     y = np.empty((2, 3))
-    assert visits._exchange_pair(c.z, c.blocks, c.ranks, play, m, k, c.u, inverse, g, y) == 0
+    visits._exchange_pair(c.z, c.blocks, c.ranks, play, m, k, c.u, inverse, g, y)
     np.testing.assert_array_equal(c.u, old)
 
 
@@ -219,9 +219,9 @@ def test_exchange(seed: int) -> None:
     inverse, old, before, g = c.inverses(), c.u.copy(), c.objective(c.u), c.variances()[lo:hi]
     buffer, _, y = c.buffers()
     play = np.full(len(c.z), -7)
-    top, step, _ = visits.exchange(c.z, c.blocks, c.ranks, lo, hi, c.u, inverse, buffer, y, play)
+    top, work = visits.exchange(c.z, c.blocks, c.ranks, lo, hi, c.u, inverse, buffer, y, play)
     assert top == pytest.approx(g.max(), rel=RTOL)
-    assert 0 < step <= 1
+    assert work > 0
     assert np.array_equal(c.u[:lo], old[:lo])
     assert np.array_equal(c.u[hi:], old[hi:])
     assert c.u[lo:hi].sum() == pytest.approx(1, abs=100 * EPS)
@@ -230,7 +230,9 @@ def test_exchange(seed: int) -> None:
     np.testing.assert_allclose(inverse, c.inverses(), rtol=1e-8, atol=1e-8 * np.abs(inverse).max())
     # In play: shares, and the upper part of the excess over the mean.
     mean = old[lo:hi] @ g
-    playing = lo + np.flatnonzero((old[lo:hi] > 0) | (g > mean + visits.PLAY * (g.max() - mean)))
+    playing = lo + np.flatnonzero(
+        (old[lo:hi] > 0) | (g > mean + visits.EXCHANGE.threshold * (g.max() - mean))
+    )
     np.testing.assert_array_equal(play[: len(playing)], playing)
     resting = np.setdiff1d(np.arange(lo, hi), playing)
     assert not c.u[resting].any()
@@ -260,8 +262,8 @@ def test_exchange_without_anything_to_gain(copies: int) -> None:
         inverse, old = c.inverses(), c.u.copy()
         buffer, _, y = c.buffers()
         play = np.empty(len(c.z), np.int64)
-        _, step, _ = visits.exchange(c.z, c.blocks, c.ranks, 0, copies, c.u, inverse, buffer, y, play)
-        assert step == 0
+        _, work = visits.exchange(c.z, c.blocks, c.ranks, 0, copies, c.u, inverse, buffer, y, play)
+        assert work == 0
         np.testing.assert_array_equal(c.u, old)
 
 
@@ -269,12 +271,12 @@ def test_exchange_without_anything_to_gain(copies: int) -> None:
 def test_inverses_afresh_and_their_gap(seed: int) -> None:
     c = Case(seed)
     inverse = np.zeros((3, 3, 3))
-    got = bca._invert_afresh(c.z, c.blocks, c.starts, c.ranks, c.u, inverse, 1.0)
+    got = bca._recompute_inverse(c.z, c.blocks, c.starts, c.ranks, c.u, inverse, 1.0)
     np.testing.assert_allclose(inverse, c.inverses(), rtol=RTOL, atol=RTOL)
     g = c.variances()
     expected = sum(g[lo:hi].max() for lo, hi in zip(c.starts, c.starts[1:], strict=False)) - c.ranks.sum()
     assert got == pytest.approx(expected, rel=RTOL)
-    assert np.isnan(bca._invert_afresh(c.z, c.blocks, c.starts, c.ranks, c.u, inverse, 0.0))
+    assert np.isnan(bca._recompute_inverse(c.z, c.blocks, c.starts, c.ranks, c.u, inverse, 0.0))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -284,21 +286,15 @@ def test_sweeps(seed: int, kind: str) -> None:
     problem = random_problem(seed, kind)
     r = reduced.reduce(problem)
     u = r.restrict(problem.uniform(), problem)
-    separable = bca._separable(r.blocks, r.starts, len(r.ranks))
-    buffers = bca._buffers(*bca._sizes(r.starts, separable, 1)[:2], r.n_groups)
-    width = r.z.shape[1]
-    inverse = np.zeros((len(r.ranks), width, width))
+    state, _ = bca._state(r, u)
     f = [od.certify(problem, weights_of(r, u, problem)).log_det]
     for _ in range(3):
-        n = bca._sweeps(
-            r.z, r.blocks, r.starts, separable, r.ranks, u, inverse, *buffers, 0.0, 0, np.empty(1)
-        )
-        assert n == 1
+        assert bca._sweeps(*state, 0.0, 0, np.empty(1)) == 1
         f.append(od.certify(problem, weights_of(r, u, problem)).log_det)
         assert f[-1] >= f[-2] - RTOL
     gaps = np.full(300, np.nan)
     target = 1e-2 * r.rank
-    n = bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, u, inverse, *buffers, target, 0, gaps)
+    n = bca._sweeps(*state, target, 0, gaps)
     assert np.isnan(gaps[n:]).all()
     assert np.all(gaps[: n - 1] > target)
     assert gaps[n - 1] <= target
@@ -312,15 +308,11 @@ def test_sweeps_go_on_where_the_running_gap_is_below_the_target_and_the_true_one
         problem = random_problem(seed, "shared")
         r = reduced.reduce(problem)
         u = r.restrict(problem.uniform(), problem)
-        separable = bca._separable(r.blocks, r.starts, len(r.ranks))
-        buffers = bca._buffers(*bca._sizes(r.starts, separable, 1)[:2], r.n_groups)
-        width = r.z.shape[1]
-        inverse = np.zeros((len(r.ranks), width, width))
         one = np.empty(1)
-        bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, u.copy(), inverse, *buffers, -np.inf, 0, one)
+        bca._sweeps(*bca._state(r, u.copy())[0], -np.inf, 0, one)
         target = float(one[0])
         gaps = np.empty(1)
-        n = bca._sweeps(r.z, r.blocks, r.starts, separable, r.ranks, u, inverse, *buffers, target, 0, gaps)
+        n = bca._sweeps(*bca._state(r, u)[0], target, 0, gaps)
         true = od.certify(problem, weights_of(r, u, problem)).gap
         assert n == 1
         assert gaps[0] == pytest.approx(true, abs=RTOL)
@@ -337,8 +329,5 @@ def test_water_fill_with_offsets_beyond_sixteen_digits(tiny: float) -> None:
         n = len(scales)
         u, inverse = np.full(n, 1 / n), np.zeros((2, 3, 3))
         inverse[:, 0, 0] = 0.5  # as from other groups: g = z^2 / 2, so the offset of scale 1 is 2 - 1/n
-        got = visits.water_fill(
-            z, np.arange(n), ones, 0, n, u, inverse, np.empty(n), np.empty(n), np.empty((n, 3))
-        )
+        visits.water_fill(z, np.arange(n), ones, 0, n, u, inverse, np.empty(n), np.empty(n), np.empty((n, 3)))
         np.testing.assert_array_equal(u, expected)
-        assert got[1] == pytest.approx(1 - 1 / n)

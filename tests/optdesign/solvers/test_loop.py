@@ -7,7 +7,7 @@ import pytest
 from problems import EPS, KINDS, assert_certified, assert_feasible, random_problem
 
 import optdesign as od
-from optdesign.solvers import Step
+from optdesign.solvers.method import Step
 
 MANY = 1_000_000
 """Steps that no run makes: a loop that does not look at its limits ends all the same, and otherwise."""
@@ -80,7 +80,10 @@ def test_what_is_left_of_max_iter_is_what_a_solver_gets(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("seed", [26, 33, 95])
 def test_more_rounds_of_pricing_never_cost_what_was_found_before(seed: int) -> None:
-    """The gap over all candidates may rise in a round, when others come into play; the best weights stay."""
+    """The gap over all candidates may rise in a round, when others come into play; the best weights stay.
+
+    A design that meets the goal may be tidied at the expense of its gap, within the goal.
+    """
     rng = np.random.default_rng(seed)
     n, d, m = int(rng.integers(200, 3000)), int(rng.integers(2, 7)), int(rng.integers(1, 6))
     x = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-1, 1, size=(n, 1))
@@ -92,4 +95,5 @@ def test_more_rounds_of_pricing_never_cost_what_was_found_before(seed: int) -> N
         rounding = (
             r.certificate.rounding + 1000 * EPS * r.g_value
         )  # of the certificate, and of the running gap
-        assert r.gap <= r.history.gaps.min() + rounding
+        goal = r.tol * r.rank if r.converged else 0.0
+        assert r.gap <= max(goal, r.history.gaps.min() + rounding)

@@ -7,61 +7,43 @@ import numpy as np
 import pytest
 from problems import EPS, KINDS, assert_certified, plain, random_problem, same_family
 from structures import STRUCTURES, instances
-from work import done
+from work import done, free_of
 
 import optdesign as od
 from optdesign.algebra.reduced import reduce
 from optdesign.runtime import threads
-from optdesign.solvers import costs, lifted, newton
-from optdesign.solvers.systems import (
-    AtOnce,
-    ByDifference,
-    ByGroup,
-    ByInformation,
-    ByIteration,
-    System,
-    dense_ways,
-    steadier,
-)
+from optdesign.solvers import newton
+from optdesign.solvers.method import on_problem
+from optdesign.solvers.systems import ByGroup, ByInformation, ByIteration, System
 from optdesign.solvers.systems.layout import Layout
 from optdesign.testing import assert_feasible
 
 TOL = 1e-9
 
 
-def free_of(problem: od.DesignProblem) -> newton._Free:
-    reduced = reduce(problem)
-    return newton._free(reduced, reduced.restrict(problem.uniform(), problem))
+def one_call(_: Layout) -> None:
+    """The choice of the whole step in one call."""
 
 
-def candidates_at_once(_: Layout) -> AtOnce:
-    return AtOnce(None)
-
-
-def information_at_once(layout: Layout) -> AtOnce:
-    return AtOnce(layout.offsets)
-
-
-def systems_of(free: newton._Free) -> list[System | AtOnce]:
-    """Those that solve (1) to rounding, and the whole step in one call, either way."""
-    ways = (*dense_ways(free.layout), candidates_at_once, information_at_once)
-    return [way(free.layout) for way in ways]
+def systems_of(free: newton._FreeRows) -> list[System | None]:
+    """Those that solve (1) to rounding, and the whole step in one call."""
+    return [ByGroup(free.layout), ByInformation(free.layout), None]
 
 
 def stepped(
-    free: newton._Free,
-    system: System | AtOnce,
-    x: newton._State,
-    bounds: tuple[float, float] = newton.TO_BOUNDARY,
+    free: newton._FreeRows,
+    system: System | None,
+    x: newton._Point,
+    bounds: tuple[float, float] = newton.PARAMETERS.to_boundary,
 ) -> float:
     """The gap after a step."""
     return done(newton._newton_step(free, system, x, bounds))
 
 
-def uniform_start(free: newton._Free) -> newton._State:
+def uniform_start(free: newton._FreeRows) -> newton._Point:
     sizes = np.diff(free.layout.starts)
     u = np.repeat(1 / sizes, sizes)
-    return newton._start(free, u, free.gap(u))
+    return newton._interior_point(free, u, free.gap(u))
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
@@ -87,17 +69,13 @@ def test_all_systems_take_the_same_steps(name: str) -> None:
             np.testing.assert_allclose(np.add.reduceat(x.u, free.layout.starts[:-1]), 1, rtol=len(x.u) * EPS)
 
 
-@pytest.mark.parametrize(
-    "system", [ByGroup, ByInformation, ByDifference, candidates_at_once, information_at_once]
-)
+@pytest.mark.parametrize("system", [ByGroup, ByInformation, one_call])
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_each_system_reaches_nine_digits_alone(
     name: str, system: Callable[[Layout], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The choice is a matter of cost only: take it away, and each one that applies gets there as well."""
-    free = free_of(STRUCTURES[name])
-    if len(free.rows) and (system is not ByDifference or system in dense_ways(free.layout)):
-        monkeypatch.setattr(newton, "cheapest_system", system)
+    monkeypatch.setattr(newton, "cheapest_system", system)
     assert_certified(od.solve(STRUCTURES[name], tol=TOL, method="newton"), TOL)
 
 
@@ -113,7 +91,7 @@ def test_inexact_steps_end_at_the_target(kind: str, monkeypatch: pytest.MonkeyPa
     """Those beyond it would take as long as those before."""
     monkeypatch.setattr(newton, "cheapest_system", ByIteration)
     problem, target = random_problem(3, kind), 1e-6
-    steps = lifted(newton.run)(problem, problem.uniform(), target, 100)
+    steps = on_problem(newton.run)(problem, problem.uniform(), target, 100)
     gaps = np.concatenate([step.gaps for step in steps])
     assert gaps[-1] <= target
     assert np.all(gaps[:-1] > target)
@@ -124,13 +102,13 @@ def test_every_step_is_feasible_and_the_best_gap_is_kept(kind: str) -> None:
     problem = random_problem(3, kind)
     w = problem.uniform()
     best = np.inf
-    for step in lifted(newton.run)(problem, w, TOL * problem.rank, 100):
+    for step in on_problem(newton.run)(problem, w, TOL * problem.rank, 100):
         assert_feasible(problem, w)
         if not len(step.gaps):
             continue
         p = plain(problem, w)
         best = min(best, step.gaps[-1])
-        # At the target, dust is taken out as far as the target allows; before, the weights are the step's.
+        # At the target, negligible shares are dropped as far as the target allows.
         assert p.gap <= max(best, TOL * problem.rank) + 2 * p.error
     assert best <= TOL * problem.rank
 
@@ -180,7 +158,9 @@ def test_a_step_that_fails_starts_again(
     problem = same_family(20, 4, 3)
     u = problem.uniform()
     gaps = [
-        step.gaps[-1] for step in lifted(newton.run)(problem, u, TOL * problem.rank, 100) if len(step.gaps)
+        step.gaps[-1]
+        for step in on_problem(newton.run)(problem, u, TOL * problem.rank, 100)
+        if len(step.gaps)
     ]
     assert (min(gaps) <= TOL * problem.rank) == (steps is None)
     assert len(gaps) == steps if steps else len(gaps) > max(failing)
@@ -200,7 +180,26 @@ def test_polynomials_on_fine_grids(degree: int, n: int) -> None:
         assert r.iterations <= 100
 
 
-def test_dust_is_taken_out() -> None:
+def test_negligible_shares_are_dropped_as_far_as_the_target_allows() -> None:
+    free = free_of(random_problem(0, "classical"))
+    g, u = np.empty(len(free.rows)), np.full(len(free.rows), 1 / len(free.rows))
+    assert newton._without_negligible(free, u, 0.0) is u
+    free.evaluate(u, np.zeros_like(free.z), g)
+    low, lower, *_, high = np.argsort(g)
+    u[high] *= 1e-5  # its variance is the largest: without it, the gap is larger
+    u[[low, lower]] *= 1e-9
+    u /= u.sum()
+    assert newton._without_negligible(free, u, 0.0) is u
+    fewer = newton._without_negligible(free, u, np.inf)
+    np.testing.assert_array_equal(np.flatnonzero(fewer == 0), np.sort([low, lower, high]))
+    without = u.copy()
+    without[[low, lower]] = 0.0
+    without /= without.sum()
+    fewer = newton._without_negligible(free, u, free.gap(without) * (1 + 1e-12))
+    np.testing.assert_array_equal(fewer == 0, without == 0)
+
+
+def test_candidates_that_are_not_needed_have_weight_zero() -> None:
     """At an optimum on few candidates the others have a weight of zero, not of the order of mu."""
     r = od.solve(od.DesignProblem(np.random.default_rng(0).normal(size=(500, 3))), tol=TOL, method="newton")
     assert_certified(r, TOL)
@@ -208,83 +207,12 @@ def test_dust_is_taken_out() -> None:
     assert len(r.support) <= 6
 
 
-def test_dust_stays_where_the_target_needs_it() -> None:
-    free = free_of(random_problem(0, "classical"))
-    u = np.repeat(1 / np.diff(free.layout.starts), np.diff(free.layout.starts))
-    u[0] *= 1e-6
-    u /= u.sum()
-    kept, gap, dusty = newton._without_dust(free, u, 7.0, 0.0)
-    assert kept is u
-    assert gap == 7.0
-    assert dusty
-    clean, gap, dusty = newton._without_dust(free, u, 7.0, np.inf)
-    assert clean[0] == 0
-    assert gap == free.gap(clean)
-    assert not dusty
-    even = np.full(len(u), 1 / len(u))
-    assert newton._without_dust(free, even, 7.0, 0.0) == (even, 7.0, False)
-
-
-def test_dust_goes_as_far_as_it_can() -> None:
-    """One small share is needed for the target: those that are smaller still go."""
-    free = free_of(random_problem(0, "classical"))
-    g, u = np.empty(len(free.rows)), np.full(len(free.rows), 1 / len(free.rows))
-    free.evaluate(u, np.zeros_like(free.z), g)
-    low, lower, *_, high = np.argsort(g)
-    u[high] *= 1e-5  # its variance is the largest: without it, the gap is larger
-    u[[low, lower]] *= 1e-9
-    u /= u.sum()
-    without = u.copy()
-    without[[low, lower]] = 0.0
-    without /= without.sum()
-    clean, gap, dusty = newton._without_dust(free, u, free.gap(u), free.gap(without) * (1 + 1e-12))
-    np.testing.assert_array_equal(clean == 0, without == 0)
-    assert gap == free.gap(clean)
-    assert dusty
-
-
-def test_steps_go_on_until_dust_can_go() -> None:
-    """Near copies: shares of 1e-7 still matter for a gap of 1e-9 where steps arrive."""
-    beyond = []
-    for seed in range(6):
-        problem = od.DesignProblem.disjoint(instances.features("same", 30, 10, 3, seed))
-        weights, target = problem.uniform(), 1e-9 * problem.rank
-        gaps = [s.gaps[-1] for s in lifted(newton.run)(problem, weights, target, 100) if len(s.gaps)]
-        assert np.count_nonzero(weights) <= problem.enough
-        beyond.append(sum(gap <= newton.OVERSHOOT * target for gap in gaps))
-        assert od.certify(problem, weights).gap <= target
-    assert max(beyond) > 1
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(5))
-def test_steps_go_on_where_they_ended(seed: int, kind: str) -> None:
-    """To a smaller gap, as if it had been asked for at once, but for what was dust on the way."""
-    problem = random_problem(seed, kind)
-    reduced = reduce(problem)
-    u = reduced.restrict(problem.uniform(), problem)
-    iteration = newton.Iteration(reduced, u)
-    steps = []
-    for tol in (1e-3, 1e-3, 1e-6, TOL):
-        gaps = [step.gaps[-1] for step in iteration.to(tol * problem.rank) if len(step.gaps)]
-        steps.append(len(gaps))
-        w = problem.uniform()
-        reduced.extend(u, problem, w)
-        p = plain(problem, w)
-        assert p.gap <= tol * problem.rank + 2 * p.error
-        assert abs(iteration.best - p.gap) <= 2 * p.error + 1e-12 * problem.rank
-    fresh = reduced.restrict(problem.uniform(), problem)
-    at_once = [step for step in newton.run(reduced, fresh, TOL * problem.rank) if len(step.gaps)]
-    assert steps[1] == 1  # there is nothing to do
-    assert sum(steps) - 1 <= len(at_once) + 4
-
-
 def test_gaps_fall_ever_faster_in_the_end() -> None:
     """Where the predictor leaves next to nothing, so does the step: by 0.99 of the way, it is a hundredth."""
     falls = []
     for seed in range(5):
         problem = od.DesignProblem.disjoint(instances.features("gauss", 30, 10, 3, seed))
-        steps = lifted(newton.run)(problem, problem.uniform(), TOL * problem.rank, 100)
+        steps = on_problem(newton.run)(problem, problem.uniform(), TOL * problem.rank, 100)
         gaps = np.array([step.gaps[-1] for step in steps if len(step.gaps)])
         falls.append((gaps[:-1] / gaps[1:]).max())
     assert np.median(falls) > 300
@@ -318,17 +246,6 @@ def test_designs_on_grids_have_few_candidates(seed: int) -> None:
     assert len(r.support) <= problem.enough
 
 
-def test_new_starts_are_by_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where either way is one short call: information loses digits where W is large."""
-    small, large = free_of(random_problem(0, "classical")).layout, free_of(STRUCTURES["mixed"]).layout
-    assert steadier(AtOnce(small.offsets), small) == AtOnce(None)
-    monkeypatch.setattr(costs, "LOOP", 1e3)
-    kept = AtOnce(large.offsets)
-    assert steadier(kept, large) is kept
-    system = ByGroup(small)
-    assert steadier(system, small) is system
-
-
 def test_new_starts_keep_their_distance(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where steps have failed, all that follow leave as much of the way to the boundary as the first did."""
     step, bounds = newton._newton_step, []
@@ -342,7 +259,7 @@ def test_new_starts_keep_their_distance(monkeypatch: pytest.MonkeyPatch) -> None
     problem = same_family(20, 4, 3)
     r = od.solve(problem, tol=TOL, method="newton")
     assert_certified(r, TOL)
-    least, most = newton.TO_BOUNDARY
+    least, most = newton.PARAMETERS.to_boundary
     assert bounds[:3] == [(least, most)] * 3
     assert set(bounds[3:]) == {(least, least)}
 
@@ -361,12 +278,12 @@ def test_starts_are_interior_and_near_what_was_given(theta: float) -> None:
     optimum = od.solve(problem, tol=1e-12, method="newton").weights
     mixed = (1 - theta) * optimum + theta * problem.uniform()
     reduced = reduce(problem)
-    free = newton._free(reduced, reduced.restrict(mixed, problem))
+    free = newton._free_rows(reduced, reduced.restrict(mixed, problem))
     u = reduced.restrict(mixed, problem)[free.rows]
-    x = newton._start(free, u, free.gap(u))
+    x = newton._interior_point(free, u, free.gap(u))
     assert np.all(x.u > 0)
     assert np.all(x.s > 0)
-    share = max(newton.START, free.gap(u) / (free.gap(u) + problem.rank))
+    share = max(newton.PARAMETERS.uniform_share, free.gap(u) / (free.gap(u) + problem.rank))
     assert np.abs(x.u - u).max() <= share
 
 
@@ -382,7 +299,7 @@ def test_steps_end_at_gaps_that_are_rounding(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x, groups = rng.normal(size=(10, 3)), np.array([0, 1, 2, 2, 3, 4, 5, 5, 6, 7])
     problem = od.DesignProblem(x, groups, rng.integers(0, 2, size=10), 10.0 ** rng.uniform(-1, 1, size=8))
-    steps = lifted(newton.run)(problem, problem.uniform(), 1e-300, 1000)
+    steps = on_problem(newton.run)(problem, problem.uniform(), 1e-300, 1000)
     gaps = np.array([step.gaps[-1] for step in steps if len(step.gaps)])
     assert np.all(gaps[:-1] > EPS * problem.rank)
     r = od.solve(problem, tol=1e-300, method="newton")
@@ -402,13 +319,13 @@ def test_long_steps_come_in_parts_whatever_the_order_of_the_system(monkeypatch: 
     """Rows count as well: with many of them a step of a system of small order is long."""
     free = free_of(STRUCTURES["mixed"])
     for system in systems_of(free):
-        if isinstance(system, AtOnce):
+        if system is None:
             continue
         parts = []
         work = system.order * system.layout.n_rows
         for piece in (2 * work, 2 * work - 1):
             monkeypatch.setattr(threads, "PIECE", piece)
-            steps = newton._newton_step(free, system, uniform_start(free), newton.TO_BOUNDARY)
+            steps = newton._newton_step(free, system, uniform_start(free), newton.PARAMETERS.to_boundary)
             parts.append(sum(1 for _ in steps))
         assert parts[0] == 0
         assert parts[1] >= 3

@@ -15,9 +15,9 @@ from optdesign.solvers.systems.layout import Layout
 pytestmark = pytest.mark.kernels
 
 
-def free_of(c: Whitened) -> newton._Free:
+def free_of(c: Whitened) -> newton._FreeRows:
     fixed = np.zeros((len(c.ranks), c.z.shape[1], c.z.shape[1]))
-    return newton._Free(np.arange(len(c.z)), c.z, Layout(c.blocks, c.starts, c.ranks), fixed)
+    return newton._FreeRows(np.arange(len(c.z)), c.z, Layout(c.blocks, c.starts, c.ranks), fixed)
 
 
 def test_groups_without_a_choice_are_split_off() -> None:
@@ -36,24 +36,24 @@ def test_interior_points(seed: int, theta: float) -> None:
     """Shares mixed with equal ones; bounds above the largest variances by theta of their mean."""
     c = Whitened(seed)
     u, sizes = c.u.copy(), np.diff(c.starts)
-    newton._mix(c.starts, theta, u)
+    newton._mix_uniform(c.starts, theta, u)
     np.testing.assert_allclose(u, (1 - theta) * c.u + theta / sizes[c.groups], rtol=RTOL)
     g, s, bound = c.rng.exponential(size=len(u)), np.full(len(u), np.nan), np.full(len(sizes), np.nan)
-    newton._set_apart(c.starts, theta, g, s, bound)
+    newton._set_slacks(c.starts, theta, g, s, bound)
     top = np.array([g[c.groups == i].max() for i in range(len(sizes))])
     np.testing.assert_allclose(bound, top + theta * top.mean(), rtol=RTOL)
     np.testing.assert_array_equal(s, bound[c.groups] - g)
 
 
 @seeds
-def test_dust_is_swept_away(seed: int) -> None:
+def test_negligible_shares_are_dropped(seed: int) -> None:
     c = Whitened(seed)
     u = c.u * 10.0 ** -c.rng.uniform(0, 8, size=len(c.u))
     top = np.array([u[c.groups == i].max() for i in range(len(c.sums))])
     clean = np.where(u < 1e-4 * top[c.groups], 0.0, u)
-    assert newton._sweep(c.starts, 1e-4, u) == np.count_nonzero(clean == 0) > 0
+    assert newton._drop_below(c.starts, 1e-4, u) == np.count_nonzero(clean == 0) > 0
     np.testing.assert_allclose(u, clean / (c.sums @ clean)[c.groups], rtol=RTOL)
-    assert newton._sweep(c.starts, 1e-9, u) == 0  # what is zero is no dust
+    assert newton._drop_below(c.starts, 1e-9, u) == 0  # zeros are not counted
 
 
 @seeds
@@ -131,7 +131,7 @@ def test_centring(seed: int) -> None:
 )
 def test_reached(left: float, expected: float) -> None:
     """As much as the predictor leaves is left of the way, within bounds."""
-    assert steps.reached(left, 0.9, 0.99) == pytest.approx(expected, rel=4 * EPS)
+    assert steps.step_fraction(left, 0.9, 0.99) == pytest.approx(expected, rel=4 * EPS)
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -154,7 +154,7 @@ def test_statuses_are_their_messages() -> None:
         ({"max_iter": 1.5}, "max_iter must be .* got 1.5. Leave"),
         ({"time_limit": 0.0}, "time_limit must be positive seconds; got 0.0. Leave"),
         ({"time_limit": np.nan}, "time_limit must be positive seconds; got nan"),
-        ({"start": [1.0]}, r"start must have one entry per candidate, shape \(2,\); got \(1,\). Of weights"),
+        ({"start": [1.0]}, r"start must have one entry per candidate, shape \(2,\); got \(1,\). For weights"),
         ({"start": np.eye(2)}, r"start must have one entry per candidate, shape \(2,\); got \(2, 2\)"),
         ({"start": [1.0, np.nan]}, r"start must be finite and not negative; start\[1\] = nan. Leave"),
         ({"start": [-1.0, 1.0]}, r"start must be finite and not negative; start\[0\] = -1.0. Leave"),

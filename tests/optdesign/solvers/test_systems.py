@@ -2,34 +2,27 @@
 
 import numpy as np
 import pytest
-from problems import EPS, KINDS, assert_certified, random_problem
-from work import done
+from problems import EPS, assert_certified
+from work import done, free_of
 
 import optdesign as od
 from optdesign.algebra.blocks import entries
 from optdesign.algebra.reduced import reduce
 from optdesign.runtime import threads
-from optdesign.solvers import costs, newton
+from optdesign.solvers import costs
+from optdesign.solvers.costs import UNITS
 from optdesign.solvers.systems import (
-    AtOnce,
-    ByDifference,
     ByGroup,
     ByInformation,
     ByIteration,
     by_iteration,
     cheapest_system,
     dense,
-    dense_ways,
-    without_strain,
+    dense_system,
 )
 from optdesign.solvers.systems.layout import Layout
 
 TOL = 1e-9
-
-
-def free_of(problem: od.DesignProblem) -> newton._Free:
-    reduced = reduce(problem)
-    return newton._free(reduced, reduced.restrict(problem.uniform(), problem))
 
 
 def layout_of(problem: od.DesignProblem) -> Layout:
@@ -38,15 +31,13 @@ def layout_of(problem: od.DesignProblem) -> Layout:
 
 
 def test_the_cheapest_system_is_taken() -> None:
-    """Few columns of information and many candidates, the other way round, and pairs."""
+    """Few columns of information and many candidates, and the other way round."""
     rng = np.random.default_rng(0)
     few = layout_of(od.DesignProblem.disjoint(rng.normal(size=(200, 20, 2))))
     many = layout_of(od.DesignProblem(rng.normal(size=(60, 20))))
-    pairs = layout_of(od.DesignProblem.shared(rng.normal(size=(300, 2, 30))))
-    for layout, kind in ((few, ByInformation), (many, ByGroup), (pairs, ByDifference)):
-        times = dense_ways(layout)
+    for layout, kind in ((few, ByInformation), (many, ByGroup)):
         assert isinstance(cheapest_system(layout), kind)
-        assert times[kind] == min(times.values())
+        assert isinstance(dense_system(layout), kind)
 
 
 @pytest.mark.parametrize(
@@ -61,14 +52,6 @@ def test_pieces_of_information_systems_are_bounded_by_rows(groups: int, rows: in
     assert system.sums == 1 or system.sums * rows * q <= threads.PIECE
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("kind", KINDS)
-def test_differences_need_groups_within_one_block(seed: int, kind: str) -> None:
-    layout = layout_of(random_problem(seed, kind))
-    spread = any(len(set(layout.block[layout.group == i])) > 1 for i in range(layout.n_groups))
-    assert (ByDifference in dense_ways(layout)) == (not spread)
-
-
 def test_estimates_are_those_of_the_systems() -> None:
     """What is estimated from sizes alone is what the cheapest system of such a layout is expected to take."""
     rng = np.random.default_rng(0)
@@ -81,14 +64,15 @@ def test_estimates_are_those_of_the_systems() -> None:
         od.DesignProblem.disjoint(rng.normal(size=(4, 4, 5))),
     ):
         layout, n = layout_of(problem), problem.n_candidates
-        expected = 15 * costs.CALL + min(dense_ways(layout).values())
-        if isinstance(cheapest_system(layout), AtOnce):
-            size = problem.n_parameter_blocks, problem.largest_rank, n, layout.largest, layout.n_groups
-            every_row = min(5 * costs.ROW * n, costs.IN_PARTS)
-            expected = 3 * costs.CALL + every_row + costs.at_once(*size)
+        size = problem.n_parameter_blocks, problem.largest_rank
+        dense = costs.by_information(*size, n, layout.n_groups), costs.by_group(*size, n, layout.n_groups)
+        expected = 15 * UNITS.call + min(dense)
+        if cheapest_system(layout) is None:
+            every_row = min(5 * UNITS.row * n, costs.IN_PARTS)
+            expected = 3 * UNITS.call + every_row + costs.one_call(*size, layout.largest, layout.n_groups)
         seen.add(type(cheapest_system(layout)))
         assert costs.step_time(problem, n) == pytest.approx(expected)
-    assert AtOnce in seen
+    assert type(None) in seen
     assert len(seen) > 1
 
 
@@ -193,12 +177,13 @@ def test_iteration_is_taken_only_where_it_is_ahead() -> None:
     layout, n = layout_of(wide), wide.n_candidates
     for few in (1, 10**9):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(costs, "PRODUCTS", (few, few))
-            dense = min(dense_ways(layout).values())
+            patch.setattr(costs, "PRODUCTS", few)
+            patch.setattr(costs, "PLANNED_PRODUCTS", few)
+            dense = min(costs.by_information(10, 40, n, 2000), costs.by_group(10, 40, n, 2000))
             iterated = few * costs.product_time(10, 40, n)
             system = cheapest_system(layout)
             assert isinstance(system, ByIteration) == (iterated < dense) == (few == 1)
-            assert costs.step_time(wide, n) == pytest.approx(15 * costs.CALL + min(iterated, dense))
+            assert costs.step_time(wide, n) == pytest.approx(15 * UNITS.call + min(iterated, dense))
             if isinstance(system, ByIteration):  # and takes no longer than what it is ahead of
                 assert 2 * system.most * costs.product_time(10, 40, n) <= dense
 
@@ -221,16 +206,13 @@ def test_iteration_that_takes_all_it_may_gives_way(monkeypatch: pytest.MonkeyPat
         return factorise(system, *rows)
 
     monkeypatch.setattr(ByIteration, "factorise", counted)
-    monkeypatch.setattr(costs, "PRODUCTS", (0, 0))
+    monkeypatch.setattr(costs, "PRODUCTS", 0)
     r = od.solve(replicates(0), tol=1e-9, method="newton")
     assert_certified(r, 1e-9)
     first = used[0]
     assert 0 < first.most < by_iteration.MOST
     assert first.strained
     assert used.count(first) < r.iterations
-    assert not isinstance(without_strain(first), ByIteration)
-    fresh = ByIteration(first.layout)
-    assert without_strain(fresh) is fresh
     monkeypatch.setattr(costs, "MEMORY", 0)
     alone = cheapest_system(first.layout)
     assert isinstance(alone, ByIteration)
@@ -240,9 +222,8 @@ def test_iteration_that_takes_all_it_may_gives_way(monkeypatch: pytest.MonkeyPat
 def test_iteration_does_not_give_way_to_what_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Than all the products there are: it goes on with what it found."""
     monkeypatch.setattr(by_iteration, "MOST", 3)
-    monkeypatch.setattr(costs, "PRODUCTS", (0, 0))
-    monkeypatch.setattr(costs, "FLOP", 1e3)
-    monkeypatch.setattr(costs, "LOOP", 1e3)
+    monkeypatch.setattr(costs, "PRODUCTS", 0)
+    monkeypatch.setattr(costs, "UNITS", UNITS._replace(flop=1e3, loop=1e3))
     free = free_of(replicates(1))
     system = cheapest_system(free.layout)
     assert isinstance(system, ByIteration)
@@ -250,7 +231,6 @@ def test_iteration_does_not_give_way_to_what_takes_longer(monkeypatch: pytest.Mo
     assert done(system.factorise(rng.normal(size=free.z.shape), rng.random(len(free.z))))
     done(system.solve(rng.normal(size=len(free.z))))
     assert not system.strained
-    assert without_strain(system) is system
 
 
 def test_products_of_low_rank_are_left_to_one_thread() -> None:
@@ -259,17 +239,12 @@ def test_products_of_low_rank_are_left_to_one_thread() -> None:
     assert ByIteration(layout).order == 7
 
 
-def test_what_takes_less_than_calls_takes_one() -> None:
-    """Small blocks in few groups, by candidates; many candidates of low rank, by information; neither for
-    large blocks in many groups nor for wide candidates.
-    """
+def test_small_systems_are_solved_in_one_call() -> None:
+    """Small blocks in few groups, but neither large blocks, nor many groups, nor wide candidates."""
     rng = np.random.default_rng(0)
     small = layout_of(od.DesignProblem.disjoint(rng.normal(size=(5, 4, 3))))
-    large = layout_of(od.DesignProblem(rng.normal(size=(200, 3))))
+    large = layout_of(od.DesignProblem(rng.normal(size=(500, 3))))
     groups = layout_of(od.DesignProblem.disjoint(rng.normal(size=(200, 40, 3))))
     wide = layout_of(od.DesignProblem(rng.normal(size=(40, 32))))
-    assert cheapest_system(small) == AtOnce(None)
-    by_information = cheapest_system(large)
-    assert isinstance(by_information, AtOnce)
-    np.testing.assert_array_equal(by_information.offsets, [0, 6])
-    assert not any(isinstance(cheapest_system(layout), AtOnce) for layout in (groups, wide))
+    assert cheapest_system(small) is None
+    assert all(cheapest_system(layout) is not None for layout in (large, groups, wide))

@@ -1,0 +1,60 @@
+"""The protocol of a solver method.
+
+A method is a generator ``run(problem, weights, target, max_iter)``. It improves the weights in place and
+yields a :class:`Step` between two pieces of work. It returns when the gap is at most ``target``, after
+``max_iter`` iterations, or when it makes no more progress. At every yield the weights are feasible and keep
+the rank.
+
+Time limits, interrupts, the history and the final certificate belong to the loop around all methods
+(:mod:`optdesign.solvers.loop`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from optdesign.algebra.reduced import Reduced, reduce
+from optdesign.numbers.roundoff import UNIT
+from optdesign.problem.problem import DesignProblem
+
+
+class Step(NamedTuple):
+    """The work of a method since the last step."""
+
+    gaps: np.ndarray
+    """Gaps of the iterations that were completed, possibly none."""
+    stage: str
+    """Name of the stage, as shown in ``DesignResult.method``."""
+
+
+NO_GAPS = np.empty(0)
+"""The gaps of a step in the middle of an iteration."""
+
+PATIENCE = 6
+"""Number of iterations without sufficient progress after which a method ends or restarts."""
+
+ROUNDOFF = 64 * UNIT
+"""Relative difference that is attributed to round-off."""
+
+Method = Callable[[DesignProblem, np.ndarray, float, int], Iterator[Step]]
+"""A method for the weights of a problem."""
+
+ReducedMethod = Callable[[Reduced, np.ndarray, float, int], Iterator[Step]]
+"""A method for the shares of a reduced problem (:mod:`optdesign.algebra.reduced`)."""
+
+
+def on_problem(method: ReducedMethod) -> Method:
+    """Return the method for whole problems that runs a method for reduced problems."""
+
+    def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
+        reduced = reduce(problem)
+        u = reduced.restrict(weights, problem)
+        for step in method(reduced, u, target, max_iter):
+            if len(step.gaps):
+                reduced.extend(u, problem, weights)
+            yield step
+
+    return run
