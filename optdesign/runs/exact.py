@@ -46,7 +46,7 @@ from optdesign.runs.rounding import apportioned, rounded
 from optdesign.runs.runs import Runs, RunStatus, judged, whole_runs
 from optdesign.runs.search import GAIN, Best, Clock, Try, best_of, check_search
 from optdesign.runtime import clock
-from optdesign.runtime.interrupts import Deferred
+from optdesign.runtime.stopping import DeferredInterrupt
 from optdesign.solvers.solve import solve
 
 PERTURBATION = 6
@@ -110,13 +110,13 @@ def exact(
     check_search(seed, tries, time_limit, n_jobs)
     deadline = np.inf if time_limit is None else began + float(time_limit)
     if isinstance(problem, MainEffects):
-        with Deferred() as interrupted:
+        with DeferredInterrupt() as interrupted:
             return _levels(problem, seed, tries, n_jobs, Clock(deadline, interrupted), began)
     check_problem(problem)
     runs = whole_runs(problem)
     # Outside the block below, which would hold the interrupt back from the solver.
     best = solve(problem, tol=RELAXED, time_limit=None if time_limit is None else time_limit / 2)
-    with Deferred() as interrupted:
+    with DeferredInterrupt() as interrupted:
         interrupted.held = best.status is Status.INTERRUPTED
         watch = Clock(deadline, interrupted)
         counts = np.zeros(problem.n_candidates, np.int64)

@@ -51,14 +51,14 @@ def now() -> float:
     return time.perf_counter() - getattr(_still, "seconds", 0.0)
 
 
-def stood_still() -> float:
+def first_use_seconds() -> float:
     """Seconds that the clock of this thread has stood still."""
     return getattr(_still, "seconds", 0.0)
 
 
-def take_off(seconds: float) -> None:
+def add_first_use(seconds: float) -> None:
     """Take seconds off the clock of this thread, in which it waited for another one that compiled."""
-    _still.seconds = stood_still() + seconds
+    _still.seconds = first_use_seconds() + seconds
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def _go() -> None:
     """Let the clock go, once for every time that it was stopped."""
     _still.depth -= 1
     if _still.depth == 0:
-        take_off(time.perf_counter() - _still.since)
+        add_first_use(time.perf_counter() - _still.since)
 
 
 def _say() -> None:

@@ -39,8 +39,7 @@ from numba import config, njit
 from numba.core.caching import FunctionCache
 
 from optdesign.runtime import clock
-from optdesign.runtime.interrupts import Deferred
-from optdesign.runtime.limits import look
+from optdesign.runtime.stopping import DeferredInterrupt, raise_if_stopped
 
 ALLOWANCE = 0.5
 """Seconds that a kernel may spend as plain Python before it is compiled, which takes about as long."""
@@ -116,8 +115,8 @@ class _Tiers:
 
     def _compiled(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         """The machine code. Compilers do not expect interrupts: Ctrl-C is answered before or after them."""
-        look()
-        with Deferred() as interrupted:
+        raise_if_stopped()
+        with DeferredInterrupt() as interrupted:
             code = self.compile(*arguments)
         if interrupted:
             raise KeyboardInterrupt

@@ -30,7 +30,7 @@ from optdesign.algebra.reduced import Reduced
 from optdesign.numbers.roundoff import UNIT
 from optdesign.runtime import threads
 from optdesign.runtime.jit import kernel
-from optdesign.runtime.limits import look
+from optdesign.runtime.stopping import raise_if_stopped
 from optdesign.solvers import NOTHING, PATIENCE, Step
 from optdesign.solvers.newton_kernels import (
     centring,
@@ -71,7 +71,7 @@ class Iteration:
     """Newton steps on a problem, which can go on where they have ended."""
 
     def __init__(self, reduced: Reduced, u: np.ndarray) -> None:
-        look()
+        raise_if_stopped()
         self.u, self.free, self.floor = u, _free(reduced, u), 2 * UNIT * reduced.rank
         self.best = self.free.gap(u[self.free.rows])
         self.cold, self.bounds = self.best == np.inf, TO_BOUNDARY
@@ -135,7 +135,7 @@ class _Free(NamedTuple):
 
     def evaluate(self, u: np.ndarray, a: np.ndarray, g: np.ndarray) -> float:
         """Overwrite a with the rows whitened at u, g with their variances; the gap, inf without rank."""
-        look()
+        raise_if_stopped()
         layout, width = self.layout, self.z.shape[1]
         if width < WIDE and threads.undivided(len(u), threads.PIECE // width):
             return evaluate(self.z, layout.block, layout.starts, layout.ranks, self.fixed, u, a, g)
@@ -225,7 +225,7 @@ def _newton_step(
     """Predictor, corrector, move. Overwrites x; returns its gap, infinite if there is no step."""
     layout = free.layout
     if isinstance(system, AtOnce):
-        look()
+        raise_if_stopped()
         places = layout.block, layout.starts, layout.ranks, free.fixed, system.offsets
         return step_at_once(free.z, *places, *bounds, *x)
     if not (yield from _in_pieces(system, system.factorise(x.a, x.u / x.s))):

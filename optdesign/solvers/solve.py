@@ -16,9 +16,8 @@ from optdesign.design.result import DesignResult, History, Status
 from optdesign.problem.problem import DesignProblem, check_number, check_problem, floats, read_only
 from optdesign.runtime import clock
 from optdesign.runtime import threads as cores
-from optdesign.runtime.interrupts import Deferred
-from optdesign.runtime.limits import Stopped, watching
 from optdesign.runtime.progress import Progress
+from optdesign.runtime.stopping import DeferredInterrupt, Stopped, stop_when
 from optdesign.solvers import Method, Step, auto, bca, lifted, newton
 from optdesign.solvers.start import default_start
 from optdesign.solvers.tidy import tidied
@@ -92,7 +91,7 @@ def solve(
     _check(problem, tol, method, max_iter, time_limit, threads)
     tol, time_limit = float(tol), None if time_limit is None else float(time_limit)
     with (
-        Deferred() as interrupted,
+        DeferredInterrupt() as interrupted,
         Progress(progress, tol * problem.rank) as display,
         _cores(problem, threads),
     ):
@@ -145,7 +144,7 @@ class _Run:
         tol: float,
         began: float,
         time_limit: float | None,
-        interrupted: Deferred,
+        interrupted: DeferredInterrupt,
     ) -> None:
         self.problem, self.began, self.interrupted, self.tol = problem, began, interrupted, tol
         self.goal = tol * problem.rank
@@ -164,7 +163,7 @@ class _Run:
     def _default(self) -> np.ndarray:
         """The start that suits the problem, or the uniform design if there is no time for it."""
         try:
-            with watching(self._over):
+            with stop_when(self._over):
                 return default_start(self.problem)
         except Stopped:
             return self.problem.uniform()
@@ -175,7 +174,7 @@ class _Run:
         for _ in range(RETRIES):
             left, before = max_iter - self.iterations, len(self.gaps)
             try:
-                with watching(self._over):
+                with stop_when(self._over):
                     stopped = self._iterate(method(self.problem, self.weights, target, left), display)
             except Stopped:
                 stopped = self._why()
@@ -209,7 +208,7 @@ class _Run:
     def _tidied(self, certificate: Certificate) -> tuple[np.ndarray, Certificate]:
         """Tidy weights with their certificate, if there is time for it."""
         try:
-            with watching(self._over):
+            with stop_when(self._over):
                 return tidied(self.problem, self.weights, certificate, self.goal)
         except Stopped:
             return self.weights, certificate

@@ -18,7 +18,7 @@ from optdesign.algebra.reduced import reduce
 from optdesign.design.certificate import Certificate, scale, settled
 from optdesign.problem.problem import DesignProblem
 from optdesign.runtime.jit import kernel
-from optdesign.runtime.limits import look
+from optdesign.runtime.stopping import raise_if_stopped
 from optdesign.solvers import newton
 from optdesign.solvers.costs import step_time
 
@@ -87,7 +87,7 @@ def _certified(
         reduced = reduce(problem, kept.rows)
         u = reduced.restrict(new, problem)
         for _ in newton.run(reduced, u, newton.OVERSHOOT * allowed):
-            look()
+            raise_if_stopped()
         reduced.extend(u, problem, new)
     return settled(problem, new)
 

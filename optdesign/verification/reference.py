@@ -29,8 +29,8 @@ from optdesign.algebra.reduced import Reduced, reduce
 from optdesign.design.certificate import Certificate, certify
 from optdesign.design.result import DesignResult, History, Status
 from optdesign.problem.problem import DesignProblem
-from optdesign.runtime.interrupts import Deferred
 from optdesign.runtime.progress import Progress
+from optdesign.runtime.stopping import DeferredInterrupt
 from optdesign.verification.programs import PROGRAMS, repaired
 from optdesign.verification.worker import Worker
 
@@ -113,7 +113,7 @@ def solve(
         raise ValueError(f"time_limit must be positive seconds; got {time_limit}. Leave it out for none.")
     began = time.perf_counter()
     with (
-        Deferred() as interrupted,
+        DeferredInterrupt() as interrupted,
         Progress(progress, tol * problem.rank) as display,
         Worker() as worker,
     ):
@@ -176,7 +176,7 @@ class _Run:
         problem: DesignProblem,
         began: float,
         time_limit: float | None,
-        interrupted: Deferred,
+        interrupted: DeferredInterrupt,
         display: Progress,
         worker: Worker,
     ) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import optdesign as od
 from optdesign.runtime import clock, threads
-from optdesign.runtime.limits import Stopped
+from optdesign.runtime.stopping import Stopped
 
 
 def test_every_piece_is_done_once() -> None:
