@@ -1,6 +1,7 @@
-"""Kernels as plain Python until that costs as much as compiling them: the same numbers, and no trace."""
+"""Kernels as plain Python, then as machine code: the same numbers, and a hand-over that is certain."""
 
 import gc
+import json
 import math
 import os
 import pickle
@@ -17,19 +18,19 @@ from typing import Any
 import numpy as np
 import pytest
 from numba import config
-from test_cache import Copy
+from test_jit import Copy
 
 import optdesign as od
-from optdesign.runtime import clock, jit
+from optdesign.runtime import clock, jit, tiers
 
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="there is one tier only")  # type: ignore[attr-defined]
 
-EACH = 0.02
-"""Seconds allowed to a kernel in these tests."""
+TOTAL = 0.02
+"""Seconds of plain Python allowed to all kernels in these tests."""
 
 
 class Nowhere:
-    """As a cache where no directory can be written to."""
+    """As a cache if no directory can be written to."""
 
     def __init__(self, _: object) -> None:
         raise RuntimeError("no directory")
@@ -37,11 +38,11 @@ class Nowhere:
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable], Any]:
-    """Makes kernels that are not on disk, in a process that seems to have had none yet."""
+    """Make kernels that are not on disk, in a process without any earlier call."""
     monkeypatch.setattr(jit, "_Cache", Nowhere)
-    monkeypatch.setattr(jit, "ALLOWANCE", EACH)
-    monkeypatch.setattr(jit, "TOGETHER", math.inf)
-    monkeypatch.setattr(jit._Tiers, "together", 0.0)
+    monkeypatch.setattr(tiers, "enabled", True)
+    monkeypatch.setattr(tiers, "ALLOWANCE", TOTAL)
+    monkeypatch.setattr(tiers, "account", tiers.Account(None))
     return jit.kernel
 
 
@@ -72,10 +73,10 @@ def test_a_small_call_is_plain_python(fresh: Callable) -> None:
 def test_a_large_one_is_compiled_and_that_is_said(
     fresh: Callable, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clock, "_said", threading.Event())
+    monkeypatch.setattr(clock, "_announced", threading.Event())
     monkeypatch.setattr("sys.ps1", ">>> ", raising=False)
     f = fresh(scaled)
-    x = np.ones(jit.SMALL + 1)
+    x = np.ones(tiers.SMALL + 1)
     wall, ours = time.perf_counter(), clock.now()
     assert f(x, 2.0) == 2.0 * len(x)
     ours, wall = clock.now() - ours, time.perf_counter() - wall
@@ -94,27 +95,33 @@ def test_what_may_hold_anything_is_compiled(fresh: Callable, argument: str) -> N
     assert compiled(f)
 
 
-def test_an_allowance_ends_and_is_each_kernels_own(fresh: Callable) -> None:
-    f, g = fresh(scaled), fresh(scaled)
-    x = np.ones(1000)
+def test_the_allowance_is_that_of_all_kernels(fresh: Callable) -> None:
+    """A kernel of 50 calls is then compiled at its next call; one that is new is not yet."""
+    f, often, new = fresh(scaled), fresh(lambda x: x[0] + 1.0), fresh(lambda x: x[0] + 2.0)
+    x = np.ones(10)
+    for _ in range(60):
+        often(x)
     began = time.perf_counter()
-    while not compiled(f):
+    while tiers.account.total < TOTAL:
         f(x, 1.0)
         assert time.perf_counter() - began < 60
-    assert not compiled(g)
-    g(x, 1.0)
-    assert not compiled(g)
+    assert not compiled(often)
+    often(x)
+    new(x)
+    assert compiled(often)
+    assert not compiled(new)
 
 
-def test_all_together_have_one_too(fresh: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
-    f, g = fresh(scaled), fresh(scaled)
-    f(np.ones(1000), 1.0)
-    monkeypatch.setattr(jit, "TOGETHER", jit._Tiers.together)
-    g(np.ones(3), 1.0)
-    assert not compiled(g)  # one that hardly takes any is left its least
-    monkeypatch.setattr(jit, "LEAST", 0.0)
-    g(np.ones(3), 1.0)
-    assert compiled(g)
+def test_after_the_allowance_a_kernel_has_one_of_its_own(
+    fresh: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiers, "ALLOWANCE", 0.0)
+    f = fresh(scaled)
+    calls = round(tiers.OWN / tiers.SHORTEST)
+    for _ in range(calls + 1):
+        assert not compiled(f)
+        f(np.ones(1), 1.0)
+    assert compiled(f)
 
 
 def test_what_takes_too_long_is_put_back_and_compiled(fresh: Callable) -> None:
@@ -174,15 +181,15 @@ def test_an_interrupt_leaves_arrays_as_they_were(fresh: Callable) -> None:
     with pytest.raises(KeyboardInterrupt):
         fresh(half)(x, y)
     assert x[0] == 0.0
-    assert getattr(jit._interpreting, "until", None) is None
+    assert getattr(tiers._call, "deadline", None) is None
 
 
 def test_the_clock_stands_still_and_nothing_is_said(
     fresh: Callable, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clock, "_said", threading.Event())
+    monkeypatch.setattr(clock, "_announced", threading.Event())
     monkeypatch.setattr("sys.ps1", ">>> ", raising=False)
-    monkeypatch.setattr(jit, "ALLOWANCE", 1.0)
+    monkeypatch.setattr(tiers, "ALLOWANCE", 1.0)
     f, x = fresh(scaled), np.ones(40_000)
     f(np.ones(1), 1.0)
     wall, ours = time.perf_counter(), clock.now()
@@ -215,7 +222,6 @@ def test_kernels_are_pickled(fresh: Callable) -> None:
 
 SOLVE = """
 import numpy as np, optdesign as od
-from optdesign.runtime import jit
 x = np.random.default_rng(0).normal(size=(60, 3))
 r = od.solve(od.DesignProblem(x, np.repeat([0, 1, 2], 20), np.tile([0, 1], 30)), tol=1e-8)
 kernels = [od.solvers.bca._sweeps, od.problem.elimination.eliminate, od.algebra.whitening._measure]
@@ -224,14 +230,117 @@ print(r.gap.hex(), *(len(k.signatures) + 10 * sum(k.stats.cache_hits.values()) f
 
 
 def test_a_small_problem_is_solved_without_the_compiler(tmp_path: Path) -> None:
-    """The next process as well, until some process compiles: then its machine code is used."""
+    """In the next process as well, until a process compiles: then its machine code is used."""
     copy = Copy(tmp_path, {"NUMBA_CACHE_DIR": "", "NUMBA_DISABLE_JIT": "0"})
     gap, *signatures = copy.ask(SOLVE)
     assert signatures == ["0", "0", "0"]
     assert not list(tmp_path.rglob("*.nbi"))
-    eager = SOLVE.replace("x = ", "jit.ALLOWANCE = 0.0; x = ", 1)
-    assert copy.ask(eager) == [gap, "1", "1", "1"]
+    copy.settings["OPTDESIGN_TIERS"] = "0"
+    assert copy.ask(SOLVE) == [gap, "1", "1", "1"]
+    del copy.settings["OPTDESIGN_TIERS"]
     assert copy.ask(SOLVE) == [gap, "11", "11", "11"]
+
+
+COUNT = """
+import sys, numpy as np
+from optdesign.runtime import jit, tiers
+tiers.ALLOWANCE = 0.03
+@jit.kernel
+def slow(x):
+    for n in range(200_000):
+        x[0] += n
+    return x[0]
+slow(np.zeros(1))
+print(len(slow.signatures), tiers.account.total)
+"""
+
+
+def test_seconds_are_summed_over_processes(tmp_path: Path) -> None:
+    """A kernel whose single call is below the allowance is compiled in the process that exceeds it."""
+    script = tmp_path / "script.py"
+    script.write_text(COUNT.replace("0.03", "0.15"))
+    settings = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
+    said = []
+    while not said or said[-1][0] == "0":
+        run = subprocess.run(
+            [sys.executable, script], env=settings, capture_output=True, text=True, check=True
+        )
+        said.append(run.stdout.split())
+        assert len(said) < 50
+    assert len(said) > 1
+    totals = [float(total) for _, total in said]
+    assert totals == sorted(totals)
+
+
+def test_a_file_is_saved_whenever_the_seconds_double(tmp_path: Path) -> None:
+    """A second process reads what a first one has saved, and adds to it."""
+    path = tmp_path / "folder" / "account.json"
+    one, two = tiers.Account(path), tiers.Account(path)
+    one.add("f", 0.004)
+    assert not path.exists()
+    one.add("f", 0.008)
+    two.add("g", 0.5)
+    assert json.loads(path.read_text()) == {"f": 0.012, "g": 0.5}
+    assert two.total == 0.512
+    assert tiers.Account(path).total == 0.512
+    assert [p.name for p in path.parent.iterdir()] == ["account.json"]
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]", '{"f": "much"}', '{"f": null}', "3"])
+def test_a_damaged_file_counts_as_empty(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "account.json"
+    path.write_text(content)
+    account = tiers.Account(path)
+    assert account.total == 0.0
+    account.add("f", 1.0)
+    assert tiers.Account(path).total == 1.0
+
+
+def test_a_file_that_cannot_be_written_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "file" / "account.json"
+    path.parent.write_text("no directory")
+    account = tiers.Account(path)
+    for _ in range(10):
+        account.add("f", 1.0)
+    assert account.total == 10.0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_child_does_not_save_the_seconds_of_its_parent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it wait for a lock that another thread of the parent holds."""
+    account = tiers.Account(tmp_path / "account.json")
+    monkeypatch.setattr(tiers, "account", account)
+    account.add("f", 0.005)
+    with account.lock:
+        child = os.fork()
+        if child == 0:
+            account.add("g", 1.0)
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert tiers.Account(account.path).seconds == {"g": 1.0}
+
+
+def test_tiers_can_be_switched_off(fresh: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiers, "enabled", False)
+    f = fresh(scaled)
+    f(np.ones(1), 1.0)
+    assert compiled(f)
+
+
+@pytest.mark.parametrize(("value", "expected"), [("0", "False"), ("1", "True"), ("", "True")])
+def test_the_switch_is_a_variable_of_the_environment(value: str, expected: str) -> None:
+    code = "from optdesign.runtime import tiers; print(tiers.enabled)"
+    settings = os.environ | {"OPTDESIGN_TIERS": value}
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=settings, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == expected
+
+
+def test_tiers_are_one_file_of_at_most_200_lines() -> None:
+    assert len(Path(tiers.__file__).read_text().splitlines()) <= 200
 
 
 def test_every_digit_is_the_same(tmp_path: Path) -> None:
