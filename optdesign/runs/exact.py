@@ -106,12 +106,12 @@ def exact(
     >>> int(runs.counts.sum()), round(runs.efficiency, 5)
     (4, 1.0)
     """
-    began = clock.now()
+    stopwatch = clock.Stopwatch()
     check_search(seed, tries, time_limit, n_jobs)
-    deadline = np.inf if time_limit is None else began + float(time_limit)
+    deadline = np.inf if time_limit is None else stopwatch.began + float(time_limit)
     if isinstance(problem, MainEffects):
         with DeferredInterrupt() as interrupted:
-            return _levels(problem, seed, tries, n_jobs, Clock(deadline, interrupted), began)
+            return _levels(problem, seed, tries, n_jobs, Clock(deadline, interrupted), stopwatch)
     check_problem(problem)
     runs = whole_runs(problem)
     # Outside the block below, which would hold the interrupt back from the solver.
@@ -137,12 +137,17 @@ def exact(
             status=_status(watch, found),
             method="exchange",
             tries=found.tries,
-            seconds=clock.now() - began,
+            **stopwatch.times(),
         )
 
 
 def _levels(
-    model: MainEffects, seed: int, tries: int | None, n_jobs: int, watch: Clock, began: float
+    model: MainEffects,
+    seed: int,
+    tries: int | None,
+    n_jobs: int,
+    watch: Clock,
+    stopwatch: clock.Stopwatch,
 ) -> Runs:
     """Return runs of a model whose candidates are not listed."""
     best, efficiency, log_det = search_levels(model, seed, tries, n_jobs, watch)
@@ -157,7 +162,7 @@ def _levels(
         status=_status(watch, best),
         method="exchange of levels",
         tries=best.tries,
-        seconds=clock.now() - began,
+        **stopwatch.times(),
         unlisted=True,
     )
 

@@ -81,7 +81,7 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = F
     >>> x[runs.support].tolist(), sorted(runs.counts[runs.support].tolist())
     ([-1.0, 0.0, 1.0], [2, 2, 3])
     """
-    began = clock.now()
+    stopwatch = clock.Stopwatch()
     if not isinstance(result, DesignResult):
         raise TypeError(f"result must be a DesignResult; got {type(result).__name__}. Pass solve(problem).")
     if method not in ROUNDING:
@@ -109,7 +109,7 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = F
         status=status,
         method=f"{method}{' and exchange' if exchange else ''}",
         tries=1,
-        seconds=clock.now() - began,
+        **stopwatch.times(),
     )
     if status is RunStatus.EXCHANGED and not _gains_are_known(found):
         return replace(found, status=RunStatus.ROUNDED)

@@ -148,6 +148,7 @@ class _Run:
     ) -> None:
         self.problem, self.began, self.interrupted, self.tol = problem, began, interrupted, tol
         self.goal = tol * problem.rank
+        self.first_use = clock.first_use_seconds()
         self.deadline = np.inf if time_limit is None else began + time_limit
         self.weights = self._default() if start is None else _given(problem, start)
         if time_limit is not None and not self._over():
@@ -242,6 +243,7 @@ class _Run:
 
     def result(self, name: str, status: Status, certificate: Certificate) -> DesignResult:
         """Everything the run has to say."""
+        first_use = clock.first_use_seconds() - self.first_use
         return DesignResult(
             problem=self.problem,
             weights=read_only(self.weights),
@@ -249,7 +251,8 @@ class _Run:
             status=status,
             method=f"auto: {', then '.join(self.stages)}" if name == "auto" else name,
             iterations=self.iterations,
-            seconds=clock.now() - self.began,
+            seconds=clock.now() - self.began + first_use,
+            compile_seconds=first_use,
             history=History(
                 np.arange(1, self.iterations + 1),
                 np.array([a + (b - a) * k / n for a, b, n in self.spans for k in range(1, n + 1)]),

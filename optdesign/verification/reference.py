@@ -29,6 +29,7 @@ from optdesign.algebra.reduced import Reduced, reduce
 from optdesign.design.certificate import Certificate, certify
 from optdesign.design.result import DesignResult, History, Status
 from optdesign.problem.problem import DesignProblem
+from optdesign.runtime import clock
 from optdesign.runtime.progress import Progress
 from optdesign.runtime.stopping import DeferredInterrupt
 from optdesign.verification.programs import PROGRAMS, repaired
@@ -181,6 +182,7 @@ class _Run:
         worker: Worker,
     ) -> None:
         self.problem, self.began, self.interrupted = problem, began, interrupted
+        self.first_use = clock.first_use_seconds()
         self.display, self.worker = display, worker
         self.deadline = math.inf if time_limit is None else began + time_limit
         self.weights = problem.uniform()
@@ -317,6 +319,7 @@ class _Run:
             method=self.method,
             iterations=self.iterations,
             seconds=time.perf_counter() - self.began,
+            compile_seconds=clock.first_use_seconds() - self.first_use,
             history=History(iterations.astype(np.int64), seconds, gaps),
             tol=tol,
         )
