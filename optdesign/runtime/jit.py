@@ -113,6 +113,10 @@ class _NoCache(NullCache):
         """Return False."""
         return False
 
+    def count(self) -> int:
+        """Return 0, the number of versions on disk."""
+        return 0
+
     def stamp(self) -> str:
         """Return the hash of all that is compiled into the function."""
         return code_hash([self.function])
@@ -135,10 +139,17 @@ class _Cache(FunctionCache):
 
     def has(self, sig: Any, target_context: Any) -> bool:
         """Return True if there is machine code for arguments of given types."""
+        return self._index_key(sig, target_context.codegen()) in self._index()
+
+    def count(self) -> int:
+        """Return the number of versions on disk, one for each combination of argument types."""
+        return len(self._index())
+
+    def _index(self) -> dict[Any, Any]:
         self._cache_file._source_stamp = self.stamp()
         with self._guard_against_spurious_io_errors():
-            return self._index_key(sig, target_context.codegen()) in self._cache_file._load_index()
-        return False
+            return self._cache_file._load_index()
+        return {}
 
     def stamp(self) -> str:
         """Return the hash of all that is compiled into the function."""
