@@ -76,7 +76,7 @@ def uncached(function: Callable[..., Any]) -> Any:
     if not config.DISABLE_JIT:  # type: ignore[attr-defined]
         compiled._cache = _NoCache(function)
         # Numba calls this if it has no machine code in memory, and then calls what it returns.
-        compiled._compile_for_args = _Compile(compiled._compile_for_args)
+        compiled._compile_for_args = _Compile(compiled)
     return compiled
 
 
@@ -86,14 +86,21 @@ class _Compile:
     Compilers do not expect interrupts: Ctrl-C is raised before or after them.
     """
 
-    def __init__(self, compile: Callable[..., Any]) -> None:
-        self.compile = compile
+    def __init__(self, compiled: Any) -> None:
+        self.for_arguments, self.compiled = compiled._compile_for_args, compiled
 
     def __call__(self, *arguments: Any) -> Callable[..., Any]:
-        """Return the machine code for arguments of these types."""
+        """Return the machine code for arguments."""
+        return self._uninterrupted(self.for_arguments, *arguments)
+
+    def for_types(self, types: tuple[Any, ...]) -> Callable[..., Any]:
+        """Return the machine code for arguments of given types."""
+        return self._uninterrupted(self.compiled.compile, types)
+
+    def _uninterrupted(self, compile: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
         raise_if_stopped()
         with clock.compiling(), DeferredInterrupt() as interrupted:
-            code = self.compile(*arguments)
+            code = compile(*arguments)
         if interrupted:
             raise KeyboardInterrupt
         return code

@@ -5,12 +5,13 @@ without machine code, in memory or on disk, therefore runs as the Python functio
 arrays are small. The hand-over follows two rules:
 
 1. Nothing is compiled until plain Python has taken ALLOWANCE seconds, summed over all kernels and processes.
-2. From then on a kernel is compiled, at its next call, once it has taken OWN seconds in the same sense.
+2. From then on a kernel is due once it has taken OWN seconds or OWN_CALLS calls. The next call of a kernel
+   that is due compiles it, and all others that are due, so that one solve bears all of it.
 
-A call counts at least SHORTEST seconds. So the first solves after the allowance compile every kernel that
-such solves use, and a kernel that is called a few times in a long solve is not compiled. The sums are kept in
-a file beside the machine code: a script of 1 s would otherwise start at zero every time. The calling thread
-compiles: a background thread would compete for the interpreter lock, and a fork would inherit Numba's lock.
+So the kernels of many small solves are compiled together, and a kernel that is called a few times in one long
+solve is not compiled. The sums are kept in a file beside the machine code: a script of 1 s would otherwise
+start at zero every time. The calling thread compiles: a background thread would compete for the interpreter
+lock, and a fork would inherit Numba's lock.
 
 A call that takes too long, or raises an error where machine code does not, as in a division by zero, is
 undone and repeated as machine code. Results are the same to the last digit, because kernels compute
@@ -29,31 +30,30 @@ from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 from numba.core.caching import FunctionCache
 
 from optdesign.runtime import clock
 
-enabled = os.environ.get("OPTDESIGN_TIERS") != "0"
-"""False if kernels are compiled at their first call."""
+enabled = os.environ.get("OPTDESIGN_TIERS") != "0"  # if not, kernels are compiled at their first call
 
 ALLOWANCE = 1.0
 """Seconds of plain Python, over all kernels and processes, before the first kernel is compiled."""
 
-OWN, SHORTEST = 0.01, 0.0002
-"""Seconds of a kernel after which it is compiled, and least seconds of a call: 50 short calls are enough."""
+OWN, OWN_CALLS = 0.25, 50
+"""Seconds or calls of a kernel after which it is compiled, once the allowance is used up."""
 
 SMALL = 50_000
 """Largest number of entries in the arrays of a call that runs as plain Python."""
 
-FIRST_SAVE = 0.01
-"""Seconds after which a process first saves its sums; it saves again after 0.02 s, 0.04 s and so on."""
-
-MOST_KERNELS = 2000  # in a file, over all versions of their code; a file with more is started again
+FIRST_SAVE = 0.01  # seconds after which a process saves its sums, again after 0.02 s, 0.04 s and so on
+TOTAL, MOST_KERNELS = "all kernels", 2000  # a key of the file, and most keys; with more it is started again
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 
 _call = threading.local()  # deadline: when the outermost plain Python call of this thread must end, or None
+_kernels: WeakSet[Tiers] = WeakSet()
 
 
 class _TooLong(Exception):
@@ -61,32 +61,28 @@ class _TooLong(Exception):
 
 
 class Account:
-    """Seconds of plain Python by kernel, summed over all processes that use the same file."""
+    """Seconds of plain Python by kernel and in total, summed over all processes that use the same file."""
 
     def __init__(self, path: Path | None) -> None:
         self.path, self.seconds = path, _read(path)
-        self.total = sum(self.seconds.values())
         self.start_process()
 
     def start_process(self) -> None:
         """Start with nothing to save. A forked child leaves the seconds of its parent to the parent."""
-        self.lock = threading.Lock()
+        self.lock, self.next_save = threading.Lock(), FIRST_SAVE
         self.unsaved: dict[str, float] = {}
-        self.next_save = FIRST_SAVE
 
     def left(self, kernel: str) -> float:
-        """Return the seconds for which a kernel may still run as plain Python, 0 or less if none."""
-        if self.total < ALLOWANCE:
-            return ALLOWANCE - self.total
-        return OWN - self.seconds.get(kernel, 0.0)
+        """Return the seconds for which a kernel may still run as plain Python, 0 or less if it is due."""
+        return max(ALLOWANCE - self.seconds.get(TOTAL, 0.0), OWN - self.seconds.get(kernel, 0.0))
 
     def add(self, kernel: str, seconds: float) -> None:
-        """Add a call of a kernel."""
+        """Add a call of a kernel. A short one counts as OWN / OWN_CALLS for the kernel, not for the total."""
         with self.lock:
             for sums in (self.seconds, self.unsaved):
-                sums[kernel] = sums.get(kernel, 0.0) + max(seconds, SHORTEST)
-            self.total += max(seconds, SHORTEST)
-            if self.path is not None and sum(self.unsaved.values()) >= self.next_save:
+                sums[kernel] = sums.get(kernel, 0.0) + max(seconds, OWN / OWN_CALLS)
+                sums[TOTAL] = sums.get(TOTAL, 0.0) + seconds
+            if self.path is not None and self.unsaved[TOTAL] >= self.next_save:
                 self.next_save *= 2
                 self._save(self.path)
 
@@ -100,7 +96,7 @@ class Account:
             temporary = path.with_suffix(f".{os.getpid()}")
             temporary.write_text(json.dumps(stored))
             os.replace(temporary, path)
-            self.unsaved, self.seconds, self.total = {}, stored, sum(stored.values())
+            self.unsaved, self.seconds = {}, stored
 
 
 def _read(path: Path | None) -> dict[str, float]:
@@ -112,29 +108,22 @@ def _read(path: Path | None) -> dict[str, float]:
     return {}
 
 
-def _path() -> Path | None:
-    """Return the file of the account, in Numba's cache directory; None if no directory can be written to."""
-    with suppress(RuntimeError):
-        return Path(FunctionCache(_path).cache_path) / "plain_python.json"
-    return None
-
-
-account = Account(_path())
+account = Account(None)
+with suppress(RuntimeError):  # no directory can be written to
+    account = Account(Path(FunctionCache(_read).cache_path) / "plain_python.json")
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: account.start_process())
 
 
 class Tiers:
-    """Decide for each call of one kernel without machine code in memory how it runs.
+    """Decide how a call of one kernel runs. Kernels that plain Python calls run as plain Python, too."""
 
-    Kernels that are called by a kernel that runs as plain Python do so too, on the time of the outermost.
-    """
-
-    def __init__(self, compiled: Any, compile: Callable[..., Any]) -> None:
+    def __init__(self, compiled: Any, compile: Any) -> None:
         self.compiled, self.compile = compiled, compile
         self.name, self.failed = "", False
         self.missing: set[tuple[Any, ...]] = set()  # types of arguments without machine code on disk
+        _kernels.add(self)
 
     def __call__(self, *arguments: Any) -> Callable[..., Any]:
         """Return the function that Numba calls with the arguments."""
@@ -143,11 +132,13 @@ class Tiers:
             if perf_counter() > deadline:
                 raise _TooLong
             return self.compiled.py_func
-        if not enabled or self.failed or not _are_small(arguments):
-            return self.compile(*arguments)
-        with clock.first_use():
-            is_plain = self._is_missing(arguments) and account.left(self.name) > 0.0
-        return self.interpret if is_plain else self.compile(*arguments)
+        if enabled and not self.failed and _are_small(arguments):
+            with clock.first_use():
+                is_missing = self._is_missing(arguments)
+            if is_missing and account.left(self.name) > 0.0:
+                return self.interpret
+            _compile_due()
+        return self.compile(*arguments)
 
     def _is_missing(self, arguments: tuple[Any, ...]) -> bool:
         """Return True if there is no machine code on disk for arguments of these types."""
@@ -179,6 +170,14 @@ class Tiers:
             account.add(self.name, perf_counter() - began)
         self.failed = True
         return self.compiled(*arguments)
+
+
+def _compile_due() -> None:
+    """Compile every kernel that is due, for all types of arguments that it has had."""
+    for kernel in list(_kernels):
+        for types in list(kernel.missing) if account.left(kernel.name) <= 0.0 else ():
+            kernel.compile.for_types(types)
+            kernel.missing.discard(types)
 
 
 def _are_small(arguments: tuple[Any, ...]) -> bool:

@@ -1,17 +1,18 @@
 """Kernels as plain Python, then as machine code: the same numbers, and a hand-over that is certain."""
 
 import gc
-import json
 import math
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from test_jit import Copy
 
 import optdesign as od
 from optdesign.runtime import clock, jit, tiers
+from optdesign.runtime.stopping import Stopped, stop_when
 
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="there is one tier only")  # type: ignore[attr-defined]
 
@@ -95,33 +97,80 @@ def test_what_may_hold_anything_is_compiled(fresh: Callable, argument: str) -> N
     assert compiled(f)
 
 
-def test_the_allowance_is_that_of_all_kernels(fresh: Callable) -> None:
-    """A kernel of 50 calls is then compiled at its next call; one that is new is not yet."""
-    f, often, new = fresh(scaled), fresh(lambda x: x[0] + 1.0), fresh(lambda x: x[0] + 2.0)
-    x = np.ones(10)
-    for _ in range(60):
-        often(x)
-    began = time.perf_counter()
-    while tiers.account.total < TOTAL:
+def use_up_allowance() -> None:
+    tiers.account.add("another kernel", tiers.ALLOWANCE)
+
+
+def test_after_the_allowance_of_all_a_kernel_is_compiled_after_50_calls(fresh: Callable) -> None:
+    f = fresh(scaled)
+    x = np.ones(1)
+    for _ in range(10):
         f(x, 1.0)
-        assert time.perf_counter() - began < 60
-    assert not compiled(often)
-    often(x)
+    use_up_allowance()
+    for _ in range(tiers.OWN_CALLS - 10):
+        assert not compiled(f)
+        f(x, 1.0)
+    assert not compiled(f)
+    f(x, 1.0)
+    assert compiled(f)
+
+
+def test_or_after_its_own_seconds(fresh: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiers, "OWN", 0.01)
+    f = fresh(scaled)
+    use_up_allowance()
+    calls, x = 0, np.ones(5000)
+    while not compiled(f):
+        f(x, 1.0)
+        calls += 1
+    assert calls < tiers.OWN_CALLS
+
+
+def test_kernels_that_are_due_are_compiled_together(fresh: Callable) -> None:
+    """Those of 50 calls, for all types of arguments; one that is new is not."""
+    f, g, new = fresh(scaled), fresh(lambda x: x[0] + 1.0), fresh(lambda x: x[0] + 2.0)
+    x, y = np.ones(1), np.ones(1, np.float32)
+    for _ in range(tiers.OWN_CALLS):
+        f(x, 1.0)
+        g(x)
+    g(y)
     new(x)
-    assert compiled(often)
+    assert not compiled(f)
+    assert not compiled(g)
+    use_up_allowance()
+    f(x, 1.0)
+    assert compiled(f)
+    assert len(g.signatures) == 2
     assert not compiled(new)
+    assert g(x) == 2.0
 
 
-def test_after_the_allowance_a_kernel_has_one_of_its_own(
+def test_an_interrupt_between_kernels_that_are_due_is_raised(
     fresh: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tiers, "ALLOWANCE", 0.0)
-    f = fresh(scaled)
-    calls = round(tiers.OWN / tiers.SHORTEST)
-    for _ in range(calls + 1):
-        assert not compiled(f)
+    """And what is left is compiled later on."""
+    f, g = fresh(scaled), fresh(lambda x: x[0] + 1.0)
+    for _ in range(tiers.OWN_CALLS):
         f(np.ones(1), 1.0)
-    assert compiled(f)
+        g(np.ones(1))
+    use_up_allowance()
+    with pytest.raises(Stopped), stop_when(lambda: True):
+        f(np.ones(1), 1.0)
+    assert not compiled(f)
+    assert not compiled(g)
+    compiling = clock.compiling
+
+    @contextmanager
+    def interrupted() -> Iterator[None]:
+        with compiling():
+            yield
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(clock, "compiling", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        f(np.ones(1), 1.0)
+    assert compiled(f) != compiled(g)
+    monkeypatch.undo()
 
 
 def test_what_takes_too_long_is_put_back_and_compiled(fresh: Callable) -> None:
@@ -239,87 +288,6 @@ def test_a_small_problem_is_solved_without_the_compiler(tmp_path: Path) -> None:
     assert copy.ask(SOLVE) == [gap, "1", "1", "1"]
     del copy.settings["OPTDESIGN_TIERS"]
     assert copy.ask(SOLVE) == [gap, "11", "11", "11"]
-
-
-COUNT = """
-import sys, numpy as np
-from optdesign.runtime import jit, tiers
-tiers.ALLOWANCE = 0.03
-@jit.kernel
-def slow(x):
-    for n in range(200_000):
-        x[0] += n
-    return x[0]
-slow(np.zeros(1))
-print(len(slow.signatures), tiers.account.total)
-"""
-
-
-def test_seconds_are_summed_over_processes(tmp_path: Path) -> None:
-    """A kernel whose single call is below the allowance is compiled in the process that exceeds it."""
-    script = tmp_path / "script.py"
-    script.write_text(COUNT.replace("0.03", "0.15"))
-    settings = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
-    said = []
-    while not said or said[-1][0] == "0":
-        run = subprocess.run(
-            [sys.executable, script], env=settings, capture_output=True, text=True, check=True
-        )
-        said.append(run.stdout.split())
-        assert len(said) < 50
-    assert len(said) > 1
-    totals = [float(total) for _, total in said]
-    assert totals == sorted(totals)
-
-
-def test_a_file_is_saved_whenever_the_seconds_double(tmp_path: Path) -> None:
-    """A second process reads what a first one has saved, and adds to it."""
-    path = tmp_path / "folder" / "account.json"
-    one, two = tiers.Account(path), tiers.Account(path)
-    one.add("f", 0.004)
-    assert not path.exists()
-    one.add("f", 0.008)
-    two.add("g", 0.5)
-    assert json.loads(path.read_text()) == {"f": 0.012, "g": 0.5}
-    assert two.total == 0.512
-    assert tiers.Account(path).total == 0.512
-    assert [p.name for p in path.parent.iterdir()] == ["account.json"]
-
-
-@pytest.mark.parametrize("content", ["", "{", "[1]", '{"f": "much"}', '{"f": null}', "3"])
-def test_a_damaged_file_counts_as_empty(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "account.json"
-    path.write_text(content)
-    account = tiers.Account(path)
-    assert account.total == 0.0
-    account.add("f", 1.0)
-    assert tiers.Account(path).total == 1.0
-
-
-def test_a_file_that_cannot_be_written_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "file" / "account.json"
-    path.parent.write_text("no directory")
-    account = tiers.Account(path)
-    for _ in range(10):
-        account.add("f", 1.0)
-    assert account.total == 10.0
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_a_child_does_not_save_the_seconds_of_its_parent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nor does it wait for a lock that another thread of the parent holds."""
-    account = tiers.Account(tmp_path / "account.json")
-    monkeypatch.setattr(tiers, "account", account)
-    account.add("f", 0.005)
-    with account.lock:
-        child = os.fork()
-        if child == 0:
-            account.add("g", 1.0)
-            os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-    assert tiers.Account(account.path).seconds == {"g": 1.0}
 
 
 def test_tiers_can_be_switched_off(fresh: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
