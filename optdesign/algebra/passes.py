@@ -19,7 +19,8 @@ from optdesign.problem.coordinates import Rows, write_coordinates
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
 from optdesign.runtime import threads
-from optdesign.runtime.jit import SMALL, kernel
+from optdesign.runtime.jit import kernel
+from optdesign.runtime.tiers import SMALL
 
 TILE, WIDE_TILE = 64, 256
 """Candidates whose information is summed up without regard to rounding, in loops and in BLAS."""

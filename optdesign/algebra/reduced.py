@@ -16,7 +16,7 @@ from optdesign.algebra.passes import coordinates
 from optdesign.problem.problem import DesignProblem, read_only
 from optdesign.runtime import threads
 from optdesign.runtime.jit import kernel
-from optdesign.runtime.limits import undisturbed
+from optdesign.runtime.stopping import never_stop
 
 
 class Reduced(NamedTuple):
@@ -49,7 +49,7 @@ class Reduced(NamedTuple):
 
     def extend(self, u: np.ndarray, problem: DesignProblem, weights: np.ndarray) -> None:
         """Overwrite the weights of the rows with those of the shares u; others are left as they are."""
-        with undisturbed():  # an interrupt finds either the old weights or the new
+        with never_stop():  # an interrupt finds either the old weights or the new
             self._each(lambda i, j: _extend(self.order, self.starts, problem.budgets, u, weights, i, j))
 
     def _each(self, work: Callable[[int, int], None]) -> None:

@@ -5,6 +5,7 @@
     optdesign certify design.csv --group site --block model
     optdesign verify design.csv --group site --block model
     optdesign demo
+    optdesign warm-up
 
 Exit codes: 0 solved (certified, verified), 1 not converged (not so; whatever was found is still written) or
 a search for runs that was interrupted, 2 bad input, with one message on standard error, 141 if the program
@@ -44,6 +45,7 @@ from optdesign.cli.options import (
 )
 from optdesign.cli.pipes import PipedCommands
 from optdesign.cli.roles import Label
+from optdesign.cli.warm_up import warm_up_command
 from optdesign.design.display import CANDIDATE
 from optdesign.design.result import DesignResult
 from optdesign.examples import authors_features, grid_file
@@ -330,6 +332,9 @@ def demo_command(
     typer.echo()
     report.print_outputs({"design": design, "plot": picture})
     raise typer.Exit(SOLVED if result.converged and outcome.agrees else NOT_CONVERGED)
+
+
+app.command("warm-up", short_help="Compile every kernel, for images of containers.")(warm_up_command)
 
 
 @contextmanager

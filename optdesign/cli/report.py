@@ -13,7 +13,7 @@ import numpy as np
 import typer
 
 from optdesign.cli.candidate_file import CandidateFile
-from optdesign.design.display import largest, text
+from optdesign.design.display import duration, largest, text
 from optdesign.design.result import DesignResult, rounded_down, rounded_up
 from optdesign.problem.dependence import in_words, of_what
 from optdesign.problem.problem import DesignProblem
@@ -69,6 +69,7 @@ def solved(result: DesignResult) -> dict[str, Any]:
         **certified(result),
         "iterations": result.iterations,
         "seconds": result.seconds,
+        "compile_seconds": result.compile_seconds,
         "method": result.method,
     }
 
@@ -87,6 +88,7 @@ def searched(runs: Runs, source: CandidateFile, order: np.ndarray) -> dict[str, 
         "method": runs.method,
         "tries": runs.tries,
         "seconds": runs.seconds,
+        "compile_seconds": runs.compile_seconds,
     }
 
 
@@ -294,7 +296,7 @@ def _facts(result: DesignResult, source: CandidateFile) -> Iterator[tuple[str, s
     yield "log det", f"{result.log_det:.9g}"
     if result.method != "saved":
         iterations = f"{result.iterations} iteration{'' if result.iterations == 1 else 's'}"
-        yield "method", f"{result.method}, {iterations}, {result.seconds:.3g} s"
+        yield "method", f"{result.method}, {iterations}, {duration(result.seconds, result.compile_seconds)}"
         yield "status", status(result)
     yield from _notes(problem, source)
 
@@ -306,7 +308,7 @@ def _run_facts(runs: Runs, source: CandidateFile) -> Iterator[tuple[str, str]]:
     yield "runs", " + ".join(map(str, runs.totals)) if problem.n_groups <= COLUMNS else str(runs.totals.sum())
     yield "efficiency", f"at least {rounded_down(runs.efficiency)} against all designs{of_what(problem)}"
     yield "log det", f"{runs.log_det:.9g}"
-    yield "method", f"{runs.method}, {runs.tries} tries, {runs.seconds:.3g} s"
+    yield "method", f"{runs.method}, {runs.tries} tries, {duration(runs.seconds, runs.compile_seconds)}"
     yield "status", _spelled_out(runs.message)
     yield from _notes(problem, source)
 

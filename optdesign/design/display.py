@@ -31,6 +31,9 @@ CANDIDATE = "candidate"
 SHOWN = 20
 """Candidates of a design that are listed in a notebook."""
 
+FIRST_USE, FIRST_USE_SHARE = 0.1, 0.01
+"""Seconds of first use, and their share in all seconds, from which on they are shown."""
+
 
 def own_columns(problem: DesignProblem) -> dict[str, np.ndarray]:
     """The columns that tell candidates apart: their settings, or their features by name, or nothing."""
@@ -134,6 +137,17 @@ def html(result: DesignResult, facts: list[tuple[str, str]]) -> str:
     caption = f"<p>{more} smaller weights are not shown; see to_frame().</p>" if more else ""
     told = "".join(row([name, value], "td") for name, value in facts)
     return f"<table>{told}</table><table><thead>{heading}</thead><tbody>{body}</tbody></table>{caption}"
+
+
+def duration(seconds: float, compile_seconds: float) -> str:
+    """Return the seconds of a result in words, and those of first use if they are not negligible.
+
+    >>> duration(0.25, 0.02), duration(8.5, 8.25)
+    ('0.25 s', '8.5 s (8.25 s for first use)')
+    """
+    if compile_seconds < max(FIRST_USE, FIRST_USE_SHARE * seconds):
+        return f"{seconds:.3g} s"
+    return f"{seconds:.3g} s ({compile_seconds:.3g} s for first use)"
 
 
 def notes(problem: DesignProblem) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign.design.certificate import Certificate, certify
-from optdesign.design.display import html, notes, to_frame
+from optdesign.design.display import duration, html, notes, to_frame
 from optdesign.problem.dependence import of_what
 from optdesign.problem.problem import DesignProblem, read_only
 
@@ -32,7 +32,10 @@ class Status(Enum):
 
 
 class History(NamedTuple):
-    """Running gap of a solver, one entry an iteration. The result's own gap is recomputed at the end."""
+    """Running gap of a solver, one entry per iteration. The result's own gap is recomputed at the end.
+
+    ``seconds`` are those since the start of the solve, without first use.
+    """
 
     iterations: np.ndarray
     seconds: np.ndarray
@@ -71,9 +74,13 @@ class DesignResult:
     method: str
     iterations: int
     seconds: float
+    """Wall time, including ``compile_seconds``."""
     history: History
     tol: float | None = None
     """Tolerance that the solver was given; None if the weights were not solved for, or it is unknown."""
+    compile_seconds: float = 0.0
+    """Part of ``seconds`` for first use: compilation, loading of compiled code, and the time that kernels ran
+    as plain Python instead of being compiled. ``time_limit`` and ``history.seconds`` exclude it."""
 
     @classmethod
     def given(cls, problem: DesignProblem, weights: ArrayLike, *, method: str = "given") -> DesignResult:
@@ -159,14 +166,14 @@ class DesignResult:
         )
 
     def __str__(self) -> str:
-        p = self.problem
+        p, time = self.problem, duration(self.seconds, self.compile_seconds)
         text = (
             f"{self.status.value}\n"
             f"  efficiency  {self._efficiency()}  "
             f"(gap {rounded_up(self.gap)}, relative {rounded_up(self.relative_gap)})\n"
             f"  log det     {self.log_det:.9g}    rank {self.rank} of {p.n_parameters}    "
             f"support {len(self.support)} of {len(self.weights)}\n"
-            f"  method      {self.method}, {self.iterations} iterations, {self.seconds:.3g} s"
+            f"  method      {self.method}, {self.iterations} iterations, {time}"
         )
         for note in notes(p):
             text += f"\n  note        {note}"
@@ -174,13 +181,17 @@ class DesignResult:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the certificate and the largest weights."""
+        time = duration(self.seconds, self.compile_seconds)
         facts = [
             ("status", self.status.value),
             ("efficiency", self._efficiency()),
             ("gap", f"{rounded_up(self.gap)}, relative to the rank {rounded_up(self.relative_gap)}"),
             ("log det", f"{self.log_det:.9g}"),
             ("rank", f"{self.rank} of {self.problem.n_parameters} parameters"),
-            ("method", f"{self.method}, {self.iterations} iterations, {self.seconds:.3g} s"),
+            (
+                "method",
+                f"{self.method}, {self.iterations} iterations, {time}",
+            ),
         ]
         return html(self, facts + [("note", note) for note in notes(self.problem)])
 

@@ -144,6 +144,7 @@ def _result(result: DesignResult) -> dict[str, Any]:
         "method": result.method,
         "iterations": result.iterations,
         "seconds": result.seconds,
+        "compile_seconds": result.compile_seconds,
         "history": [_array(part) for part in result.history],
         "tol": result.tol,
     }
@@ -172,6 +173,8 @@ def _restored_result(saved: dict[str, Any], problem: DesignProblem, path: Path) 
         method=saved["method"],
         iterations=saved["iterations"],
         seconds=saved["seconds"],
+        # Files of releases that did not measure it: their seconds exclude first use.
+        compile_seconds=saved.get("compile_seconds", 0.0),
         history=History(*map(_values, saved["history"])),
         tol=tol,
     )

@@ -55,7 +55,7 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
     >>> len(s.support) <= p.enough, abs(s.log_det - r.log_det) < 1e-9
     (True, True)
     """
-    began = clock.now()
+    watch = clock.Stopwatch()
     if not isinstance(result, DesignResult):
         raise TypeError(f"result must be a DesignResult; got {type(result).__name__}. Pass solve(problem).")
     problem, method = result.problem, f"{result.method}, sparsified"
@@ -75,13 +75,15 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
     count = np.count_nonzero(thin)
     if count > problem.enough:
         method += f" ({count} candidates, because round-off prevents {problem.enough})"
+    times = watch.times()
     return replace(
         result,
         weights=read_only(thin),
         certificate=certificate,
         status=result.status if certificate.gap <= result.gap else Status.GIVEN,
         method=method,
-        seconds=result.seconds + clock.now() - began,
+        seconds=result.seconds + times["seconds"],
+        compile_seconds=result.compile_seconds + times["compile_seconds"],
     )
 
 

@@ -85,9 +85,11 @@ def eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivot
         if _spread(column, fitted) <= SIMILAR:
             continue
         scale(y, lo, hi, size, column)
-        again_map[:] = 0.0
-        again_pivots[:] = -1
-        again_margin[:] = 0.0
+        for i in range(d):
+            again_pivots[i] = -1
+            for j in range(d):
+                again_map[i, j] = 0.0
+        again_margin[0] = again_margin[1] = 0.0
         rank = _eliminate_block(
             y, lo, hi, size, column, candidates, order, groups, row_scale, rtol,
             again_map, again_pivots, again_margin,
@@ -101,9 +103,12 @@ def eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivot
             better = again < _largest_coordinate(y, lo, hi, maps[b], rank) / margin[b, 1]
         if better:
             ranks[b] = rank
-            maps[b] = again_map
-            pivots[b] = again_pivots
-            margin[b] = again_margin
+            # Entry by entry: assignments of whole arrays take 2 s to compile.
+            margin[b, 0], margin[b, 1] = again_margin[0], again_margin[1]
+            for i in range(d):
+                pivots[b, i] = again_pivots[i]
+                for j in range(d):
+                    maps[b, i, j] = again_map[i, j]
 
 
 @kernel

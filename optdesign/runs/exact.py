@@ -46,7 +46,7 @@ from optdesign.runs.rounding import apportioned, rounded
 from optdesign.runs.runs import Runs, RunStatus, judged, whole_runs
 from optdesign.runs.search import GAIN, Best, Clock, Try, best_of, check_search
 from optdesign.runtime import clock
-from optdesign.runtime.interrupts import Deferred
+from optdesign.runtime.stopping import DeferredInterrupt
 from optdesign.solvers.solve import solve
 
 PERTURBATION = 6
@@ -106,17 +106,17 @@ def exact(
     >>> int(runs.counts.sum()), round(runs.efficiency, 5)
     (4, 1.0)
     """
-    began = clock.now()
+    stopwatch = clock.Stopwatch()
     check_search(seed, tries, time_limit, n_jobs)
-    deadline = np.inf if time_limit is None else began + float(time_limit)
+    deadline = np.inf if time_limit is None else stopwatch.began + float(time_limit)
     if isinstance(problem, MainEffects):
-        with Deferred() as interrupted:
-            return _levels(problem, seed, tries, n_jobs, Clock(deadline, interrupted), began)
+        with DeferredInterrupt() as interrupted:
+            return _levels(problem, seed, tries, n_jobs, Clock(deadline, interrupted), stopwatch)
     check_problem(problem)
     runs = whole_runs(problem)
     # Outside the block below, which would hold the interrupt back from the solver.
     best = solve(problem, tol=RELAXED, time_limit=None if time_limit is None else time_limit / 2)
-    with Deferred() as interrupted:
+    with DeferredInterrupt() as interrupted:
         interrupted.held = best.status is Status.INTERRUPTED
         watch = Clock(deadline, interrupted)
         counts = np.zeros(problem.n_candidates, np.int64)
@@ -137,12 +137,17 @@ def exact(
             status=_status(watch, found),
             method="exchange",
             tries=found.tries,
-            seconds=clock.now() - began,
+            **stopwatch.times(),
         )
 
 
 def _levels(
-    model: MainEffects, seed: int, tries: int | None, n_jobs: int, watch: Clock, began: float
+    model: MainEffects,
+    seed: int,
+    tries: int | None,
+    n_jobs: int,
+    watch: Clock,
+    stopwatch: clock.Stopwatch,
 ) -> Runs:
     """Return runs of a model whose candidates are not listed."""
     best, efficiency, log_det = search_levels(model, seed, tries, n_jobs, watch)
@@ -157,7 +162,7 @@ def _levels(
         status=_status(watch, best),
         method="exchange of levels",
         tries=best.tries,
-        seconds=clock.now() - began,
+        **stopwatch.times(),
         unlisted=True,
     )
 

@@ -36,8 +36,8 @@ from optdesign.runs.rank_basis import basis, exact_rank
 from optdesign.runs.runs import MOST_RUNS, Runs, RunStatus, judged, whole_runs
 from optdesign.runs.search import GAIN
 from optdesign.runtime import clock
-from optdesign.runtime.interrupts import Deferred
 from optdesign.runtime.jit import kernel
+from optdesign.runtime.stopping import DeferredInterrupt
 
 ROUNDING = ("efficient", "ceiling")
 """Rules from weights to runs."""
@@ -81,7 +81,7 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = F
     >>> x[runs.support].tolist(), sorted(runs.counts[runs.support].tolist())
     ([-1.0, 0.0, 1.0], [2, 2, 3])
     """
-    began = clock.now()
+    stopwatch = clock.Stopwatch()
     if not isinstance(result, DesignResult):
         raise TypeError(f"result must be a DesignResult; got {type(result).__name__}. Pass solve(problem).")
     if method not in ROUNDING:
@@ -96,7 +96,7 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = F
         spanning = partial(apportioned, problem, result.weights, runs, proved=True)
     status = RunStatus.ROUNDED
     if exchange:
-        with Deferred() as interrupted:
+        with DeferredInterrupt() as interrupted:
             slices = _Slices(interrupted)
             counts = climbed(problem, counts, result.variances, slices.are_used_up)
         status = RunStatus.IN_PART if slices.left < 0 else RunStatus.EXCHANGED
@@ -109,7 +109,7 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = F
         status=status,
         method=f"{method}{' and exchange' if exchange else ''}",
         tries=1,
-        seconds=clock.now() - began,
+        **stopwatch.times(),
     )
     if status is RunStatus.EXCHANGED and not _gains_are_known(found):
         return replace(found, status=RunStatus.ROUNDED)
@@ -125,7 +125,7 @@ def _gains_are_known(found: Runs) -> bool:
 class _Slices:
     """The slices of work (:data:`optdesign.runs.exchange.SLICE`) that exchanges after rounding may take."""
 
-    def __init__(self, interrupted: Deferred) -> None:
+    def __init__(self, interrupted: DeferredInterrupt) -> None:
         self.left, self.interrupted = MOST_SLICES, interrupted
 
     def are_used_up(self) -> bool:

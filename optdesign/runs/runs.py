@@ -82,6 +82,9 @@ class Runs:
     method: str
     tries: int
     seconds: float
+    """Wall time, including ``compile_seconds``."""
+    compile_seconds: float = field(default=0.0, repr=False)
+    """Part of ``seconds`` for first use, as in :class:`optdesign.DesignResult`; of the calling thread."""
     unlisted: bool = field(default=False, repr=False)
     """Whether the candidates are those that are run and nobody listed, whose rows say nothing."""
 
@@ -152,12 +155,13 @@ class Runs:
             object.__setattr__(self, name, read_only(value) if isinstance(value, np.ndarray) else value)
 
     def __str__(self) -> str:
+        time = listing.duration(self.seconds, self.compile_seconds)
         text = (
             f"{self.message}\n"
             f"  efficiency  at least {rounded_down(self.efficiency)}{of_what(self.problem)}\n"
             f"  log det     {self.log_det:.9g}    rank {self.rank} of {self.problem.n_parameters}    "
             f"{self.totals.sum()} runs of {len(self.support)} candidates\n"
-            f"  method      {self.method}, {self.tries} tries, {self.seconds:.3g} s"
+            f"  method      {self.method}, {self.tries} tries, {time}"
         )
         for note in listing.notes(self.problem):
             text += f"\n  note        {note}"
@@ -223,6 +227,7 @@ def judged(
     method: str,
     tries: int,
     seconds: float,
+    compile_seconds: float,
 ) -> Runs:
     """Return runs with their efficiency, against a solved design of the problem.
 
@@ -249,6 +254,7 @@ def judged(
         method=method,
         tries=tries,
         seconds=seconds,
+        compile_seconds=compile_seconds,
     )
 
 

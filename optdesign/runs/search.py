@@ -15,7 +15,7 @@ import numpy as np
 
 from optdesign.problem.problem import check_number
 from optdesign.runtime import clock
-from optdesign.runtime.interrupts import Deferred
+from optdesign.runtime.stopping import DeferredInterrupt
 
 TRIES = 10
 """Starts, unless tries or time_limit say otherwise."""
@@ -45,7 +45,7 @@ class Clock(NamedTuple):
     """When to stop: at a deadline, which may be infinite, or at an interrupt."""
 
     deadline: float
-    interrupted: Deferred
+    interrupted: DeferredInterrupt
 
     def stopped(self) -> bool:
         """Whether there is no more time."""
@@ -100,11 +100,11 @@ def _in_turn(run: Callable[[int], Try], numbers: Iterator[int], n_jobs: int, wat
     from joblib import Parallel, cpu_count, delayed
 
     workers = n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)
-    stood_still = clock.stood_still()
+    stood_still = clock.first_use_seconds()
 
     def timed(number: int) -> Try:
         # The deadline is a time on the clock of the calling thread, and every thread has a clock of its own.
-        clock.take_off(max(0.0, stood_still - clock.stood_still()))
+        clock.add_first_use(max(0.0, stood_still - clock.first_use_seconds()))
         return run(number)
 
     with Parallel(n_jobs=workers, prefer="threads") as parallel:

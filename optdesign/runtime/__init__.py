@@ -1,6 +1,6 @@
 """Run kernels: compilation, threads, clocks, limits and progress displays.
 
-``jit`` is the decorator of compiled kernels, ``threads`` divides passes over the candidates among cores,
-``clock`` measures time without compilation, ``limits`` and ``interrupts`` end long work, ``progress`` shows
-it. Read ``jit`` first.
+``jit`` is the decorator of compiled kernels, ``tiers`` runs them as plain Python before they are compiled,
+``threads`` divides passes over the candidates among cores, ``clock`` measures time without first use,
+``stopping`` ends long work at limits and interrupts, ``progress`` displays it. Read ``jit`` first.
 """

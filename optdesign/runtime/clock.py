@@ -1,10 +1,10 @@
-"""Seconds of work, without those of the compiler.
+"""Time work on a clock that excludes first use.
 
-Kernels are compiled when they are first used, and kept on disk. That takes seconds, once, and says nothing
-about a problem: neither ``result.seconds`` nor ``time_limit`` counts it, nor what a kernel takes as plain
-Python instead (:mod:`optdesign.runtime.jit`). Numba announces the beginning and the end of every compilation;
-the outermost ones of a thread are summed up and taken off its clock. Meanwhile no garbage is collected, which
-saves a tenth of the time: compilers make many objects and keep most. One thread at a time compiles.
+A kernel is compiled at first use, which takes seconds once and does not depend on the problem.
+``time_limit`` excludes these seconds, and the seconds in which a kernel runs as plain Python instead
+(:mod:`optdesign.runtime.tiers`). ``result.seconds`` includes them, and ``result.compile_seconds`` is their
+sum. Every thread has its own clock. Only kernels of :mod:`optdesign.runtime.jit` stop it: functions that a
+user compiles with Numba are timed like any other work.
 """
 
 from __future__ import annotations
@@ -15,85 +15,78 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from numba.core import event
-
-_still = threading.local()
-_said = threading.Event()
-
-
-class _Compilations(event.Listener):
-    """Stops the clock of a thread that compiles."""
-
-    def on_start(self, _: Any) -> None:
-        """A kernel, or one that it calls, begins to compile."""
-        _still.compiling = getattr(_still, "compiling", 0) + 1
-        if _still.compiling == 1:
-            _still.collects = gc.isenabled()
-            gc.disable()
-            _say()
-        _stop()
-
-    def on_end(self, _: Any) -> None:
-        """It is done."""
-        _go()
-        _still.compiling -= 1
-        if _still.compiling == 0 and _still.collects:
-            gc.enable()
-
-
-event.register("numba:compile", _Compilations())
+_thread = threading.local()
+_announced = threading.Event()
 
 
 def now() -> float:
-    """Seconds on a clock that stands still while this thread compiles, or does without."""
-    return time.perf_counter() - getattr(_still, "seconds", 0.0)
+    """Return the seconds on a clock that stands still during first use in this thread."""
+    return time.perf_counter() - first_use_seconds()
 
 
-def stood_still() -> float:
-    """Seconds that the clock of this thread has stood still."""
-    return getattr(_still, "seconds", 0.0)
+def first_use_seconds() -> float:
+    """Return the seconds of first use in this thread so far."""
+    return getattr(_thread, "seconds", 0.0)
 
 
-def take_off(seconds: float) -> None:
-    """Take seconds off the clock of this thread, in which it waited for another one that compiled."""
-    _still.seconds = stood_still() + seconds
+def add_first_use(seconds: float) -> None:
+    """Add seconds of first use: those in which this thread waited for another one that compiled."""
+    _thread.seconds = first_use_seconds() + seconds
+
+
+class Stopwatch:
+    """Measure wall time and first use from here on, in the thread that reads it."""
+
+    def __init__(self) -> None:
+        self.began, self.first_use = now(), first_use_seconds()
+
+    def times(self) -> dict[str, float]:
+        """Return ``seconds``, the wall time, and ``compile_seconds``, its part for first use."""
+        first_use = first_use_seconds() - self.first_use
+        return {"seconds": now() - self.began + first_use, "compile_seconds": first_use}
 
 
 @contextmanager
-def stopped() -> Iterator[None]:
-    """Let the clock of this thread stand still in the block below."""
-    _stop()
+def first_use() -> Iterator[None]:
+    """Count the block below as first use. Blocks may be nested; the outermost one counts."""
+    if getattr(_thread, "is_first_use", False):
+        yield
+        return
+    _thread.is_first_use = True
+    began = time.perf_counter()
     try:
         yield
     finally:
-        _go()
+        _thread.is_first_use = False
+        add_first_use(time.perf_counter() - began)
 
 
-def _stop() -> None:
-    """Stop the clock, if it goes."""
-    _still.depth = getattr(_still, "depth", 0) + 1
-    if _still.depth == 1:
-        _still.since = time.perf_counter()
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Count the block below as first use, without garbage collection.
+
+    Compilers make many objects and keep most of them: collections take 10 % of the time.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        with first_use():
+            yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
-def _go() -> None:
-    """Let the clock go, once for every time that it was stopped."""
-    _still.depth -= 1
-    if _still.depth == 0:
-        take_off(time.perf_counter() - _still.since)
-
-
-def _say() -> None:
-    """Say once, to somebody who waits, that this is the compiler."""
-    if not _said.is_set() and _somebody_waits():
+def announce_compilation() -> None:
+    """Print once per process that kernels are compiled, if a person is likely to see it."""
+    if not _announced.is_set() and _is_interactive():
         print("optdesign: compiling, on first use only", file=sys.stderr, flush=True)
-    _said.set()
+    _announced.set()
 
 
-def _somebody_waits() -> bool:
-    """Whether a person sees what is printed: at a terminal, at a prompt, or in a notebook."""
-    # A notebook has no terminal and no prompt of Python's, but IPython makes itself known.
+def _is_interactive() -> bool:
+    """Return True at a terminal, at a prompt, and in a notebook."""
+    # A notebook has neither a terminal nor a prompt of Python, but it runs IPython.
     notebook = getattr(sys.modules.get("IPython"), "get_ipython", None)
     return sys.stderr.isatty() or hasattr(sys, "ps1") or (notebook is not None and notebook() is not None)

@@ -1,218 +1,170 @@
-"""The one decorator of compiled kernels, and their cache on disk.
+"""Compile kernels, and keep their machine code on disk.
 
-Kernels take arrays and scalars only, trust their input, never raise, and say in their docstring what
-they overwrite. They are cached on disk, release the interpreter lock, and divide as NumPy does. Those called
-from Python return scalars or one array, never a tuple with an array: an interrupt would be a SystemError.
+:func:`kernel` is the decorator of every compiled function. It is public: packages that build on optdesign use
+it for their own kernels, and these then share the cache, the tiers and the clock described here.
 
-*What a fresh environment waits for.* A kernel is compiled by Numba in Python and then by LLVM, both in time
-that grows with the code that goes into it, and NumPy's functions are code: of ``a[:] = b`` for arrays of
-three dimensions most is the error message for shapes that differ. So kernels have loops over scalars, few
-ways to make an array, and no argument that is now of one type and now of another. The wrapper by which C
-could call a kernel is left out.
+*Rules for kernels.* They take arrays and scalars only, trust their input, never raise, and state in their
+docstring which arguments they overwrite. They release the interpreter lock and divide as NumPy does. A kernel
+that Python calls returns scalars or one array, never a tuple with an array: an interrupt while such a tuple
+is built is a SystemError.
 
-*What a small problem does not wait for.* Compiling takes seconds, in which plain Python solves a small
-problem many times over. So a kernel without machine code, in memory or on disk, runs as the Python that it is
-written in, as long as its arrays are small and it has not spent about what compiling it would take. Where it
-is in the middle of a call by then, or Python raises an error where machine code goes on, as in a division by
-zero, its arrays are put back and it is compiled after all. Results are the same to the last digit. Therefore
-kernels have what is computed in one way only: ``x * x`` for ``x**2``, ``math.log`` for ``np.log``, and loops
-for sums and products of arrays.
+*Time to compile.* Numba and then LLVM compile a kernel in time that grows with the code that goes into it,
+and functions of NumPy are code: most of ``a[:] = b`` for arrays of three dimensions is the error message for
+shapes that differ. So kernels have loops over scalars, few ways to make an array, and no argument whose type
+varies. The wrapper by which C could call a kernel is left out.
 
-*What machine code is kept for.* Numba compiles functions and constants of other files into a kernel and looks
-at the kernel's own file only. Here machine code is found again by a hash of all the code and all the
-constants that went into it, wherever they are.
+*First calls.* A kernel on small arrays runs as plain Python before it is compiled (:mod:`.tiers`). Its first
+use is excluded from time limits (:mod:`.clock`).
+
+*The cache.* Numba compiles functions and constants of other files into a kernel, but checks the kernel's own
+file only. Here machine code is identified by a hash of all code and all constants that went into it.
+
+*Private parts of Numba.* The hooks below are not part of Numba's public interface. pyproject.toml pins Numba
+to the range in which they were tested, and tests/optdesign/runtime/test_numba_hooks.py fails if they move.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
-import threading
 import types
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from time import perf_counter
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 from numba import config, njit
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, NullCache
 
 from optdesign.runtime import clock
-from optdesign.runtime.interrupts import Deferred
-from optdesign.runtime.limits import look
-
-ALLOWANCE = 0.5
-"""Seconds that a kernel may spend as plain Python before it is compiled, which takes about as long."""
-
-TOGETHER, LEAST = 1.5, 0.02
-"""Seconds that those together may which have not used up their own: a process of more is worth it. Then the
-allowance of each is the second, so that kernels which hardly take any are not compiled all at once."""
-
-SMALL = 50_000
-"""Numbers in the arrays given to a kernel up to which it runs as plain Python at all."""
+from optdesign.runtime.stopping import DeferredInterrupt, raise_if_stopped
+from optdesign.runtime.tiers import Tiers
 
 CONSTANTS = (bool, int, float, complex, str, bytes, tuple, np.ndarray, np.generic, type(None))
 """Types of globals whose values are compiled into a kernel."""
 
-NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
+kernels: WeakSet[Any] = WeakSet()
+"""Every kernel of this process, also those of other packages."""
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a function when it is first called, and keep the machine code on disk."""
+    """Return a function that is compiled when its time has come, and whose machine code is kept on disk.
+
+    >>> import numpy as np
+    >>> @kernel
+    ... def total(x):
+    ...     s = 0.0
+    ...     for k in range(len(x)):
+    ...         s += x[k]
+    ...     return s
+    >>> total(np.arange(4.0))
+    6.0
+    """
     compiled = uncached(function)
     if not config.DISABLE_JIT:  # type: ignore[attr-defined]
-        # Where no directory can be written to, compiled code lasts as long as the process.
+        # If no directory can be written to, machine code lasts as long as the process.
         with suppress(RuntimeError):
             compiled._cache = _Cache(function)
-        # Numba asks for this where it has no machine code in memory, and calls what it returns.
-        compiled._compile_for_args = _Tiers(compiled)
+        compiled._compile_for_args = Tiers(compiled, compiled._compile_for_args)
+        kernels.add(compiled)
     return compiled
 
 
-uncached = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)  # type: ignore[call-overload]
-"""As a kernel, without the cache: for what is only ever compiled into kernels."""
+def uncached(function: Callable[..., Any]) -> Any:
+    """Return a function that is compiled at its first call, for the lifetime of the process."""
+    compiled: Any = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)  # type: ignore[call-overload]
+    if not config.DISABLE_JIT:  # type: ignore[attr-defined]
+        compiled._cache = _NoCache(function)
+        # Numba calls this if it has no machine code in memory, and then calls what it returns.
+        compiled._compile_for_args = _Compile(compiled)
+    return compiled
 
 
-_interpreting = threading.local()
-"""Until when a kernel of this thread may run as plain Python; None outside of any that does."""
+class _Compile:
+    """Compile a kernel, or load its machine code from disk, as first use on the clock.
 
-
-_account = threading.Lock()
-"""Held by whoever changes what kernels have spent."""
-
-
-class _TooLong(Exception):
-    """A kernel has used up its allowance."""
-
-
-class _Tiers:
-    """How a kernel runs that has no machine code in memory: as plain Python first, compiled in the end.
-
-    A kernel that is called by one that runs as plain Python does so too, on the allowance of the first.
+    Compilers do not expect interrupts: Ctrl-C is raised before or after them.
     """
 
-    together = 0.0
-    """Seconds that kernels of this process have spent as plain Python, without those that gave up."""
-
     def __init__(self, compiled: Any) -> None:
-        self.compiled = compiled
-        self.compile = compiled._compile_for_args
-        self.spent = 0.0
-        self.missing: set[tuple[Any, ...]] = set()
-        """Types of arguments for which there is no machine code on disk."""
+        self.for_arguments, self.compiled = compiled._compile_for_args, compiled
 
     def __call__(self, *arguments: Any) -> Callable[..., Any]:
-        """What to call with arguments: the function itself or its machine code."""
-        until = getattr(_interpreting, "until", None)
-        if until is not None:
-            if perf_counter() > until:
-                raise _TooLong
-            return self.compiled.py_func
-        with clock.stopped():  # also while machine code is looked for on disk, and read
-            if self._left() > 0.0 and _are_small(arguments) and self._is_missing(arguments):
-                return self.interpret
-            return self._compiled(arguments)
+        """Return the machine code for arguments."""
+        return self._uninterrupted(self.for_arguments, *arguments)
 
-    def _compiled(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-        """The machine code. Compilers do not expect interrupts: Ctrl-C is answered before or after them."""
-        look()
-        with Deferred() as interrupted:
-            code = self.compile(*arguments)
+    def for_types(self, types: tuple[Any, ...]) -> Callable[..., Any]:
+        """Return the machine code for arguments of given types."""
+        return self._uninterrupted(self.compiled.compile, types)
+
+    def _uninterrupted(self, compile: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
+        raise_if_stopped()
+        with clock.compiling(), DeferredInterrupt() as interrupted:
+            code = compile(*arguments)
         if interrupted:
             raise KeyboardInterrupt
         return code
 
-    def _left(self) -> float:
-        """Seconds that this kernel may still run as plain Python."""
-        own = min(ALLOWANCE, LEAST) - self.spent
-        return max(own, min(ALLOWANCE - self.spent, TOGETHER - _Tiers.together))
 
-    def _is_missing(self, arguments: tuple[Any, ...]) -> bool:
-        """Whether the disk has no machine code for arguments of these types."""
-        kinds = tuple(map(self.compiled.typeof_pyval, arguments))
-        if kinds not in self.missing:
-            cache = self.compiled._cache
-            if isinstance(cache, _Cache) and cache.has(kinds, self.compiled.targetctx):
-                return False
-            self.missing.add(kinds)
-        return True
+class _NoCache(NullCache):
+    """The cache of a function whose machine code is not kept."""
 
-    def interpret(self, *arguments: Any) -> Any:
-        """Call the function itself. If that fails, or takes too long, nothing was done: then compile."""
-        arrays = [a for a in arguments if isinstance(a, np.ndarray) and a.flags.writeable]
-        before = [a.copy() for a in arrays]
-        began = perf_counter()
-        _interpreting.until = began + self._left()
-        try:
-            with clock.stopped(), np.errstate(all="ignore"):
-                return _plain(self.compiled.py_func(*arguments))
-        except BaseException as error:
-            for array, old in zip(arrays, before, strict=True):
-                array[...] = old
-            if not isinstance(error, Exception):
-                raise
-        finally:
-            _interpreting.until = None
-            self._spend(perf_counter() - began)
-        self._give_up()
-        return self.compiled(*arguments)
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
 
-    def _spend(self, seconds: float) -> None:
-        with _account:
-            self.spent += seconds
-            _Tiers.together += seconds if self.spent < math.inf else 0.0
-        if self.spent >= ALLOWANCE:
-            self._give_up()
+    def load_overload(self, sig: Any, target_context: Any) -> None:  # noqa: ARG002
+        """Announce that Numba compiles next, because there is no machine code."""
+        clock.announce_compilation()
 
-    def _give_up(self) -> None:
-        """From now on compile. What this kernel has spent is no longer at the others' expense."""
-        with _account:
-            if self.spent < math.inf:
-                _Tiers.together -= self.spent
-                self.spent = math.inf
+    def has(self, *_: Any) -> bool:
+        """Return False."""
+        return False
 
+    def count(self) -> int:
+        """Return 0, the number of versions on disk."""
+        return 0
 
-def _are_small(arguments: tuple[Any, ...]) -> bool:
-    """Whether arguments are numbers, None and arrays, and these of few numbers."""
-    total = 0
-    for argument in arguments:
-        if isinstance(argument, np.ndarray):
-            total += argument.size
-        elif not (argument is None or isinstance(argument, NUMBERS)):
-            return False
-    return total <= SMALL
-
-
-def _plain(value: Any) -> Any:
-    """What compiled code would return: Python's numbers, where NumPy's come out of arrays."""
-    if isinstance(value, np.generic):
-        return value.item()
-    return tuple(map(_plain, value)) if isinstance(value, tuple) else value
+    def stamp(self) -> str:
+        """Return the hash of all that is compiled into the function."""
+        return code_hash([self.function])
 
 
 class _Cache(FunctionCache):
-    """Numba's cache of a function, stamped with the content of all that is compiled into it.
+    """Numba's cache of a function, stamped with the content of everything that is compiled into it.
 
-    Numba's own stamp is the file that the function is in. What a function calls may be defined after it, so
-    the stamp is made when machine code is first asked for.
+    Numba's own stamp is the file that defines the function. The functions that it calls may be defined later,
+    so the stamp is computed when machine code is first looked up.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Machine code for arguments of given types, or None."""
-        self._cache_file._source_stamp = code_hash([self._py_func])
-        return super().load_overload(sig, target_context)
+        """Return the machine code for arguments of given types; None, after an announcement, if missing."""
+        self._cache_file._source_stamp = self.stamp()
+        found = super().load_overload(sig, target_context)
+        if found is None:
+            clock.announce_compilation()
+        return found
 
     def has(self, sig: Any, target_context: Any) -> bool:
-        """Whether there is machine code for arguments of given types."""
-        self._cache_file._source_stamp = code_hash([self._py_func])
+        """Return True if there is machine code for arguments of given types."""
+        return self._index_key(sig, target_context.codegen()) in self._index()
+
+    def count(self) -> int:
+        """Return the number of versions on disk, one for each combination of argument types."""
+        return len(self._index())
+
+    def _index(self) -> dict[Any, Any]:
+        self._cache_file._source_stamp = self.stamp()
         with self._guard_against_spurious_io_errors():
-            return self._index_key(sig, target_context.codegen()) in self._cache_file._load_index()
-        return False
+            return self._cache_file._load_index()
+        return {}
+
+    def stamp(self) -> str:
+        """Return the hash of all that is compiled into the function."""
+        return code_hash([self._py_func])
 
 
 def code_hash(functions: Iterable[Any]) -> str:
-    """Hash of all that goes into the compiled code of functions: their own, what they call, constants."""
+    """Return a hash of everything compiled into functions: their code, the functions they call, constants."""
     whole = hashlib.sha256()
     seen: set[int] = set()
     left = list(functions)
@@ -234,7 +186,7 @@ def code_hash(functions: Iterable[Any]) -> str:
 
 
 def _named(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """What the names in a function stand for that are not its own; of modules, constants and kernels."""
+    """Yield the names and values that a function reads from outside; of modules, constants and kernels."""
     for cell, name in zip(function.__closure__ or (), function.__code__.co_freevars, strict=True):
         yield name, cell.cell_contents
     names = list(_names(function.__code__))
@@ -250,7 +202,7 @@ def _named(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
-    """Names of globals and attributes in code, and in what is defined within it."""
+    """Yield the names of globals and attributes in code, and in functions defined within it."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -258,7 +210,7 @@ def _names(code: types.CodeType) -> Iterator[str]:
 
 
 def _content(thing: Any) -> bytes:
-    """A constant or code as bytes that are the same in every process, whatever file and line it is in."""
+    """Return a constant or code as bytes, the same in every process and for every file and line."""
     if isinstance(thing, types.CodeType):
         parts = (thing.co_code, thing.co_consts, thing.co_names, thing.co_varnames, thing.co_freevars)
         return b"code" + _content(parts)

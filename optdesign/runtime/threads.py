@@ -21,7 +21,7 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 from optdesign.runtime import clock
-from optdesign.runtime.limits import look
+from optdesign.runtime.stopping import raise_if_stopped
 
 PIECE = 1 << 19
 """Numbers read at a time: between two checks of limits and interrupts, or by a thread."""
@@ -105,9 +105,9 @@ def blas(order: int) -> Iterator[None]:
 def each(work: Callable[[int, int], Result], n: int, piece: int) -> list[Result]:
     """What work(first, last) returns for pieces of 0 .. n - 1, in their order, several at work at a time.
 
-    They are equal, and no larger than ``piece``. Between two somebody may want the whole to end
-    (:func:`optdesign.runtime.limits.look`); then, as after an error, nothing is left behind that still
-    writes.
+    They are equal, and no larger than ``piece``. Between two of them the work may be stopped
+    (:func:`optdesign.runtime.stopping.raise_if_stopped`). No piece is under way any more when Stopped, or
+    another error, is raised.
     """
     return [work(0, n)] if undivided(n, piece) else list(in_order(work, n, piece))
 
@@ -132,7 +132,7 @@ def in_order(work: Callable[[int, int], Result], n: int, piece: int, size: int =
 def _one_by_one(work: Callable[[int, int], Result], bounds: list[tuple[int, int]]) -> Iterator[Result]:
     """What work returns for every piece, without any threads."""
     for first, last in bounds:
-        look()
+        raise_if_stopped()
         yield work(first, last)
 
 
@@ -147,26 +147,26 @@ def _at_once(
     left = deque(range(len(bounds)))
 
     def some(between: Callable[[], None]) -> float:
-        before = clock.stood_still()
+        before = clock.first_use_seconds()
         try:
             while True:
                 between()
                 try:
                     k = left.popleft()
                 except IndexError:
-                    return clock.stood_still() - before
+                    return clock.first_use_seconds() - before
                 results[k] = work(*bounds[k])
         finally:
             left.clear()
 
     others = [_pool(_current.count).submit(some, lambda: None) for _ in range(count - 1)]
     try:
-        some(look)
+        some(raise_if_stopped)
     finally:
         asked = perf_counter()
         _wait(others)
         waited = perf_counter() - asked
-    clock.take_off(min(waited, max(other.result() for other in others)))
+    clock.add_first_use(min(waited, max(other.result() for other in others)))
     return (results[k] for k in range(len(bounds)))
 
 

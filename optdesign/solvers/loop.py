@@ -21,9 +21,8 @@ from optdesign.design.certificate import Certificate, settled
 from optdesign.design.result import History, Status
 from optdesign.problem.problem import DesignProblem
 from optdesign.runtime import clock
-from optdesign.runtime.interrupts import Deferred
-from optdesign.runtime.limits import Stopped, watching
 from optdesign.runtime.progress import Progress
+from optdesign.runtime.stopping import DeferredInterrupt, Stopped, stop_when
 from optdesign.solvers.method import Method, Step
 from optdesign.solvers.tidy import tidied
 
@@ -36,7 +35,7 @@ RETRIES = 4
 class Stop:
     """A time limit and interrupts: the reasons to end a method early."""
 
-    def __init__(self, interrupted: Deferred, deadline: float) -> None:
+    def __init__(self, interrupted: DeferredInterrupt, deadline: float) -> None:
         self.interrupted, self.deadline = interrupted, deadline
 
     def is_pending(self) -> bool:
@@ -50,7 +49,7 @@ class Stop:
     def run(self, work: Callable[[], T], fallback: Callable[[], T]) -> T:
         """Return the result of the work, or the fallback if the stop ends the work."""
         try:
-            with watching(self.is_pending):
+            with stop_when(self.is_pending):
                 return work()
         except Stopped:
             return fallback()
@@ -142,7 +141,7 @@ def run(
 def _record(recorder: Recorder, steps: Iterator[Step], stop: Stop) -> tuple[float, Status | None]:
     """Run a method and turn the exceptions of a stop into its status."""
     try:
-        with watching(stop.is_pending):
+        with stop_when(stop.is_pending):
             return recorder.record(steps, stop)
     except Stopped:
         return np.inf, stop.status()

@@ -31,7 +31,7 @@ from optdesign.algebra.reduced import Reduced
 from optdesign.numbers.roundoff import UNIT
 from optdesign.runtime import threads
 from optdesign.runtime.jit import kernel
-from optdesign.runtime.limits import look
+from optdesign.runtime.stopping import raise_if_stopped
 from optdesign.solvers.method import NO_GAPS, PATIENCE, Step
 from optdesign.solvers.newton_kernels import (
     centring,
@@ -75,7 +75,7 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int = sys.maxs
 
     An iteration is a Newton step. Long steps are yielded in parts.
     """
-    look()
+    raise_if_stopped()
     free = _free_rows(reduced, u)
     iteration = _Iteration(free, u[free.rows])
     if iteration.best_gap <= target or not len(free.rows):
@@ -162,7 +162,7 @@ class _FreeRows(NamedTuple):
         """Overwrite a with the whitened rows at u and g with their variances. Returns the gap, inf if u loses
         rank.
         """
-        look()
+        raise_if_stopped()
         layout, width = self.layout, self.z.shape[1]
         if width < WIDE and threads.undivided(len(u), threads.PIECE // width):
             return evaluate(self.z, layout.block, layout.starts, layout.ranks, self.fixed, u, a, g)
@@ -253,7 +253,7 @@ def _newton_step(
     """Take a predictor-corrector step. Overwrites x; returns its gap, infinite if the system is singular."""
     layout = free.layout
     if system is None:
-        look()
+        raise_if_stopped()
         return step_in_one_call(
             free.z, layout.block, layout.starts, layout.ranks, free.fixed, *to_boundary, *x
         )

@@ -15,8 +15,8 @@ from optdesign.design.result import DesignResult, Status
 from optdesign.problem.problem import DesignProblem, check_number, check_problem, read_only
 from optdesign.runtime import clock
 from optdesign.runtime import threads as cores
-from optdesign.runtime.interrupts import Deferred
 from optdesign.runtime.progress import Progress
+from optdesign.runtime.stopping import DeferredInterrupt
 from optdesign.solvers import auto, bca, newton
 from optdesign.solvers.loop import Recorder, Stop, run
 from optdesign.solvers.method import Method, on_problem
@@ -81,18 +81,18 @@ def solve(
     >>> [round(float(v), 6) for v in x[r.support]]
     [-1.0, 0.0, 1.0]
     """
-    began = clock.now()
+    watch = clock.Stopwatch()
     _check(problem, tol, method, max_iter, time_limit, threads)
     tol, time_limit = float(tol), None if time_limit is None else float(time_limit)
     with (
-        Deferred() as interrupted,
+        DeferredInterrupt() as interrupted,
         Progress(progress, tol * problem.rank) as display,
         _threads(problem, threads),
     ):
-        stop = Stop(interrupted, np.inf if time_limit is None else began + time_limit)
+        stop = Stop(interrupted, np.inf if time_limit is None else watch.began + time_limit)
         weights = _start(problem, start, stop)
         stop.reserve_certificate(problem, weights)
-        recorder = Recorder(began, display)
+        recorder = Recorder(watch.began, display)
         weights, certificate, status = run(
             problem, METHODS[method], weights, tol * problem.rank,
             DEFAULT_MAX_ITER if max_iter is None else int(max_iter), recorder, stop,
@@ -104,7 +104,7 @@ def solve(
             status=status,
             method=f"auto: {', then '.join(recorder.stages)}" if method == "auto" else method,
             iterations=recorder.iterations,
-            seconds=clock.now() - began,
+            **watch.times(),
             history=recorder.history(),
             tol=tol,
         )

@@ -14,7 +14,7 @@ from optdesign.algebra.passes import raise_to_largest
 from optdesign.algebra.reduced import reduce
 from optdesign.design.certificate import Certificate, scale, settled
 from optdesign.problem.problem import DesignProblem
-from optdesign.runtime.limits import look
+from optdesign.runtime.stopping import raise_if_stopped
 from optdesign.solvers import newton
 
 NEGLIGIBLE, SMALL = 1e-4, 1e-2
@@ -70,7 +70,7 @@ def _optimise(problem: DesignProblem, rows: np.ndarray, weights: np.ndarray, goa
     reduced = reduce(problem, rows)
     u = reduced.restrict(weights, problem)
     for _ in newton.run(reduced, u, newton.PARAMETERS.overshoot * goal):
-        look()
+        raise_if_stopped()
     reduced.extend(u, problem, weights)
 
 

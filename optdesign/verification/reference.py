@@ -29,8 +29,9 @@ from optdesign.algebra.reduced import Reduced, reduce
 from optdesign.design.certificate import Certificate, certify
 from optdesign.design.result import DesignResult, History, Status
 from optdesign.problem.problem import DesignProblem
-from optdesign.runtime.interrupts import Deferred
+from optdesign.runtime import clock
 from optdesign.runtime.progress import Progress
+from optdesign.runtime.stopping import DeferredInterrupt
 from optdesign.verification.programs import PROGRAMS, repaired
 from optdesign.verification.worker import Worker
 
@@ -113,7 +114,7 @@ def solve(
         raise ValueError(f"time_limit must be positive seconds; got {time_limit}. Leave it out for none.")
     began = time.perf_counter()
     with (
-        Deferred() as interrupted,
+        DeferredInterrupt() as interrupted,
         Progress(progress, tol * problem.rank) as display,
         Worker() as worker,
     ):
@@ -176,11 +177,12 @@ class _Run:
         problem: DesignProblem,
         began: float,
         time_limit: float | None,
-        interrupted: Deferred,
+        interrupted: DeferredInterrupt,
         display: Progress,
         worker: Worker,
     ) -> None:
         self.problem, self.began, self.interrupted = problem, began, interrupted
+        self.first_use = clock.first_use_seconds()
         self.display, self.worker = display, worker
         self.deadline = math.inf if time_limit is None else began + time_limit
         self.weights = problem.uniform()
@@ -317,6 +319,7 @@ class _Run:
             method=self.method,
             iterations=self.iterations,
             seconds=time.perf_counter() - self.began,
+            compile_seconds=clock.first_use_seconds() - self.first_use,
             history=History(iterations.astype(np.int64), seconds, gaps),
             tol=tol,
         )

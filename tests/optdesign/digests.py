@@ -19,7 +19,7 @@ from numba.core import event
 import optdesign as od
 from optdesign.problem import exact_rank as modular
 from optdesign.problem.coordinates import Rows
-from optdesign.runtime import jit as _kernel
+from optdesign.runtime import tiers
 from optdesign.solvers import newton
 from optdesign.solvers.systems.by_group import ByGroup
 from optdesign.solvers.systems.by_information import ByInformation
@@ -101,7 +101,8 @@ class _Compiled(event.Listener):
 
 if __name__ == "__main__":
     interpreted = sys.argv[1] == "interpreted"
-    _kernel.ALLOWANCE = _kernel.TOGETHER = _kernel.SMALL = math.inf if interpreted else 0.0
+    tiers.enabled = interpreted
+    tiers.ALLOWANCE = tiers.SMALL = math.inf  # type: ignore[assignment]
     noted = _Compiled()
     event.register("numba:compile", noted)
     for line in computations():

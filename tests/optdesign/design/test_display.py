@@ -1,6 +1,7 @@
 """What people see of a design: frames, and its representations in a terminal and a notebook."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -69,3 +70,15 @@ def test_missing_pandas_names_the_extra(result: od.DesignResult, monkeypatch: py
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"optdesign\[frames\]"):
         result.to_frame()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "compile_seconds", "shown"), [(8.5, 8.25, True), (0.05, 0.04, False), (100.0, 0.5, False)]
+)
+def test_seconds_of_first_use_are_shown_unless_negligible(
+    seconds: float, compile_seconds: float, shown: bool
+) -> None:
+    r = replace(od.solve(od.DesignProblem(np.eye(2))), seconds=seconds, compile_seconds=compile_seconds)
+    for text in (str(r), r._repr_html_()):
+        assert f"{seconds:.3g} s" in text
+        assert ("for first use" in text) == shown

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -44,7 +45,7 @@ def assert_same_result(a: od.DesignResult, b: od.DesignResult) -> None:
     assert_same_array(a.variances, b.variances)
     for name in saving.SCALARS:
         assert getattr(a.certificate, name) == getattr(b.certificate, name)
-    for name in ("status", "method", "iterations", "seconds"):
+    for name in ("status", "method", "iterations", "seconds", "compile_seconds"):
         assert getattr(a, name) == getattr(b, name)
     for one, other in zip(a.history, b.history, strict=True):
         assert_same_array(one, other)
@@ -135,6 +136,20 @@ def test_a_design_that_loses_rank_comes_back(tmp_path) -> None:
     assert r.gap == np.inf
     od.save(r, tmp_path / "r.json")
     assert_same_result(r, od.load(tmp_path / "r.json"))
+
+
+def test_files_without_seconds_of_first_use_have_none(tmp_path) -> None:
+    """Releases that did not save them did not count them either."""
+    path = tmp_path / "r.json"
+    r = replace(od.solve(od.DesignProblem(np.eye(3))), seconds=3.0, compile_seconds=2.0)
+    od.save(r, path)
+    assert od.load(path).compile_seconds == 2.0
+    document = json.loads(path.read_text())
+    del document["content"]["result"]["compile_seconds"]
+    document["sha256"] = saving._checksum(json.dumps(document["content"], ensure_ascii=False))
+    path.write_text(json.dumps(document))
+    assert od.load(path).compile_seconds == 0.0
+    assert od.load(path).seconds == 3.0
 
 
 def test_files_that_are_not_ours_or_not_whole_are_refused(tmp_path) -> None:

@@ -13,7 +13,7 @@ import optdesign as od
 from optdesign.runs.exchange import REFRESH, climb, climb_on, kept_of, lay_out, search, state_of
 from optdesign.runs.search import Clock, Try, best_of
 from optdesign.runtime import clock
-from optdesign.runtime.interrupts import Deferred
+from optdesign.runtime.stopping import DeferredInterrupt
 
 
 def tiny(seed):
@@ -221,8 +221,8 @@ def test_an_interrupt_stops_the_solver_of_the_weights_too(monkeypatch):
 
 def test_a_deadline_is_the_same_in_all_threads():
     """The clock of a thread stands still while it compiles; those of the others go on."""
-    clock.take_off(1000.0)
-    watch = Clock(clock.now() + 500.0, Deferred())
+    clock.add_first_use(1000.0)
+    watch = Clock(clock.now() + 500.0, DeferredInterrupt())
     stopped = []
 
     def run(number):

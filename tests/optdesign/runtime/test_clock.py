@@ -10,7 +10,6 @@ import time
 import types
 from collections.abc import Iterator
 
-import numba
 import numpy as np
 import pytest
 from numba.core import event
@@ -18,17 +17,18 @@ from problems import same_family
 
 import optdesign as od
 from optdesign.runtime import clock
+from optdesign.runtime.jit import uncached
 from optdesign.solvers.method import Step
 
 
 def compile_something() -> float:
     """Compile a function that calls another; returns the seconds it took."""
 
-    @numba.njit
+    @uncached
     def inner(x):
         return np.sqrt(x) + 1.0
 
-    @numba.njit
+    @uncached
     def outer(x):
         return inner(x) + np.sum(np.zeros(3))
 
@@ -38,15 +38,13 @@ def compile_something() -> float:
 
 
 def test_the_clock_stands_still() -> None:
-    """From the beginning of the outermost compilation to its end, as Numba tells them."""
+    """At least from the beginning of the outermost compilation to its end, as Numba reports them."""
     wall, ours = time.perf_counter(), clock.now()
     with event.install_recorder("numba:compile") as told:
         took = compile_something()
     ours, wall = clock.now() - ours, time.perf_counter() - wall
     times = [at for at, _ in told.buffer]
-    assert 0 < times[-1] - times[0] <= took
-    # Another program may have the processor between the two looks at a clock.
-    assert wall - ours == pytest.approx(times[-1] - times[0], abs=0.2 * took)
+    assert 0 < times[-1] - times[0] <= wall - ours <= took
 
 
 def test_only_in_the_thread_that_compiles() -> None:
@@ -72,13 +70,13 @@ def test_neither_seconds_nor_limits_count_it(monkeypatch: pytest.MonkeyPatch) ->
     limit = 0.5 * compile_something()
     r = od.solve(problem, tol=1e-3, method="bca", time_limit=limit)
     assert r.status is od.Status.CONVERGED
-    assert r.seconds < sum(spent)
+    assert r.seconds - r.compile_seconds < sum(spent) <= r.compile_seconds
 
 
 def test_it_is_said_once_to_somebody_who_waits(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clock, "_said", threading.Event())
+    monkeypatch.setattr(clock, "_announced", threading.Event())
     monkeypatch.setattr("sys.ps1", ">>> ", raising=False)
     compile_something()
     compile_something()
@@ -93,14 +91,49 @@ def test_it_is_said_in_notebooks(
     ipython = types.ModuleType("IPython")
     ipython.get_ipython = lambda: object() if running else None  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "IPython", ipython)
-    monkeypatch.setattr(clock, "_said", threading.Event())
+    monkeypatch.setattr(clock, "_announced", threading.Event())
     compile_something()
     assert ("compiling" in capsys.readouterr().err) == running
 
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_it_is_said_to_a_script_at_a_terminal(terminal: bool) -> None:
-    code = "import numba, optdesign; numba.njit(lambda x: x + 1)(1); numba.njit(lambda x: x + 2)(1)"
+    code = "from optdesign.runtime.jit import uncached as f; f(lambda x: x + 1)(1); f(lambda x: x + 2)(1)"
+    assert _said(code, terminal).count(b"optdesign: compiling, on first use only") == terminal
+
+
+def test_nothing_is_announced_or_excluded_for_functions_of_a_user() -> None:
+    """A user's own function, defined and compiled after the import, in a session at a terminal."""
+    code = """
+import sys, gc, numba, optdesign
+from optdesign.runtime import clock
+sys.ps1 = ">>> "
+before = clock.first_use_seconds()
+
+@numba.njit
+def own(x):
+    return x + 1
+
+collecting = []
+from numba.core import event
+
+class Listener(event.Listener):
+    def on_start(self, _):
+        collecting.append(gc.isenabled())
+
+    def on_end(self, _):
+        pass
+
+event.register("numba:compile", Listener())
+own(1)
+assert collecting == [True], collecting
+assert clock.first_use_seconds() == before
+"""
+    assert _said(code, terminal=True) == b""
+
+
+def _said(code: str, terminal: bool) -> bytes:
+    """Return the standard error of a new process, which is a terminal or a pipe."""
     reader, writer = pty.openpty() if terminal else os.pipe()
     settings = os.environ | {"NUMBA_DISABLE_JIT": "0"}
     subprocess.run([sys.executable, "-c", code], stderr=writer, env=settings, check=True)
@@ -112,7 +145,7 @@ def test_it_is_said_to_a_script_at_a_terminal(terminal: bool) -> None:
     except OSError:  # how a terminal ends
         assert terminal
     os.close(reader)
-    assert said.count(b"optdesign: compiling, on first use only") == terminal
+    return said
 
 
 @pytest.mark.parametrize("collects", [True, False])
@@ -125,3 +158,28 @@ def test_garbage_is_collected_afterwards_as_before(collects: bool) -> None:
         assert gc.isenabled() == collects
     finally:
         gc.enable()
+
+
+def test_a_stopwatch_measures_wall_time_and_its_part_for_first_use() -> None:
+    watch, began = clock.Stopwatch(), time.perf_counter()
+    took = compile_something()
+    with clock.first_use(), clock.first_use():
+        time.sleep(0.01)
+    times, wall = watch.times(), time.perf_counter() - began
+    assert 0.01 < times["compile_seconds"] <= took + 0.5 * wall
+    assert times["compile_seconds"] <= times["seconds"]
+    assert times["seconds"] == pytest.approx(wall, rel=0.1)
+
+
+def test_results_have_wall_time_and_its_part_for_first_use() -> None:
+    """Of solve, sparsify, round and exact."""
+    problem = od.DesignProblem(np.random.default_rng(0).normal(size=(12, 2)), budgets=6)
+    began = time.perf_counter()
+    r = od.solve(problem)
+    results = [r, od.round(r), od.exact(problem, tries=1)]
+    wall = time.perf_counter() - began
+    assert sum(x.seconds for x in results) <= wall
+    assert all(0 <= x.compile_seconds <= x.seconds for x in results)
+    thin = od.sparsify(r)
+    assert thin.seconds > r.seconds
+    assert thin.compile_seconds >= r.compile_seconds

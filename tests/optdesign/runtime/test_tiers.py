@@ -1,35 +1,38 @@
-"""Kernels as plain Python until that costs as much as compiling them: the same numbers, and no trace."""
+"""Kernels as plain Python, then as machine code: the same numbers, and a hand-over that is certain."""
 
 import gc
 import math
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numba import config
-from test_cache import Copy
+from test_jit import Copy
 
 import optdesign as od
-from optdesign.runtime import clock, jit
+from optdesign.runtime import clock, jit, tiers
+from optdesign.runtime.stopping import Stopped, stop_when
 
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="there is one tier only")  # type: ignore[attr-defined]
 
-EACH = 0.02
-"""Seconds allowed to a kernel in these tests."""
+TOTAL = 0.02
+"""Seconds of plain Python allowed to all kernels in these tests."""
 
 
 class Nowhere:
-    """As a cache where no directory can be written to."""
+    """As a cache if no directory can be written to."""
 
     def __init__(self, _: object) -> None:
         raise RuntimeError("no directory")
@@ -37,11 +40,11 @@ class Nowhere:
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable], Any]:
-    """Makes kernels that are not on disk, in a process that seems to have had none yet."""
+    """Make kernels that are not on disk, in a process without any earlier call."""
     monkeypatch.setattr(jit, "_Cache", Nowhere)
-    monkeypatch.setattr(jit, "ALLOWANCE", EACH)
-    monkeypatch.setattr(jit, "TOGETHER", math.inf)
-    monkeypatch.setattr(jit._Tiers, "together", 0.0)
+    monkeypatch.setattr(tiers, "enabled", True)
+    monkeypatch.setattr(tiers, "ALLOWANCE", TOTAL)
+    monkeypatch.setattr(tiers, "account", tiers.Account(None))
     return jit.kernel
 
 
@@ -72,10 +75,10 @@ def test_a_small_call_is_plain_python(fresh: Callable) -> None:
 def test_a_large_one_is_compiled_and_that_is_said(
     fresh: Callable, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clock, "_said", threading.Event())
+    monkeypatch.setattr(clock, "_announced", threading.Event())
     monkeypatch.setattr("sys.ps1", ">>> ", raising=False)
     f = fresh(scaled)
-    x = np.ones(jit.SMALL + 1)
+    x = np.ones(tiers.SMALL + 1)
     wall, ours = time.perf_counter(), clock.now()
     assert f(x, 2.0) == 2.0 * len(x)
     ours, wall = clock.now() - ours, time.perf_counter() - wall
@@ -94,27 +97,80 @@ def test_what_may_hold_anything_is_compiled(fresh: Callable, argument: str) -> N
     assert compiled(f)
 
 
-def test_an_allowance_ends_and_is_each_kernels_own(fresh: Callable) -> None:
-    f, g = fresh(scaled), fresh(scaled)
-    x = np.ones(1000)
-    began = time.perf_counter()
+def use_up_allowance() -> None:
+    tiers.account.add("another kernel", tiers.ALLOWANCE)
+
+
+def test_after_the_allowance_of_all_a_kernel_is_compiled_after_50_calls(fresh: Callable) -> None:
+    f = fresh(scaled)
+    x = np.ones(1)
+    for _ in range(10):
+        f(x, 1.0)
+    use_up_allowance()
+    for _ in range(tiers.OWN_CALLS - 10):
+        assert not compiled(f)
+        f(x, 1.0)
+    assert not compiled(f)
+    f(x, 1.0)
+    assert compiled(f)
+
+
+def test_or_after_its_own_seconds(fresh: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiers, "OWN", 0.01)
+    f = fresh(scaled)
+    use_up_allowance()
+    calls, x = 0, np.ones(5000)
     while not compiled(f):
         f(x, 1.0)
-        assert time.perf_counter() - began < 60
-    assert not compiled(g)
-    g(x, 1.0)
-    assert not compiled(g)
+        calls += 1
+    assert calls < tiers.OWN_CALLS
 
 
-def test_all_together_have_one_too(fresh: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
-    f, g = fresh(scaled), fresh(scaled)
-    f(np.ones(1000), 1.0)
-    monkeypatch.setattr(jit, "TOGETHER", jit._Tiers.together)
-    g(np.ones(3), 1.0)
-    assert not compiled(g)  # one that hardly takes any is left its least
-    monkeypatch.setattr(jit, "LEAST", 0.0)
-    g(np.ones(3), 1.0)
-    assert compiled(g)
+def test_kernels_that_are_due_are_compiled_together(fresh: Callable) -> None:
+    """Those of 50 calls, for all types of arguments; one that is new is not."""
+    f, g, new = fresh(scaled), fresh(lambda x: x[0] + 1.0), fresh(lambda x: x[0] + 2.0)
+    x, y = np.ones(1), np.ones(1, np.float32)
+    for _ in range(tiers.OWN_CALLS):
+        f(x, 1.0)
+        g(x)
+    g(y)
+    new(x)
+    assert not compiled(f)
+    assert not compiled(g)
+    use_up_allowance()
+    f(x, 1.0)
+    assert compiled(f)
+    assert len(g.signatures) == 2
+    assert not compiled(new)
+    assert g(x) == 2.0
+
+
+def test_an_interrupt_between_kernels_that_are_due_is_raised(
+    fresh: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what is left is compiled later on."""
+    f, g = fresh(scaled), fresh(lambda x: x[0] + 1.0)
+    for _ in range(tiers.OWN_CALLS):
+        f(np.ones(1), 1.0)
+        g(np.ones(1))
+    use_up_allowance()
+    with pytest.raises(Stopped), stop_when(lambda: True):
+        f(np.ones(1), 1.0)
+    assert not compiled(f)
+    assert not compiled(g)
+    compiling = clock.compiling
+
+    @contextmanager
+    def interrupted() -> Iterator[None]:
+        with compiling():
+            yield
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(clock, "compiling", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        f(np.ones(1), 1.0)
+    assert compiled(f) != compiled(g)
+    monkeypatch.undo()
 
 
 def test_what_takes_too_long_is_put_back_and_compiled(fresh: Callable) -> None:
@@ -174,15 +230,15 @@ def test_an_interrupt_leaves_arrays_as_they_were(fresh: Callable) -> None:
     with pytest.raises(KeyboardInterrupt):
         fresh(half)(x, y)
     assert x[0] == 0.0
-    assert getattr(jit._interpreting, "until", None) is None
+    assert getattr(tiers._call, "deadline", None) is None
 
 
 def test_the_clock_stands_still_and_nothing_is_said(
     fresh: Callable, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clock, "_said", threading.Event())
+    monkeypatch.setattr(clock, "_announced", threading.Event())
     monkeypatch.setattr("sys.ps1", ">>> ", raising=False)
-    monkeypatch.setattr(jit, "ALLOWANCE", 1.0)
+    monkeypatch.setattr(tiers, "ALLOWANCE", 1.0)
     f, x = fresh(scaled), np.ones(40_000)
     f(np.ones(1), 1.0)
     wall, ours = time.perf_counter(), clock.now()
@@ -215,7 +271,6 @@ def test_kernels_are_pickled(fresh: Callable) -> None:
 
 SOLVE = """
 import numpy as np, optdesign as od
-from optdesign.runtime import jit
 x = np.random.default_rng(0).normal(size=(60, 3))
 r = od.solve(od.DesignProblem(x, np.repeat([0, 1, 2], 20), np.tile([0, 1], 30)), tol=1e-8)
 kernels = [od.solvers.bca._sweeps, od.problem.elimination.eliminate, od.algebra.whitening._measure]
@@ -224,14 +279,36 @@ print(r.gap.hex(), *(len(k.signatures) + 10 * sum(k.stats.cache_hits.values()) f
 
 
 def test_a_small_problem_is_solved_without_the_compiler(tmp_path: Path) -> None:
-    """The next process as well, until some process compiles: then its machine code is used."""
+    """In the next process as well, until a process compiles: then its machine code is used."""
     copy = Copy(tmp_path, {"NUMBA_CACHE_DIR": "", "NUMBA_DISABLE_JIT": "0"})
     gap, *signatures = copy.ask(SOLVE)
     assert signatures == ["0", "0", "0"]
     assert not list(tmp_path.rglob("*.nbi"))
-    eager = SOLVE.replace("x = ", "jit.ALLOWANCE = 0.0; x = ", 1)
-    assert copy.ask(eager) == [gap, "1", "1", "1"]
+    copy.settings["OPTDESIGN_TIERS"] = "0"
+    assert copy.ask(SOLVE) == [gap, "1", "1", "1"]
+    del copy.settings["OPTDESIGN_TIERS"]
     assert copy.ask(SOLVE) == [gap, "11", "11", "11"]
+
+
+def test_tiers_can_be_switched_off(fresh: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiers, "enabled", False)
+    f = fresh(scaled)
+    f(np.ones(1), 1.0)
+    assert compiled(f)
+
+
+@pytest.mark.parametrize(("value", "expected"), [("0", "False"), ("1", "True"), ("", "True")])
+def test_the_switch_is_a_variable_of_the_environment(value: str, expected: str) -> None:
+    code = "from optdesign.runtime import tiers; print(tiers.enabled)"
+    settings = os.environ | {"OPTDESIGN_TIERS": value}
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=settings, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == expected
+
+
+def test_tiers_are_one_file_of_at_most_200_lines() -> None:
+    assert len(Path(tiers.__file__).read_text().splitlines()) <= 200
 
 
 def test_every_digit_is_the_same(tmp_path: Path) -> None:

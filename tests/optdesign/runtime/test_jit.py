@@ -15,13 +15,11 @@ from optdesign.runtime.jit import code_hash
 
 ASK = """
 from optdesign.design import certificate
-from optdesign.runtime import jit
-jit.ALLOWANCE = 0.0
 print(certificate.sum_error(1, 0.0, 1.0, 5), sum(certificate.sum_error.stats.cache_hits.values()))
 """
 """The error bound of 13 roundings: certificate.py calls gamma of compensated.py, which reads UNIT there.
 
-Nothing runs as plain Python: it is compiled, or found on disk.
+Without tiers nothing runs as plain Python: it is compiled, or found on disk.
 """
 
 
@@ -59,7 +57,7 @@ def rounding(n: int, unit: float) -> float:
 @pytest.mark.parametrize("where", ["beside the source", "in a directory of the user's"])
 def test_an_edit_in_another_file_is_seen(tmp_path: Path, where: str) -> None:
     settings = {"NUMBA_CACHE_DIR": str(tmp_path / "cache") if where != "beside the source" else ""}
-    copy = Copy(tmp_path, settings | {"NUMBA_DISABLE_JIT": "0"})
+    copy = Copy(tmp_path, settings | {"NUMBA_DISABLE_JIT": "0", "OPTDESIGN_TIERS": "0"})
     assert copy.ask(ASK) == [str(rounding(13, UNIT)), "0"]
     assert copy.ask(ASK) == [str(rounding(13, UNIT)), "1"]
     copy.edit("optdesign/numbers/roundoff.py", "UNIT = 2.0**-53", "UNIT = 2.0**-50")

@@ -1,7 +1,8 @@
-"""Ctrl-C, as a real signal at many moments: nothing is lost, and nothing is swallowed."""
+"""Limits and Ctrl-C in the middle of long work: the result is complete, and no interrupt is lost."""
 
 import ast
 import inspect
+import itertools
 import signal
 import sys
 import threading
@@ -17,8 +18,11 @@ from problems import METHODS, assert_bounds, plain, same_family
 from signals import interrupt_after
 
 import optdesign as od
-from optdesign.runtime.interrupts import Deferred
-from optdesign.testing import assert_feasible
+from optdesign.runtime import threads
+from optdesign.runtime.stopping import DeferredInterrupt, Stopped, raise_if_stopped, stop_when
+from optdesign.solvers.loop import Stop
+from optdesign.solvers.systems import dense
+from optdesign.testing import assert_certified, assert_feasible
 
 TOL = 1e-13
 
@@ -121,7 +125,8 @@ def test_not_one_of_hundreds_escapes(method: str) -> None:
     """Signals at any moment of short runs, the start and the certificate among them: 150 for each method."""
     problem = same_family(300, 10, 3)
     tol = 1e-3 if method == "bca" else 1e-9  # sweeps alone would take seconds each time
-    seconds, start = od.solve(problem, tol=tol, method=method).seconds, problem.uniform()
+    first, start = od.solve(problem, tol=tol, method=method), problem.uniform()
+    seconds = first.seconds - first.compile_seconds
     interrupted = 0
     for n in range(150):
         try:
@@ -141,7 +146,7 @@ def test_not_one_of_hundreds_escapes(method: str) -> None:
 
 
 def test_a_second_interrupt_is_raised_at_once() -> None:
-    with Deferred() as interrupted:
+    with DeferredInterrupt() as interrupted:
         signal.raise_signal(signal.SIGINT)
         assert interrupted
         with pytest.raises(KeyboardInterrupt):
@@ -153,7 +158,7 @@ def test_a_second_interrupt_is_raised_at_once() -> None:
 def test_interrupts_that_are_not_pythons_are_left_alone(handler: signal.Handlers) -> None:
     before = signal.signal(signal.SIGINT, handler)
     try:
-        with Deferred() as interrupted:
+        with DeferredInterrupt() as interrupted:
             assert signal.getsignal(signal.SIGINT) is handler
             assert not interrupted
     finally:
@@ -164,10 +169,83 @@ def test_other_threads_defer_nothing() -> None:
     seen = []
 
     def look() -> None:
-        with Deferred() as interrupted:
+        with DeferredInterrupt() as interrupted:
             seen.append((signal.getsignal(signal.SIGINT), bool(interrupted)))
 
     thread = threading.Thread(target=look)
     thread.start()
     thread.join()
     assert seen == [(signal.getsignal(signal.SIGINT), False)]
+
+
+def test_nothing_stops_without_a_condition() -> None:
+    raise_if_stopped()
+    with stop_when(lambda: False):
+        raise_if_stopped()
+    with pytest.raises(Stopped), stop_when(lambda: True):
+        raise_if_stopped()
+    raise_if_stopped()
+
+
+def test_conditions_are_nested() -> None:
+    with stop_when(lambda: True):
+        with stop_when(lambda: False):
+            raise_if_stopped()
+        with pytest.raises(Stopped):
+            raise_if_stopped()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("after", [0, 1, 5])
+def test_pieces_end_where_they_are(count: int, after: int) -> None:
+    """Whatever has begun is done when it is said that all has stopped, and nothing is begun later on."""
+    begun, ended, looks = [], [], itertools.count()
+
+    def work(first: int, _: int) -> None:
+        begun.append(first)
+        sum(range(20_000))
+        ended.append(first)
+
+    with threads.using(count), pytest.raises(Stopped), stop_when(lambda: next(looks) >= after):
+        threads.each(work, 10**6, 10)
+    assert sorted(begun) == sorted(ended)
+    assert after <= len(ended) < 10**5
+    # The one who looks has taken as many pieces as there were looks; one thread alone takes no others.
+    assert count > 1 or len(ended) == after
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("method", ["auto", "newton"])
+@pytest.mark.parametrize("structure", ["one group", "groups", "blocks"])
+def test_whenever_a_solve_is_stopped_its_answer_is_whole(
+    structure: str, method: str, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At every look that is taken on the way, in the passes for the start among them."""
+    monkeypatch.setattr(threads, "PIECE", 1000)
+    monkeypatch.setattr(dense, "PIECE", 300)
+    rng = np.random.default_rng(0)
+    n = 2000
+    groups = rng.integers(0, 4, size=n) if structure != "one group" else None
+    blocks = rng.integers(0, 3, size=n) if structure == "blocks" else None
+    problem = od.DesignProblem(rng.normal(size=(n, 8)), groups, blocks)
+    for allowed in itertools.count():
+        looks = itertools.count()
+        monkeypatch.setattr(Stop, "is_pending", lambda _, k=allowed, looks=looks: next(looks) >= k)
+        result = od.solve(problem, tol=1e-9, method=method, threads=count)
+        if result.converged:
+            break
+        assert result.status is od.Status.TIME_LIMIT
+        assert np.isfinite(result.gap)
+        np.testing.assert_allclose(
+            np.bincount(problem.groups, weights=result.weights), problem.budgets, rtol=1e-12
+        )
+    assert allowed > 10
+    assert_certified(result)
+
+
+def test_a_given_start_is_kept_however_short_the_time() -> None:
+    problem = od.DesignProblem(np.random.default_rng(0).normal(size=(3000, 4)))
+    best = od.solve(problem, tol=1e-9)
+    again = od.solve(problem, tol=1e-9, start=best.weights, time_limit=1e-9)
+    assert again.relative_gap <= 1e-9
+    np.testing.assert_allclose(again.weights, best.weights, rtol=1e-12)
