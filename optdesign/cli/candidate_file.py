@@ -1,10 +1,10 @@
 """Problems and designs in files: CSV, Parquet and NPZ.
 
-A table has one candidate a row. Some columns are its features, one may name its group and one its block
-(labels of any kind, numbered here in sorted order), and a saved design has its ``weight`` and ``variance``
-as well. An NPZ file holds the same as arrays: ``candidates`` (N, d) and, all optional, ``groups`` and
-``blocks`` (N,), ``budgets`` (in the sorted order of the group labels), ``weights`` (N,), and ``features``,
-the names of the columns.
+A table has one candidate a row. Some columns are its features, one may name its group and one its parameter
+block (labels of any kind, numbered here in sorted order), and a saved design has its ``weight`` and
+``variance`` as well. An NPZ file holds the same as arrays: ``candidates`` (N, d) and, all optional,
+``groups`` and ``parameter_blocks`` (N,), ``budgets`` (in the sorted order of the group labels), ``weights``
+(N,), and ``features``, the names of the columns.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from optdesign.cli.roles import Label, LabelColumns, assumed, check_labels, chos
 from optdesign.design.display import BLOCK, GROUP, RUN, VARIANCE, WEIGHT, beside
 from optdesign.factors.formula import named
 from optdesign.problem.candidates import from_table
+from optdesign.problem.inputs import TWO_MEANINGS
 from optdesign.problem.problem import DesignProblem
 from optdesign.tables.columns import Labels, check_exact, is_single, listed
 from optdesign.tables.files import (
@@ -115,10 +116,11 @@ def read(
 ) -> CandidateFile:
     """Read candidates from a CSV, Parquet or NPZ file.
 
-    ``group`` and ``block`` name the columns of labels. None takes columns called "group" and "block", if
-    there are any that neither ``features`` nor ``model`` names; without one, and with False, everything is
-    one group, or one block. ``features`` names the feature columns; left out, they are all numeric columns
-    that are neither labels nor weight nor variance and do not only name the rows.
+    ``group`` and ``block`` name the columns of labels. None takes columns called "group" and
+    "parameter_block", if there are any that neither ``features`` nor ``model`` names; without one, and with
+    False, everything is one group, or one parameter block. ``features`` names the feature columns; left out,
+    they are all numeric columns that are neither labels nor weight nor variance and do not only name the
+    rows.
     With ``fresh``, a file that has a weight or a variance is refused: a design saved from it would lose them.
 
     With a ``model``, a formula, columns are factors instead, and the features are what the model makes of
@@ -148,7 +150,7 @@ def read(
         file,
         notes=(
             *file.notes,
-            *notes(columns, labels, (group, block), [k for k in columns if k in unused]),
+            *notes(columns, labels, (group, block), [k for k in columns if k in unused], features or ()),
             *doubtful(labels, file.groups, file.blocks),
         ),
         assumed=assumed(labels, (group, block)),
@@ -201,9 +203,9 @@ def _from_columns(
     ignored = [] if features is not None else [k for k in columns if k not in {*others, *names}]
     if not names:
         raise ValueError(
-            f"there must be a feature, that is a column of numbers that is neither group, block, weight nor "
-            f"variance; the columns of {path} are {listed(columns)}. Choose with --features, or say with "
-            "--model how columns of text enter."
+            "there must be a feature, that is a column of numbers that is neither group, parameter block, "
+            f"weight nor variance; the columns of {path} are {listed(columns)}. Choose with --features, or "
+            "say with --model how columns of text enter."
         )
     n = len(columns[names[0]])
     candidates = np.empty((n, len(names)))
@@ -257,7 +259,7 @@ def _from_factors(
         notes=(
             *(note for note in made.notes if note.startswith("only one level")),
             *categories(kept, made.model.factors),
-            *notes(columns, labels, given, made.row_names),
+            *notes(columns, labels, given, made.row_names, made.model.factors),
             *doubtful(labels, groups, blocks),
         ),
         single=made.is_single,
@@ -290,9 +292,13 @@ def _from_arrays(
             f"features in {path} must name the {x.shape[1]} columns of candidates; got {listed(names)}. "
             "Leave the array out for x0, x1, ..."
         )
+    if "blocks" in arrays and block != "blocks":
+        raise ValueError(
+            f"arrays in {path} must not be called 'blocks', which has two meanings. {TWO_MEANINGS} Rename "
+            "the array to 'parameter_blocks' if it labels parameter blocks, and drop it otherwise."
+        )
     others = {}
-    of_blocks = "parameter_blocks" if "parameter_blocks" in arrays else "blocks"  # the former name
-    for default, given, key in ((GROUP, group, "groups"), (BLOCK, block, of_blocks)):
+    for default, given, key in ((GROUP, group, "groups"), (BLOCK, block, "parameter_blocks")):
         if given is not False and (given or key) in arrays:
             others[given or default] = arrays[given or key]
     if "weights" in arrays:

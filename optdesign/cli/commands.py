@@ -1,9 +1,9 @@
 """The command ``optdesign``: designs of candidates in a file, from the shell.
 
-    optdesign solve candidates.csv --group site --block model --budget budgets.csv --out design.csv
+    optdesign solve candidates.csv --group site --parameter-block model --budget budgets.csv --out design.csv
     optdesign solve factors.csv --model "~ temp * cat + I(temp**2)" --runs 20 --out runs.csv
-    optdesign certify design.csv --group site --block model
-    optdesign verify design.csv --group site --block model
+    optdesign certify design.csv --group site --parameter-block model
+    optdesign verify design.csv --group site --parameter-block model
     optdesign demo
 
 Exit codes: 0 solved (certified, verified), 1 not converged (not so; whatever was found is still written) or
@@ -31,6 +31,7 @@ from optdesign.cli.candidate_file import CandidateFile
 from optdesign.cli.options import (
     Block,
     Budget,
+    DesignCommand,
     Features,
     Group,
     Json,
@@ -95,6 +96,7 @@ def _options(
 
 @app.command(
     "solve",
+    cls=DesignCommand,
     short_help="Find the best weights, or whole runs, for the candidates of a file, with a certificate.",
 )
 def solve_command(
@@ -161,7 +163,7 @@ def solve_command(
             source = files.read(
                 file,
                 group=chosen_label("group", group, no_group),
-                block=chosen_label("block", block, no_block),
+                block=chosen_label("parameter-block", block, no_block),
                 features=_names(features),
                 model=model,
                 where=where,
@@ -169,7 +171,7 @@ def solve_command(
             )
             if given is not None:
                 source = source.with_budgets(given, "--budget" if runs is None else "--runs")
-        with waiting("finding the rank of every block"):
+        with waiting("finding the rank of every parameter block"):
             problem = source.problem()
         if runs is not None:
             _check_whole(problem)
@@ -228,7 +230,7 @@ def _report_runs(
     raise typer.Exit(NOT_CONVERGED if found.status is RunStatus.INTERRUPTED else SOLVED)
 
 
-@app.command("certify", short_help="Certify the weights of a saved design.")
+@app.command("certify", cls=DesignCommand, short_help="Certify the weights of a saved design.")
 def certify_command(
     design: Saved,
     model: Model = None,
@@ -247,7 +249,7 @@ def certify_command(
     that differ from these budgets are refused.
     """
     with _bad_input():
-        labels = chosen_label("group", group, no_group), chosen_label("block", block, no_block)
+        labels = chosen_label("group", group, no_group), chosen_label("parameter-block", block, no_block)
         source, result = _read_design(design, model, labels, features, budget, tol)
     if as_json:
         described = report.described(source, result.problem)
@@ -260,6 +262,7 @@ def certify_command(
 
 @app.command(
     "verify",
+    cls=DesignCommand,
     short_help="Certify the weights of a saved design, recompute it exactly, and compare with cvxpy.",
 )
 def verify_command(
@@ -286,7 +289,7 @@ def verify_command(
             raise ValueError(
                 f"--time-limit must be positive seconds; got {time_limit}. Leave it out for none."
             )
-        labels = chosen_label("group", group, no_group), chosen_label("block", block, no_block)
+        labels = chosen_label("group", group, no_group), chosen_label("parameter-block", block, no_block)
         source, result = _read_design(design, model, labels, features, budget, tol)
         with waiting("loading cvxpy"):
             solver = _known_solver(solver)
@@ -324,7 +327,7 @@ def demo_command(
             title = f"The authors' synthetic instance: {clients} clients, {arms} arms, dimension {dim}"
             words = ("client", "arm")
             pictures.overview(result, convergence=True, tol=DEMO_TOL, words=words, title=title, path=picture)
-    typer.echo(f"{clients} clients (groups), {arms} arms (blocks), dimension {dim}, seed {seed}\n")
+    typer.echo(f"{clients} clients (groups), {arms} arms (parameter blocks), dimension {dim}, seed {seed}\n")
     report.print_result(result, source, design)
     report.print_verification(result, outcome, DEMO_TOL)
     typer.echo()
@@ -357,8 +360,8 @@ def _refuse(message: str) -> NoReturn:
 
 
 def _words(source: CandidateFile) -> tuple[str, str]:
-    """What the file calls groups and blocks."""
-    return source.group or files.GROUP, source.block or files.BLOCK
+    """Return the words of pictures for groups and parameter blocks: the columns of their labels."""
+    return source.group or "group", source.block or "parameter block"
 
 
 @contextmanager

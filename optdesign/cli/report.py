@@ -121,9 +121,9 @@ def described(source: CandidateFile, problem: DesignProblem) -> dict[str, Any]:
         "notes": list(source.notes),
         "ignored_columns": list(source.ignored),
         "groups": problem.n_groups,
-        "blocks": problem.n_parameter_blocks,
+        "parameter_blocks": problem.n_parameter_blocks,
         "parameters": problem.n_parameters,
-        "deficient_blocks": len(_deficient(problem)),
+        "deficient_parameter_blocks": len(_deficient(problem)),
         "deficiency_note": deficiency_note(source, problem),
         "rank_note": problem.rank_note,
     }
@@ -206,7 +206,7 @@ def _deficient(problem: DesignProblem) -> np.ndarray:
 
 
 def deficiency_note(source: CandidateFile, problem: DesignProblem) -> str:
-    """A sentence about blocks with fewer independent candidates than features, or an empty string."""
+    """Return a sentence about parameter blocks of deficient rank, or an empty string."""
     blocks = _deficient(problem)
     if len(blocks) == 0:
         return ""
@@ -217,7 +217,8 @@ def deficiency_note(source: CandidateFile, problem: DesignProblem) -> str:
             f"{total}: the candidates cannot estimate all parameters; {in_words(problem, source.features)}."
         )
     others = f" and {len(blocks) - 1} more" if len(blocks) > 1 else ""
-    name = f"{source.block or 'block'} {str(source.blocks.names[b])!r} (rank {problem.ranks[b]} of {d})"
+    word = source.block or "parameter block"
+    name = f"{word} {str(source.blocks.names[b])!r} (rank {problem.ranks[b]} of {d})"
     whose = "their" if others else "its"
     words = ("; in the first, " if others else "; ") + in_words(problem, source.features)
     return f"{total}: {name}{others} cannot estimate all of {whose} parameters{words}."
@@ -257,7 +258,7 @@ def print_runs(runs: Runs, source: CandidateFile, saved: Path | None) -> None:
 
 def _print_facts(facts: Iterator[tuple[str, str]]) -> None:
     for name, value in facts:
-        typer.echo(f"{name:<10}  {value}")
+        typer.echo(f"{name:<16}  {value}")
     typer.echo()
 
 
@@ -270,7 +271,9 @@ def _print_rest(count: int, what: str, saved: Path | None) -> None:
 
 def print_verification(result: DesignResult, outcome: Verification, tol: float) -> None:
     """Print what was compared, and then the conclusion."""
-    typer.echo(f"comparison  {_verdict(result, outcome, tol)}{str(outcome).removeprefix(outcome.verdict)}")
+    typer.echo(
+        f"{'comparison':<16}  {_verdict(result, outcome, tol)}{str(outcome).removeprefix(outcome.verdict)}"
+    )
     typer.echo(f"\n{conclusion(result, outcome, tol)}")
 
 
@@ -312,7 +315,7 @@ def _run_facts(runs: Runs, source: CandidateFile) -> Iterator[tuple[str, str]]:
 
 
 def _problem_facts(problem: DesignProblem, source: CandidateFile) -> Iterator[tuple[str, str]]:
-    """Lines on what was read: candidates, model, groups, blocks and rank."""
+    """Yield lines on what was read: candidates, model, groups, parameter blocks and rank."""
     features = ", ".join(source.features)
     if source.model is not None:
         yield "candidates", f"{problem.n_candidates}, factors {', '.join(source.factors)}"
@@ -327,11 +330,13 @@ def _problem_facts(problem: DesignProblem, source: CandidateFile) -> Iterator[tu
         if source.ignored:
             ignored = ", ".join(source.ignored)
             yield "ignored", f"{ignored}: not numeric; choose columns with --features, or use --model"
-    for name, n, column in (
-        ("groups", problem.n_groups, source.group),
-        ("blocks", problem.n_parameter_blocks, source.block),
-    ):
-        yield name, str(n) if column is None else f"{n} (column {column})"
+    groups, blocks = problem.n_groups, problem.n_parameter_blocks
+    yield "groups", str(groups) if source.group is None else f"{groups} (column {source.group})"
+    each = f"{problem.dim} parameter{'' if problem.dim == 1 else 's'} each"
+    yield (
+        "parameter blocks",
+        str(blocks) if source.block is None else f"{blocks}, one per {source.block}, {each}",
+    )
     yield "rank", f"{problem.rank} of {problem.n_parameters} parameters"
 
 

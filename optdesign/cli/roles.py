@@ -1,9 +1,10 @@
-"""Roles of the columns of a file: labels of groups and blocks, names of rows, and everything else.
+"""Roles of the columns of a file: labels of groups and parameter blocks, names of rows, and everything else.
 
-Columns called "group" and "block" are labels unless the model or the features name them, or the caller
-switches this default off. Columns that only name rows are never features: the unnamed first column that
-``write.csv`` of R and ``to_csv`` of pandas write, the index that pandas stores in a Parquet file, and a
-column called "index" or "rownames" that counts the rows.
+Columns called "group" and "parameter_block" are labels unless the model or the features name them, or the
+caller switches this default off. A column called "block" is no label: a note explains how to use it.
+Columns that only name rows are never features: the unnamed first column that ``write.csv`` of R and
+``to_csv`` of pandas write, the index that pandas stores in a Parquet file, and a column called "index" or
+"rownames" that counts the rows.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from optdesign.design.display import BLOCK, GROUP, VARIANCE, WEIGHT
 from optdesign.tables.columns import Labels, lookup, missing_label
 from optdesign.tables.columns import number as number_labels
 from optdesign.tables.files import Table, place
+
+OPTIONS = {GROUP: "--group", BLOCK: "--parameter-block"}
+"""Options that name the columns of labels, by the default names of these columns."""
 
 Label = str | Literal[False] | None
 """A column of labels: its name, False for none, or None for the column with the default name, if any."""
@@ -38,7 +42,7 @@ def chosen(group: Label, block: Label, named: Collection[str]) -> LabelColumns:
     """Return the columns of labels that are given, or else the default names that ``named`` does not have.
 
     >>> chosen("site", None, ["x"]), chosen(None, False, ["group"])
-    (LabelColumns(group='site', block='block'), LabelColumns(group=None, block=None))
+    (LabelColumns(group='site', block='parameter_block'), LabelColumns(group=None, block=None))
     """
 
     def one(given: Label, default: str) -> str | None:
@@ -67,7 +71,7 @@ def check_labels(
     group, block = (
         name if wanted or name in columns else None for name, wanted in zip(labels, given, strict=True)
     )
-    wanted = (("--group", [group]), ("--block", [block]), ("--features", features))
+    wanted = ((OPTIONS[GROUP], [group]), (OPTIONS[BLOCK], [block]), ("--features", features))
     for argument, names in wanted:
         for name in names:
             if name is not None:
@@ -82,12 +86,19 @@ def check_labels(
 
 
 def notes(
-    columns: Table, labels: LabelColumns, given: tuple[Label, Label], rows: Sequence[str]
+    columns: Table,
+    labels: LabelColumns,
+    given: tuple[Label, Label],
+    rows: Sequence[str],
+    named: Collection[str],
 ) -> tuple[str, ...]:
-    """Return sentences about columns whose names suggest another role than they have."""
+    """Return sentences about columns whose names suggest another role than they have.
+
+    ``rows`` are columns that only name rows, and ``named`` those that the model or the features name.
+    """
     found = [
-        f"column {default!r} is named by the model or the features, so it does not label {default}s; if it "
-        f"does both, add --{default} {default}."
+        f"column {default!r} is named by the model or the features, so it does not label {_words(default)}; "
+        f"if it does both, add {OPTIONS[default]} {default}."
         for default, label, asked in zip((GROUP, BLOCK), labels, given, strict=True)
         if default in columns and label is None and asked is None
     ]
@@ -96,7 +107,19 @@ def notes(
         f"used; if it is data, {'rename it' if name else 'give it a name'}."
         for name in rows
     ]
+    found += [
+        f"column {name!r} is not a label by its name. If it is a blocking factor, make it a term of the "
+        f"model, C({name}), and add --group {name} if the number of runs in each block is fixed. If every "
+        f"label has parameters of its own, add --parameter-block {name}."
+        for name in columns
+        if name.lower() in ("block", "blocks") and name not in {*labels, *rows, *named}
+    ]
     return tuple(found)
+
+
+def _words(default: str) -> str:
+    """Return the plural of what a default column labels."""
+    return f"{default.replace('_', ' ')}s"
 
 
 def doubtful(columns: LabelColumns, *labels: Labels) -> tuple[str, ...]:
@@ -113,7 +136,8 @@ def doubtful(columns: LabelColumns, *labels: Labels) -> tuple[str, ...]:
 def assumed(labels: LabelColumns, given: tuple[Label, Label]) -> str:
     """Return a sentence about columns that are labels because of their names, or an empty string."""
     found = [
-        f" Column {label!r} was taken as the label of {label}s because of its name; --no-{label} ignores it."
+        f" Column {label!r} was taken as the label of {_words(label)} because of its name; "
+        f"--no-{OPTIONS[label].removeprefix('--')} ignores it."
         for label, asked in zip(labels, given, strict=True)
         if label is not None and asked is None
     ]

@@ -66,9 +66,9 @@ class Certificate:
     g_value: float
     """A proved bound on G, the sum over groups of budget times largest variance."""
     log_det: float
-    """F, the sum over blocks of the log pseudo-determinant of the information."""
+    """F, the sum over parameter blocks of the log pseudo-determinant of the information."""
     rank: int
-    """D, the sum over blocks of the rank of their candidates."""
+    """D, the sum over parameter blocks of the rank of their candidates."""
     variances: np.ndarray = field(repr=False)
     """g_n for every candidate."""
     rounding: float
@@ -80,7 +80,7 @@ def certify(problem: DesignProblem, weights: ArrayLike) -> Certificate:
 
     Weights must be finite, non-negative and sum to each group's budget; where they miss that by a millionth
     or less, as those of convex solvers do, the certificate is that of the weights clipped and rescaled.
-    If their support does not span every block the gap is infinite and the efficiency zero.
+    If their support does not span every parameter block the gap is infinite and the efficiency zero.
 
     >>> import optdesign as od
     >>> p = od.DesignProblem([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]])

@@ -1,8 +1,8 @@
 """A design as a table: what each candidate is, what it gets, and how uncertain its prediction is.
 
-A candidate is told by its settings in the factors' own units; without settings by its features, if these have
-names; and by the labels of its group and block. Its row is counted from 1, as in pictures and on the command
-line; its index into the arrays of the problem, from 0, is called ``candidate``.
+A candidate is told by its settings in the factors' own units; without settings by its features, if these
+have names; and by the labels of its group and parameter block. Its row is counted from 1, as in pictures
+and on the command line; its index into the arrays of the problem, from 0, is called ``candidate``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from optdesign.design.result import DesignResult
     from optdesign.problem.problem import DesignProblem
 
-GROUP, BLOCK, WEIGHT, VARIANCE = "group", "block", "weight", "variance"
+GROUP, BLOCK, WEIGHT, VARIANCE = "group", "parameter_block", "weight", "variance"
 """Columns that a table of a design has besides those of the candidates."""
 
 RUN = "run"
@@ -42,7 +42,7 @@ def own_columns(problem: DesignProblem) -> dict[str, np.ndarray]:
 
 
 def labels(problem: DesignProblem, which: str) -> np.ndarray:
-    """The label of the group, or of the block, of every candidate."""
+    """The label of the group, or of the parameter block, of every candidate."""
     names, numbers = (
         (problem.group_names, problem.groups)
         if which == GROUP

@@ -27,7 +27,7 @@ from optdesign.tables.columns import Settings
 from optdesign.tables.files import atomic, check_suffix, check_writable
 
 FORMAT = "optdesign"
-VERSION = 1
+VERSION = 2
 
 AGREEMENT = 1e-9
 """Largest difference between a stored certificate and one computed again, perhaps on another machine: as a
@@ -103,13 +103,13 @@ def _problem(problem: DesignProblem) -> dict[str, Any]:
         "candidates": _array(problem.source.whole()),
         "single": bool(problem.span.rtol >= SINGLE_RTOL),
         "groups": _array(problem.groups),
-        "blocks": _array(problem.parameter_blocks),
+        "parameter_blocks": _array(problem.parameter_blocks),
         "budgets": _array(problem.budgets),
-        "n_blocks": problem.n_parameter_blocks,
+        "n_parameter_blocks": problem.n_parameter_blocks,
         "names": problem.names,
         "settings": None if problem.settings is None else _settings(problem.settings),
         "group_names": _labels(problem.group_names, "group_names"),
-        "block_names": _labels(problem.parameter_block_names, "parameter_block_names"),
+        "parameter_block_names": _labels(problem.parameter_block_names, "parameter_block_names"),
         "grid": None if grid is None else [grid[0], grid[1], None if grid[2] is None else _array(grid[2])],
     }
 
@@ -120,16 +120,16 @@ def _restored_problem(saved: dict[str, Any]) -> DesignProblem:
     if saved["grid"] is not None:
         clients, arms, flat = saved["grid"]
         options["_grid"] = (clients, arms, None if flat is None else _values(flat))
-        options["_n_blocks"] = saved["n_blocks"]
+        options["_n_blocks"] = saved["n_parameter_blocks"]
     return DesignProblem(
         candidates,
         _values(saved["groups"]),
-        _values(saved["blocks"]),
+        _values(saved["parameter_blocks"]),
         _values(saved["budgets"]),
         names=saved["names"],
         settings=None if saved["settings"] is None else _restored_settings(saved["settings"]),
         group_names=_restored_labels(saved["group_names"]),
-        parameter_block_names=_restored_labels(saved["block_names"]),
+        parameter_block_names=_restored_labels(saved["parameter_block_names"]),
         _single=saved["single"],
         **options,
     )

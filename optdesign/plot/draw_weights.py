@@ -37,12 +37,13 @@ def weights(
     """Draw the weights of a design; returns the matplotlib Figure.
 
     Up to 24 candidates with weight are bars, with the weight at their end, in the order of the table and
-    labelled by its row numbers, group, block and settings. More are stems along the rows or the groups; with
-    several blocks, totals by group and block, darker where there is more, written out if there are a few.
+    labelled by its row numbers, group, parameter block and settings. More are stems along the rows or the
+    groups; with several parameter blocks, totals by group and parameter block, darker where there is more,
+    written out if there are a few.
 
-    ``words`` is what groups and blocks are called (default: the columns of the settings that tell them apart,
-    or just that); ``rows`` are the numbers of the candidates' rows (default: from 1 on); ``ax`` are
-    matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
+    ``words`` is what groups and parameter blocks are called (default: the columns of the settings that tell
+    them apart, or just that); ``rows`` are the numbers of the candidates' rows (default: from 1 on); ``ax``
+    are matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
     """
     check_result(result)
     names = names_of(result.problem, words, rows)

@@ -1,4 +1,5 @@
-"""What things are called in a picture: rows as the table numbers them, groups and blocks by their labels."""
+"""What things are called in a picture: rows as the table numbers them, groups and parameter blocks by
+their labels."""
 
 from __future__ import annotations
 
@@ -33,14 +34,14 @@ def check_result(result: Any) -> None:
 class Role(Enum):
     """What a column of the settings says about a candidate."""
 
-    FACTOR = "how it differs from others of its group and block"
+    FACTOR = "how it differs from others of its group and parameter block"
     GROUP = "its group"
-    BLOCK = "its block"
+    BLOCK = "its parameter block"
     CONSTANT = "nothing"
 
 
 def roles(problem: DesignProblem) -> dict[str, Role]:
-    """What the columns of the settings say: those that only repeat groups or blocks are no factors."""
+    """Return the role of every column of the settings. One that repeats the labels of groups is no factor."""
     return {name: _role(problem, column) for name, column in (problem.settings or {}).items()}
 
 
@@ -62,10 +63,10 @@ def _role(problem: DesignProblem, column: np.ndarray) -> Role:
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """What the groups, blocks and candidates of a problem are called."""
+    """What the groups, parameter blocks and candidates of a problem are called."""
 
     problem: DesignProblem
-    words: tuple[str, str] = ("group", "block")
+    words: tuple[str, str] = ("group", "parameter block")
     factors: tuple[str, ...] = ()
     """Columns of the settings that tell candidates of a group and block apart."""
     rows: np.ndarray | None = None
@@ -123,7 +124,7 @@ def names_of(
     told = {role: name for name, role in found.items()}
     return Names(
         problem,
-        (told.get(Role.GROUP, "group"), told.get(Role.BLOCK, "block")) if words is None else words,
+        (told.get(Role.GROUP, "group"), told.get(Role.BLOCK, "parameter block")) if words is None else words,
         tuple(name for name, role in found.items() if role is Role.FACTOR),
         None if rows is None else np.asarray(rows),
     )

@@ -69,7 +69,8 @@ class View(NamedTuple):
 def view(names: Names, factors: str | Sequence[str] | None = None) -> View | None:
     """The factors to show: those asked for; else all, if two or three proportions, and else the first two.
 
-    None if the candidates have no settings. Columns that only repeat groups or blocks are not chosen.
+    None if the candidates have no settings. Columns that only repeat groups or parameter blocks are not
+    chosen.
     """
     settings = names.problem.settings
     if settings is None or not len(settings):

@@ -76,7 +76,9 @@ class Candidates:
             found.append(f"not used, because they only name rows: columns {listed(self.row_names)}")
         unused = [name for name in self.settings if name not in self.model.factors]
         if unused:
-            found.append(f"not in the model: {listed(unused)}; such factors may still be groups or blocks")
+            found.append(
+                f"not in the model: {listed(unused)}; such factors may still be groups or parameter blocks"
+            )
         single = [name for name, levels in self.model.levels.items() if len(levels) == 1]
         single += [
             name for name in self.model.factors if name not in single and _is_constant(self.settings[name])

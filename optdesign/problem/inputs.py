@@ -29,6 +29,13 @@ SMALLEST = 1e-250
 LABEL_SLACK = 1000
 """Labels may leave gaps up to here, or up to ten times the number of candidates."""
 
+TWO_MEANINGS = (
+    "A parameter block has a parameter vector of its own, as every product may have. A blocking factor, such "
+    "as a day, only shifts the response: make it a term of the model, and a group if the number of runs on "
+    "every day is fixed."
+)
+"""The two meanings of the word block, for errors about it."""
+
 Names = tuple[Any, ...]
 
 
@@ -67,9 +74,8 @@ def refuse_blocks(blocks: object) -> None:
     """Raise TypeError if the former argument ``blocks`` is given."""
     if blocks is not None:
         raise TypeError(
-            "blocks must not be given: the word has two meanings. If every block has parameters of its own, "
-            "as every product has, pass parameter_blocks. If a blocking factor such as a day only shifts the "
-            "response, make it a term of the model, and a group if the runs of every day are fixed."
+            f"blocks must not be given: the word has two meanings. {TWO_MEANINGS} "
+            "Pass parameter_blocks for parameter blocks."
         )
 
 

@@ -1,13 +1,13 @@
 """The one problem of this package.
 
-Given candidates x_n, each in a group i(n) with budget f_i and in a block b(n),
+Given candidates x_n, each in a group i(n) with budget f_i and in a parameter block b(n),
 
     maximise   sum_b log Det( sum_{n in b} w_n x_n x_n' )          (Det: pseudo-determinant)
     subject to sum_{n in i} w_n = f_i  for every group i,  w >= 0,
 
-where every block keeps the rank of its candidates. Classical D-optimality is one group and one block;
-a stratified design is several groups and one block; the multi-client design of Fed-PE has one block
-per arm (disjoint parameters) or a single one (shared parameters).
+where every parameter block keeps the rank of its candidates. Classical D-optimality has one group and one
+parameter block; a stratified design has several groups and one parameter block; the multi-client design of
+Fed-PE has one parameter block per arm (disjoint parameters) or a single one (shared parameters).
 
 >>> import numpy as np, optdesign as od
 >>> p = od.DesignProblem(np.eye(3))
@@ -110,7 +110,7 @@ class DesignProblem:
     """Label of every parameter block, likewise."""
     span: Span = field(repr=False)
     peaks: np.ndarray = field(repr=False)
-    """Largest absolute entry of every block and column."""
+    """Largest absolute entry of every parameter block and column."""
     _grid: tuple[int, int, np.ndarray | None] | None = None
 
     def __init__(
@@ -260,7 +260,7 @@ class DesignProblem:
 
     @cached_property
     def basis(self) -> np.ndarray:
-        """Candidates that span the blocks, one block after the other."""
+        """Candidates that span the parameter blocks, one parameter block after the other."""
         return self.span.pivots[self.span.pivots >= 0]
 
     @property
@@ -270,22 +270,22 @@ class DesignProblem:
 
     @property
     def ranks(self) -> np.ndarray:
-        """Rank of every block."""
+        """Rank of every parameter block."""
         return self.span.ranks
 
     @property
     def largest_rank(self) -> int:
-        """Rank of the block that has the largest."""
+        """Largest rank of a parameter block."""
         return self.span.maps.shape[2]
 
     @property
     def n_parameters(self) -> int:
-        """Number of parameters, one a column in every block: the largest rank there could be."""
+        """Number of parameters, one a column in every parameter block: the largest rank there could be."""
         return self.n_parameter_blocks * self.dim
 
     @cached_property
     def rank(self) -> int:
-        """D, the sum of the ranks of the blocks."""
+        """D, the sum of the ranks of the parameter blocks."""
         return int(np.add.reduce(self.span.ranks))
 
     @cached_property
@@ -313,18 +313,18 @@ class DesignProblem:
 
     @cached_property
     def exact_rank(self) -> np.ndarray:
-        """Whether the exact rank of each block is smaller (-1), the same (0) or larger (1) than ``ranks``."""
+        """Compare the exact rank of each parameter block with ``ranks``: -1 smaller, 0 equal, 1 larger."""
         return compare_ranks(self.source, self.parameter_blocks, self.basis, self.ranks)
 
     @cached_property
     def doubtful_blocks(self) -> np.ndarray:
-        """Blocks whose rank was a close decision, or is not the exact rank of the numbers as given."""
+        """Parameter blocks whose rank is a close decision, or not the exact rank of the numbers as given."""
         exact = np.flatnonzero(self.exact_rank != SAME)
         return np.union1d(self.span.close_blocks, exact)
 
     @property
     def rank_note(self) -> str:
-        """A sentence naming the blocks whose rank is open to doubt, or an empty string."""
+        """A sentence naming the parameter blocks whose rank is open to doubt, or an empty string."""
         doubtful = self.doubtful_blocks
         if not len(doubtful):
             return ""
@@ -345,7 +345,7 @@ class DesignProblem:
         return note
 
     def coordinates(self, rows: slice | np.ndarray) -> np.ndarray:
-        """Coordinates of some candidates in the basis of their blocks, shape (rows, largest rank)."""
+        """Coordinates of some candidates in the basis of their parameter block, (rows, largest rank)."""
         rows = np.arange(self.n_candidates)[rows]  # also checks them
         out = np.empty((len(rows), self.span.maps.shape[2]))
         write_refined(

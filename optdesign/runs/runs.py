@@ -75,9 +75,9 @@ class Runs:
     efficiency: float
     """Lower bound on the D-efficiency against all designs with as many runs in every group."""
     log_det: float
-    """F, the sum over blocks of log Det of the information."""
+    """F, the sum over parameter blocks of log Det of the information."""
     rank: int
-    """D, the sum of the ranks of the blocks."""
+    """D, the sum of the ranks of the parameter blocks."""
     status: RunStatus
     method: str
     tries: int

@@ -193,7 +193,8 @@ def _deserving(result: DesignResult) -> str:
     if not np.all(np.isfinite(g)):
         n = int(np.argmax(~np.isfinite(g)))
         return (
-            f"\n  candidate {n} lies outside the span of those with weight in block {p.parameter_blocks[n]}"
+            f"\n  candidate {n} lies outside the span of those with weight in parameter block "
+            f"{p.parameter_blocks[n]}"
         )
     mean = np.bincount(p.groups, weights=result.weights * g, minlength=p.n_groups) / p.budgets
     n = int(np.argmax(p.budgets[p.groups] * (g - mean[p.groups])))

@@ -119,8 +119,8 @@ def audit(result: DesignResult) -> Audit:
     missing = int(np.count_nonzero(ranks)) - len(factors)
     if missing:
         notes.append(
-            f"log Det and variances of {missing} of {np.count_nonzero(ranks)} block(s) were not computed "
-            "exactly: too many numbers."
+            f"log Det and variances of {missing} of {np.count_nonzero(ranks)} parameter block(s) were not "
+            "computed exactly: too many numbers."
         )
     elif plain > LOG_DET_NOISE:
         notes.append("log Det was not compared: in these units, what the noted ranks leave out decides it.")
@@ -252,8 +252,9 @@ def _ranks(
     notes = []
     if noted:
         notes.append(
-            f"the exact rank of {len(noted)} block(s), the first of them block {noted[0]}, is larger than "
-            "claimed; the problem's rank_note says so, and what exceeds the claim is taken for rounding."
+            f"the exact rank of {len(noted)} parameter block(s), the first of them parameter block "
+            f"{noted[0]}, is larger than claimed; the problem's rank_note says so, and what exceeds the "
+            "claim is taken for rounding."
         )
     return ranks, lost, notes, noted
 

@@ -137,7 +137,7 @@ class _Attempt:
     def __call__(self, reduced: Reduced, seconds: float, worker: Worker) -> tuple[np.ndarray, int]:
         """Raw weights and iterations, after that many seconds at most if the solver can tell the time."""
         if self.solver == "CLARABEL" and reduced.ranks.max() > WIDE:
-            raise MemoryError(f"CLARABEL takes blocks up to rank {WIDE}")
+            raise MemoryError(f"CLARABEL takes parameter blocks up to rank {WIDE}")
         heavy = _entries(reduced.ranks, reduced.blocks) > HEAVY
         options = dict(self.options)
         if self.solver in TIME_OPTIONS:

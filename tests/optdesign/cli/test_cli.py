@@ -44,7 +44,7 @@ def run(*arguments):
 
 
 def solved(*arguments):
-    result = run("solve", "data.csv", "--group", "site", "--block", "arm", *arguments)
+    result = run("solve", "data.csv", "--group", "site", "--parameter-block", "arm", *arguments)
     assert result.exit_code == 0, result.stderr
     return result
 
@@ -81,7 +81,8 @@ def test_solve_saves_a_design_that_certifies_itself(folder, suffix):
     certificate = od.certify(expected([1, 2, 5]), saved.weights)
     assert certificate.relative_gap <= 1e-9
     assert saved.groups.names.tolist() == SITES
-    checked = run("verify", f"design{suffix}", *(f"--{k}={v}" for k, v in labels.items()), "--tol", "1e-8")
+    options = ["--group=site", "--parameter-block=arm"] if labels else []
+    checked = run("verify", f"design{suffix}", *options, "--tol", "1e-8")
     assert checked.exit_code == 0, checked.output
     assert "agrees" in checked.stdout
 
@@ -96,7 +97,7 @@ def test_solve_reads_parquet_and_npz_alike():
         parameter_blocks=arm,
         budgets=[1.0, 2.0, 5.0],
     )
-    options = ["--group", "site", "--block", "arm", "--budget", "budgets.csv", "--json"]
+    options = ["--group", "site", "--parameter-block", "arm", "--budget", "budgets.csv", "--json"]
     reports = [
         json.loads(run("solve", "data.csv", *options).stdout),
         json.loads(run("solve", "data.parquet", *options).stdout),
@@ -120,9 +121,10 @@ def test_json_report_is_complete(folder):
     assert report["iterations"] >= 1
     assert report["seconds"] > 0
     assert 0 < report["support"] <= report["candidates"] == 24
-    assert (report["groups"], report["blocks"], report["features"]) == (3, 2, ["x", "y"])
+    assert (report["groups"], report["parameter_blocks"], report["features"]) == (3, 2, ["x", "y"])
     assert report["rank_note"] == report["deficiency_note"] == ""
-    assert (report["parameters"], report["deficient_blocks"], report["ignored_columns"]) == (4, 0, [])
+    assert (report["parameters"], report["ignored_columns"]) == (4, [])
+    assert report["deficient_parameter_blocks"] == 0
     assert report["outputs"] == {"design": "d.csv", "plot": "d.png"}
     assert (folder / "d.png").stat().st_size > 5000
 
@@ -150,10 +152,10 @@ def test_json_has_the_weights_and_tells_candidates():
 def test_without_a_model_it_says_what_it_took(folder):
     (folder / "plain.csv").write_text("run,x,kind\n1,5,a\n2,3,b\n3,4,a\n")
     told = run("solve", "plain.csv").stdout
-    assert "candidates  3, features run, x" in told
+    assert "candidates        3, features run, x" in told
     assert "without an intercept; for one, --model '~ run + x'" in told
-    assert "ignored     kind: not numeric; choose columns with --features, or use --model" in told
-    assert "note        column 'run' counts the rows and was taken as a feature" in told
+    assert "ignored           kind: not numeric; choose columns with --features, or use --model" in told
+    assert "note              column 'run' counts the rows and was taken as a feature" in told
     chosen = run("solve", "plain.csv", "--features", "x").stdout
     assert "counts the rows" not in chosen
     (folder / "plain.csv").write_text("one,x\n1,5\n1,3\n1,4\n")
@@ -177,14 +179,14 @@ def test_a_model_of_the_factors_in_a_file(folder):
     assert report["model"] == model
     assert od.certify(od.DesignProblem(c), report["weights"]).relative_gap <= 1e-9
     told = run("solve", "factors.csv", "--model", model).stdout
-    assert f"model       {model}\nterms       Intercept, temp, cat[T.b]" in told
+    assert f"model             {model}\nterms             Intercept, temp, cat[T.b]" in told
     assert " row   temp   cat   conc     weight   variance" in told
     assert "   1     20   a      0.5   0.0" in told
     again = run("certify", "d.csv", "--model", model, "--tol", "1e-8")
     assert again.exit_code == 0, again.output
     some = run("solve", "factors.csv", "--model", "~ temp", "--where", "conc > 1 and cat == 'a'").stdout
-    assert "candidates  3, factors temp" in some
-    assert "ignored     cat, conc: not in the model" in some
+    assert "candidates        3, factors temp" in some
+    assert "ignored           cat, conc: not in the model" in some
     assert "\n   2     20   0.5" in some  # rows are those of the file
     assert "\n  10     60   0.5" in some
 
@@ -230,8 +232,8 @@ def test_whole_runs_of_two_machines(folder, suffix):
     options = ["--model", model, "--group", "machine", "--runs", "A=12,B=8", "--seed", 1]
     done = run("solve", "f.csv", *options, "--out", f"runs{suffix}", "--plot", "runs.png")
     assert done.exit_code == 0, done.stderr
-    assert "runs        12 + 8" in done.stdout
-    assert "efficiency  at least 0.9" in done.stdout
+    assert "runs              12 + 8" in done.stdout
+    assert "efficiency        at least 0.9" in done.stdout
     assert " row   machine    a    b   runs" in done.stdout
     c = od.candidates(folder / "f.csv", model=model)
     p = od.DesignProblem(c, groups="machine", budgets={"A": 12, "B": 8})
@@ -298,7 +300,7 @@ def test_bad_models_and_runs(arguments, words):
 
 
 def test_a_model_without_factors():
-    done = run("solve", "data.csv", "--model", "~ 1", "--no-group", "--no-block", "--json")
+    done = run("solve", "data.csv", "--model", "~ 1", "--no-group", "--no-parameter-block", "--json")
     assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["features"] == ["Intercept"]
 
@@ -340,7 +342,7 @@ def test_bad_factors_are_found_in_the_file(folder, rows, words):
 def test_text_that_looks_like_numbers_is_noted(folder, text, shown):
     (folder / "f.csv").write_text(text)
     note = f"factor 'a' is text, such as {shown}, and so a category"
-    assert f"note        {note}" in run("solve", "f.csv", "--model", "~ a + b").stdout
+    assert f"note              {note}" in run("solve", "f.csv", "--model", "~ a + b").stdout
     assert note not in run("solve", "f.csv", "--model", "~ b").stdout
     (folder / "f.csv").write_text(text.replace(",5", "x"))
     assert "category" not in run("solve", "f.csv", "--model", "~ a + b").stdout
@@ -349,13 +351,11 @@ def test_text_that_looks_like_numbers_is_noted(folder, text, shown):
 def test_a_saved_design_is_certified_for_what_is_named():
     """Without the options it was solved with it is another problem, and that is said."""
     solved("--out", "d.csv")
-    hint = (
-        "without site, arm; if the design was solved with other --model, --group, --block or --features, give"
-    )
+    hint = "without site, arm; if the design was solved with other --model, --group, --parameter-block or"
     for command in ("certify", "verify"):
         assert hint in run(command, "d.csv").stdout
         assert any(hint in note for note in json.loads(run(command, "d.csv", "--json").stdout)["notes"])
-        same = run(command, "d.csv", "--group", "site", "--block", "arm")
+        same = run(command, "d.csv", "--group", "site", "--parameter-block", "arm")
         assert same.exit_code == 0
         assert "if the design was solved" not in same.stdout
     solved("--out", "d.npz")
@@ -373,7 +373,7 @@ def test_interrupted_runs_are_exit_code_1_and_still_written(monkeypatch):
     monkeypatch.setattr(search, "lay_out", interrupted)
     done = run("solve", "data.csv", "--runs", 5, "--out", "runs.csv")
     assert done.exit_code == 1
-    assert "status      interrupted; the runs are the best found so far" in done.stdout
+    assert "status            interrupted; the runs are the best found so far" in done.stdout
     assert len(pd.read_csv("runs.csv")) == 5
 
 
@@ -383,7 +383,7 @@ def test_features_can_be_chosen():
 
 def test_not_converged_is_exit_code_1_and_still_written(folder):
     result = run(
-        "solve", "data.csv", "--group", "site", "--block", "arm",
+        "solve", "data.csv", "--group", "site", "--parameter-block", "arm",
         "--method", "bca", "--max-iter", 1, "--tol", "1e-12", "--out", "d.csv", "--plot", "d.svg",
     )  # fmt: skip
     assert result.exit_code == 1
@@ -396,7 +396,18 @@ def test_not_converged_is_exit_code_1_and_still_written(folder):
 
 def test_ctrl_c_is_exit_code_1_and_the_design_so_far_is_written(folder, monkeypatch):
     monkeypatch.setattr(Progress, "update", lambda *_: signal.raise_signal(signal.SIGINT))
-    options = ["--group", "site", "--block", "arm", "--method", "bca", "--tol", "1e-12", "--max-iter", 2]
+    options = [
+        "--group",
+        "site",
+        "--parameter-block",
+        "arm",
+        "--method",
+        "bca",
+        "--tol",
+        "1e-12",
+        "--max-iter",
+        2,
+    ]
     result = run("solve", "data.csv", *options, "--out", "d.csv", "--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout)["status"] == "INTERRUPTED"
@@ -407,10 +418,10 @@ def test_ctrl_c_is_exit_code_1_and_the_design_so_far_is_written(folder, monkeypa
 def test_a_close_rank_decision_is_reported_with_the_label(folder):
     rows = [f"lab,{x},{x * (1 + e)}" for x, e in ((1.0, 0.0), (2.0, 3e-10), (3.0, -3e-10))]
     (folder / "near.csv").write_text("arm,x,y\n" + "\n".join([*rows, "other,1,2", "other,2,1"]) + "\n")
-    note = json.loads(run("solve", "near.csv", "--block", "arm", "--json").stdout)["rank_note"]
+    note = json.loads(run("solve", "near.csv", "--parameter-block", "arm", "--json").stdout)["rank_note"]
     assert "close decision" in note
     assert "block 'lab' has rank 2" in note
-    assert "block 'lab' has rank 2" in run("solve", "near.csv", "--block", "arm").stdout
+    assert "block 'lab' has rank 2" in run("solve", "near.csv", "--parameter-block", "arm").stdout
 
 
 @pytest.mark.parametrize(
@@ -467,14 +478,14 @@ def test_a_failing_write_leaves_nothing_behind(folder, monkeypatch):
     (folder / "d.csv").write_text("old")
     before = sorted(folder.iterdir())
     monkeypatch.setattr(files, "write_table", full)
-    options = ["--group=site", "--block=arm", "--out=d.csv"]
+    options = ["--group=site", "--parameter-block=arm", "--out=d.csv"]
     assert "No space left" in refused("solve", "data.csv", *options, "--force")
     assert sorted(folder.iterdir()) == before
     assert (folder / "d.csv").read_text() == "old"
 
 
 def test_files_that_exist_are_overwritten_only_by_force(folder):
-    options = ["--group", "site", "--block", "arm"]
+    options = ["--group", "site", "--parameter-block", "arm"]
     (folder / "old.csv").write_text("old")
     (folder / "old.png").write_text("old")
     for option, name in (("--out", "old.csv"), ("--plot", "old.png")):
@@ -488,7 +499,9 @@ def test_files_that_exist_are_overwritten_only_by_force(folder):
 def test_a_directory_that_is_read_only_is_refused_before_the_work(folder, monkeypatch):
     (folder / "locked").mkdir()
     monkeypatch.setattr("os.access", lambda path, _: "locked" not in str(path))
-    message = refused("solve", "data.csv", "--group", "site", "--block", "arm", "--out", "locked/d.csv")
+    message = refused(
+        "solve", "data.csv", "--group", "site", "--parameter-block", "arm", "--out", "locked/d.csv"
+    )
     assert "lies in a directory that you may not write to" in message
 
 
@@ -502,7 +515,9 @@ def test_parquet_files_that_are_none(folder, content):
 
 def test_verify_reports_in_json():
     solved("--budget", "budgets.csv", "--out", "d.csv")
-    result = run("verify", "d.csv", "--group", "site", "--block", "arm", "--solver", "scs", "--json")
+    result = run(
+        "verify", "d.csv", "--group", "site", "--parameter-block", "arm", "--solver", "scs", "--json"
+    )
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
     assert report["verdict"] == "agrees"
@@ -523,21 +538,23 @@ def uniform(folder):
 
 @pytest.mark.usefixtures("uniform")
 def test_verify_of_poor_weights_cannot_be_misread():
-    result = run("verify", "d.csv", "--group", "site", "--block", "arm")
+    result = run("verify", "d.csv", "--group", "site", "--parameter-block", "arm")
     assert result.exit_code == 1
     last = result.stdout.splitlines()[-1]
     assert last.startswith("NOT optimal: efficiency only at least 0.")
     assert "exceeds --tol 0.0001" in last
     assert "agrees" not in result.stdout
-    assert "comparison  consistent: with exact arithmetic and with cvxpy" in result.stdout
-    report = json.loads(run("verify", "d.csv", "--group", "site", "--block", "arm", "--json").stdout)
+    assert "comparison        consistent: with exact arithmetic and with cvxpy" in result.stdout
+    report = json.loads(
+        run("verify", "d.csv", "--group", "site", "--parameter-block", "arm", "--json").stdout
+    )
     assert (report["optimal"], report["within_tol"], report["verdict"]) == (False, False, "consistent")
     assert report["conclusion"] == last
 
 
 @pytest.mark.usefixtures("uniform")
 def test_verify_passes_what_its_tolerance_allows():
-    result = run("verify", "d.csv", "--group", "site", "--block", "arm", "--tol", 10)
+    result = run("verify", "d.csv", "--group", "site", "--parameter-block", "arm", "--tol", 10)
     assert result.exit_code == 0
     assert result.stdout.splitlines()[-1].startswith("optimal to within 10: efficiency at least 0.")
 
@@ -546,11 +563,13 @@ def test_verify_passes_what_its_tolerance_allows():
 @pytest.mark.parametrize("command", ["certify", "verify"])
 def test_the_tolerance_is_for_the_gap_over_the_rank(command):
     """Just above it the design passes, just below it does not; the gap itself is four times as large."""
-    report = json.loads(run("certify", "d.csv", "--group", "site", "--block", "arm", "--json").stdout)
+    report = json.loads(
+        run("certify", "d.csv", "--group", "site", "--parameter-block", "arm", "--json").stdout
+    )
     assert report["gap"] == pytest.approx(4 * report["relative_gap"])
     for factor, code in ((1.01, cli.SOLVED), (0.99, cli.NOT_CONVERGED)):
         tol = repr(factor * report["relative_gap"])
-        result = run(command, "d.csv", "--group", "site", "--block", "arm", "--tol", tol)
+        result = run(command, "d.csv", "--group", "site", "--parameter-block", "arm", "--tol", tol)
         assert result.exit_code == code
         assert result.stdout.splitlines()[-1].startswith("NOT optimal") == (code != cli.SOLVED)
 
@@ -559,7 +578,7 @@ def test_the_tolerance_is_for_the_gap_over_the_rank(command):
 def test_verify_compares_budgets(folder, budget, good):
     solved("--budget", "budgets.csv", "--out", "d.csv")
     (folder / "other.csv").write_text(BUDGETS.replace("south,2", "south,2.5"))
-    arguments = ["verify", "d.csv", "--group", "site", "--block", "arm", "--budget", budget]
+    arguments = ["verify", "d.csv", "--group", "site", "--parameter-block", "arm", "--budget", budget]
     if good:
         assert run(*arguments).exit_code == 0
     else:
@@ -585,7 +604,7 @@ def test_a_column_of_the_user_is_never_taken_for_ours(folder, name):
 @pytest.mark.parametrize("suffix", files.SUFFIXES)
 def test_a_saved_design_can_be_solved_again(folder, suffix):
     solved("--out", f"d{suffix}")
-    labels = [] if suffix == ".npz" else ["--group", "site", "--block", "arm"]
+    labels = [] if suffix == ".npz" else ["--group", "site", "--parameter-block", "arm"]
     assert "--again" in refused("solve", f"d{suffix}", *labels)
     result = run("solve", f"d{suffix}", *labels, "--again", "--tol", "1e-9", "--out", f"e{suffix}")
     assert result.exit_code == 0, result.output
@@ -618,10 +637,10 @@ def test_columns_that_are_ignored_are_named(folder):
 )  # fmt: skip
 def test_parameters_that_cannot_be_estimated_are_reported(folder, text, note):
     (folder / "drugs.csv").write_text(text)
-    assert note in run("solve", "drugs.csv", "--block", "drug").stdout
-    report = json.loads(run("solve", "drugs.csv", "--block", "drug", "--json").stdout)
+    assert note in run("solve", "drugs.csv", "--parameter-block", "drug").stdout
+    report = json.loads(run("solve", "drugs.csv", "--parameter-block", "drug", "--json").stdout)
     assert report["deficiency_note"] == note
-    assert report["deficient_blocks"] == 1 + ("1 more" in note)
+    assert report["deficient_parameter_blocks"] == 1 + ("1 more" in note)
 
 
 @pytest.mark.parametrize("path", ["data.csv", "./data.csv", "link.csv", "twin.csv", "budgets.csv"])
@@ -629,7 +648,7 @@ def test_inputs_are_not_overwritten(folder, path):
     (folder / "link.csv").symlink_to("data.csv")
     (folder / "twin.csv").hardlink_to(folder / "data.csv")
     before = (folder / "data.csv").read_text()
-    options = ["--group", "site", "--block", "arm", "--budget", "budgets.csv"]
+    options = ["--group", "site", "--parameter-block", "arm", "--budget", "budgets.csv"]
     assert "--out must not be a file that is read" in refused("solve", "data.csv", *options, "--out", path)
     assert "--plot must not be a file that is read" in refused("solve", "data.csv", *options, "--plot", path)
     assert (folder / "data.csv").read_text() == before
@@ -656,7 +675,7 @@ def test_verify_that_is_inconclusive_is_exit_code_1(monkeypatch):
     solved("--out", "d.csv")
     failed = od.Verification("inconclusive", "the solver failed")
     monkeypatch.setattr(cli, "verify", lambda *_, **__: failed)
-    result = run("verify", "d.csv", "--group", "site", "--block", "arm")
+    result = run("verify", "d.csv", "--group", "site", "--parameter-block", "arm")
     assert result.exit_code == 1
     assert "inconclusive: the solver failed" in result.stdout
     assert result.stdout.splitlines()[-1].startswith("NOT verified: the certificate holds")
@@ -670,9 +689,9 @@ def test_verify_says_when_exact_arithmetic_contradicts(monkeypatch):
         return replace(lying(problem, weights), log_det=0.0)
 
     monkeypatch.setattr(result_module, "certify", certify)
-    result = run("verify", "d.csv", "--group", "site", "--block", "arm")
+    result = run("verify", "d.csv", "--group", "site", "--parameter-block", "arm")
     assert result.exit_code == 1
-    assert "comparison  differs: log Det against exact arithmetic" in result.stdout
+    assert "comparison        differs: log Det against exact arithmetic" in result.stdout
     assert result.stdout.splitlines()[-1] == "NOT verified: exact arithmetic contradicts the certificate"
 
 
@@ -690,7 +709,7 @@ def test_verify_hands_over_the_time_limit(monkeypatch):
         "d.csv",
         "--group",
         "site",
-        "--block",
+        "--parameter-block",
         "arm",
         "--solver",
         "scs",
@@ -709,13 +728,13 @@ def test_notes_on_ranks_are_printed(folder, command):
     result = run(command, "d.csv", "--tol", 10)
     assert result.exit_code == 0, result.output
     assert "In exact arithmetic on the numbers as given it is larger" in result.stdout
-    assert ("  note: the exact rank of 1 block(s)" in result.stdout) == (command == "verify")
+    assert ("  note: the exact rank of 1 parameter block(s)" in result.stdout) == (command == "verify")
 
 
 def test_certify_needs_no_other_solver(monkeypatch):
     solved("--budget", "budgets.csv", "--out", "d.csv")
     monkeypatch.setitem(sys.modules, "cvxpy", None)
-    arguments = ["certify", "d.csv", "--group", "site", "--block", "arm", "--budget", "budgets.csv"]
+    arguments = ["certify", "d.csv", "--group", "site", "--parameter-block", "arm", "--budget", "budgets.csv"]
     result = run(*arguments)
     assert result.exit_code == 0, result.output
     last = result.stdout.splitlines()[-1]
@@ -730,7 +749,7 @@ def test_certify_needs_no_other_solver(monkeypatch):
 
 @pytest.mark.usefixtures("uniform")
 def test_certify_of_poor_weights_is_exit_code_1():
-    arguments = ["certify", "d.csv", "--group", "site", "--block", "arm"]
+    arguments = ["certify", "d.csv", "--group", "site", "--parameter-block", "arm"]
     result = run(*arguments)
     assert result.exit_code == 1
     assert result.stdout.splitlines()[-1].startswith("NOT optimal: efficiency only at least 0.")
@@ -792,7 +811,7 @@ def test_what_takes_time_is_said(monkeypatch):
 
     monkeypatch.setattr(cli, "waiting", waiting)
     solved("--out", "d.csv")
-    assert said[:2] == ["reading data.csv", "finding the rank of every block"]
+    assert said[:2] == ["reading data.csv", "finding the rank of every parameter block"]
     assert said[-1] == "writing d.csv"
 
 

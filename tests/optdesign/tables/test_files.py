@@ -122,7 +122,7 @@ def test_whole_numbers_beyond_double_precision_are_refused_as_features_and_kept_
         ("x,x\n1,2\n", {}, ["'x' occurs twice"]),
         ("x,y\n1,2\n1,2,3\n", {}, ["2 fields", "line 3 has 3"]),
         ("x,y\n1,2\n", {"group": "site"}, ["--group", "no 'site'", "'x', 'y'"]),
-        ("x,y\n1,2\n", {"block": "arm"}, ["--block", "no 'arm'"]),
+        ("x,y\n1,2\n", {"block": "arm"}, ["--parameter-block", "no 'arm'"]),
         ("x,y\n1,2\n", {"features": ["z"]}, ["--features", "no 'z'"]),
         ("x,y\n1,2\n", {"features": []}, ["there must be a feature"]),
         ("x,y\na,b\n", {}, ["there must be a feature", "'x', 'y'"]),

@@ -327,7 +327,7 @@ def test_a_rank_that_is_lower_because_of_rounding_is_noted() -> None:
     v = od.verify(r)
     assert v
     assert "rank_note says so" in v.notes[0]
-    assert "note: the exact rank of 1 block(s)" in str(v)
+    assert "note: the exact rank of 1 parameter block(s)" in str(v)
     assert wrong(od.verify(forged(r, log_det=r.log_det + 1e-6))) == ["log Det"]
 
 
@@ -441,7 +441,7 @@ def test_what_is_too_large_for_exact_arithmetic_is_said(monkeypatch: pytest.Monk
     v = od.verify(r)
     assert v
     assert v.message.startswith("with exact ranks and with cvxpy")
-    assert "log Det and variances of 1 of 1 block(s) were not computed exactly" in v.notes[0]
+    assert "log Det and variances of 1 of 1 parameter block(s) were not computed exactly" in v.notes[0]
     assert "the information of the two designs was not compared" in v.notes[1]
     assert "log Det" not in [c.name for c in v.comparisons]
     assert wrong(od.verify(forged(r, rank=r.rank + 1)))[0] == "rank of the candidates"
@@ -472,7 +472,7 @@ def test_digits_that_do_not_suffice_are_said(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(audit, "factorise", lambda *_: None)
     v = od.verify(od.solve(od.DesignProblem(np.eye(3))))
     assert v
-    assert "1 of 1 block(s) were not computed exactly" in v.notes[0]
+    assert "1 of 1 parameter block(s) were not computed exactly" in v.notes[0]
 
 
 def test_a_certificate_that_proves_nothing_is_no_confirmation() -> None:
