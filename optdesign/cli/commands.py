@@ -45,8 +45,10 @@ from optdesign.cli.options import (
 )
 from optdesign.cli.pipes import PipedCommands
 from optdesign.cli.roles import Label
+from optdesign.cli.spelling import as_option, spelled
 from optdesign.design.display import CANDIDATE
 from optdesign.design.result import DesignResult
+from optdesign.errors import InputError
 from optdesign.examples import authors_features, grid_file
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.exact import exact
@@ -151,10 +153,12 @@ def solve_command(
     """
     with _bad_input():
         if runs is not None and budget is not None:
-            raise ValueError("--runs and --budget must not both be given: runs are the budgets. Drop one.")
+            raise InputError(
+                "--runs and --budget", "must not both be given: runs are the budgets", remedy="Drop one."
+            )
         for option, value in (("--tries", tries), ("--seed", seed), ("--randomise", randomise)):
             if runs is None and value is not None:
-                raise ValueError(f"{option} must come with --runs: weights are not searched. Drop it.")
+                raise InputError(option, "must come with --runs: weights are not searched", remedy="Drop it.")
         given = runs or budget
         outputs.check(out, plot, [file] if given is None else [file, Path(given)], force=force)
         if runs is not None and out is not None:
@@ -201,7 +205,7 @@ def solve_command(
 def _check_whole(problem: DesignProblem) -> None:
     part = np.flatnonzero(problem.budgets != np.floor(problem.budgets))
     if len(part):
-        raise ValueError(f"--runs must be whole numbers; got {problem.budgets[part[0]]:g}. Round it.")
+        raise InputError("--runs", "must be whole numbers", f"got {problem.budgets[part[0]]:g}", "Round it.")
 
 
 def _report_runs(
@@ -286,8 +290,8 @@ def verify_command(
     """
     with _bad_input():
         if time_limit is not None and not time_limit > 0:
-            raise ValueError(
-                f"--time-limit must be positive seconds; got {time_limit}. Leave it out for none."
+            raise InputError(
+                "--time-limit", "must be positive seconds", f"got {time_limit}", "Leave it out for none."
             )
         labels = chosen_label("group", group, no_group), chosen_label("parameter-block", block, no_block)
         source, result = _read_design(design, model, labels, features, budget, tol)
@@ -340,8 +344,10 @@ def _bad_input() -> Iterator[None]:
     """Turn an error of the input into a message and exit code 2."""
     try:
         yield
+    except InputError as error:
+        _refuse(str(as_option(error)))
     except (ValueError, ImportError) as error:
-        _refuse(report.spelled(str(error)))
+        _refuse(spelled(str(error)))
 
 
 @contextmanager
@@ -366,11 +372,11 @@ def _words(source: CandidateFile) -> tuple[str, str]:
 
 @contextmanager
 def _assuming(source: CandidateFile) -> Iterator[None]:
-    """Add to an error which columns of the file are labels only because of their names."""
+    """Add to an error of a search for runs which columns are labels only because of their names."""
     try:
         yield
-    except ValueError as error:
-        raise ValueError(f"{error}{source.assumed}") from None
+    except InputError as error:
+        raise as_option(error, budgets="--runs").replace(remedy=error.remedy + source.assumed) from None
 
 
 def _names(text: str | None) -> list[str] | None:
@@ -387,7 +393,7 @@ def _read_design(
 ) -> tuple[CandidateFile, DesignResult]:
     """A saved design as its file holds it, and certified."""
     if not tol > 0:
-        raise ValueError(f"--tol must be positive; got {tol}. The default is {VERIFY_TOL:g}.")
+        raise InputError("--tol", "must be positive", f"got {tol}", f"The default is {VERIFY_TOL:g}.")
     with waiting(f"reading {path}"):
         group, block = labels
         source = files.read(path, group=group, block=block, features=_names(features), model=model)
@@ -402,8 +408,8 @@ def _known_solver(name: str) -> str:
 
     known = cvxpy.installed_solvers()
     if name.upper() not in known:
-        raise ValueError(
-            f"--solver must be one of {', '.join(known)}; got {name!r}. Leave it out for CLARABEL."
+        raise InputError(
+            "--solver", f"must be one of {', '.join(known)}", f"got {name!r}", "Leave it out for CLARABEL."
         )
     return name.upper()
 

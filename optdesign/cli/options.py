@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperCommand
 
 from optdesign.cli.roles import Label
+from optdesign.errors import InputError
 from optdesign.problem.inputs import TWO_MEANINGS
 
 Group = Annotated[
@@ -85,5 +86,7 @@ class DesignCommand(TyperCommand):
 def chosen_label(name: str, column: str | None, off: bool) -> Label:
     """Return the column of labels that two options choose; False for none."""
     if off and column is not None:
-        raise ValueError(f"--{name} and --no-{name} must not both be given; got --{name} {column}. Drop one.")
+        raise InputError(
+            f"--{name} and --no-{name}", "must not both be given", f"got --{name} {column}", "Drop one."
+        )
     return False if off else column

@@ -13,6 +13,7 @@ import numpy as np
 import typer
 
 from optdesign.cli.candidate_file import CandidateFile
+from optdesign.cli.spelling import status
 from optdesign.design.display import largest, text
 from optdesign.design.result import DesignResult, rounded_down, rounded_up
 from optdesign.problem.dependence import in_words, of_what
@@ -29,23 +30,6 @@ WIDE = 10_000
 
 COLUMNS = 8
 """Factors or features that a table in the terminal has columns for."""
-
-OPTIONS = {
-    "max_iter": "--max-iter",
-    "tries": "--tries",
-    "time_limit": "--time-limit",
-    "tol": "--tol",
-    "method": "--method",
-    "model": "--model",
-    "where": "--where",
-}
-"""Arguments of ``solve`` as the command line spells them."""
-
-
-def spelled(message: str) -> str:
-    """An error of the solver with the argument it names spelled as the option it is here."""
-    argument, _, rest = message.partition(" must ")
-    return f"{OPTIONS[argument]} must {rest}" if argument in OPTIONS else message
 
 
 def certified(result: DesignResult) -> dict[str, Any]:
@@ -77,7 +61,7 @@ def searched(runs: Runs, source: CandidateFile, order: np.ndarray) -> dict[str, 
     """Whole runs: how good they are, how many of each row of the file, and the list in its order."""
     return {
         "status": runs.status.name,
-        "message": _spelled_out(runs.message),
+        "message": status(runs),
         "efficiency": runs.efficiency,
         "log_det": runs.log_det,
         "rank": runs.rank,
@@ -186,19 +170,6 @@ def conclusion(result: DesignResult, outcome: Verification, tol: float) -> str:
 def _verdict(result: DesignResult, outcome: Verification, tol: float) -> str:
     """The outcome in a word. A design far from the optimum agrees with nothing: it is merely consistent."""
     return "consistent" if outcome.agrees and not result.relative_gap <= tol else outcome.verdict
-
-
-def status(result: DesignResult) -> str:
-    """Why the solver stopped, and what to do about it on the command line."""
-    message = result.status.value
-    return message if result.converged else _spelled_out(message)
-
-
-def _spelled_out(message: str) -> str:
-    """A status with what it advises spelled as options."""
-    for argument in ("max_iter", "time_limit", "tol"):
-        message = message.replace(argument, OPTIONS[argument])
-    return message.replace("change the method", "change --method").replace("raise tries", "raise --tries")
 
 
 def _deficient(problem: DesignProblem) -> np.ndarray:
@@ -310,7 +281,7 @@ def _run_facts(runs: Runs, source: CandidateFile) -> Iterator[tuple[str, str]]:
     yield "efficiency", f"at least {rounded_down(runs.efficiency)} against all designs{of_what(problem)}"
     yield "log det", f"{runs.log_det:.9g}"
     yield "method", f"{runs.method}, {runs.tries} tries, {runs.seconds:.3g} s"
-    yield "status", _spelled_out(runs.message)
+    yield "status", status(runs)
     yield from _notes(problem, source)
 
 

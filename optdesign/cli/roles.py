@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from optdesign.design.display import BLOCK, GROUP, VARIANCE, WEIGHT
+from optdesign.errors import InputError
 from optdesign.tables.columns import Labels, lookup, missing_label
 from optdesign.tables.columns import number as number_labels
 from optdesign.tables.files import Table, place
@@ -61,12 +62,14 @@ def check_labels(
 ) -> LabelColumns:
     """Return the columns of labels that the file has. Columns that are ``given`` must exist."""
     if not len(next(iter(columns.values()), ())):
-        raise ValueError(f"{path} must have one candidate a row; it has no rows.")
+        raise InputError(str(path), "must have one candidate a row", "it has no rows")
     taken = [name for name in (WEIGHT, VARIANCE) if name in columns]
     if fresh and taken:
-        raise ValueError(
-            f"{path} must not have a column {taken[0]!r}: that is what a saved design adds. If it is your "
-            f"data, rename it, say to 'body_{taken[0]}'; if {path} is a saved design, add --again."
+        raise InputError(
+            str(path),
+            f"must not have a column {taken[0]!r}: that is what a saved design adds",
+            remedy=f"If it is your data, rename it, say to 'body_{taken[0]}'; if {path} is a saved design, "
+            "add --again.",
         )
     group, block = (
         name if wanted or name in columns else None for name, wanted in zip(labels, given, strict=True)
@@ -78,9 +81,10 @@ def check_labels(
                 lookup(columns, name, argument, str(path))
     for argument, names in wanted:
         for name in {WEIGHT, VARIANCE}.intersection(names):
-            raise ValueError(
-                f"{argument} must not be {name!r}, which is an output column. Rename yours in {path}, say to "
-                f"'body_{name}'."
+            raise InputError(
+                argument,
+                f"must not be {name!r}, which is an output column",
+                remedy=f"Rename yours in {path}, say to 'body_{name}'.",
             )
     return LabelColumns(group, block)
 
@@ -151,9 +155,11 @@ def numbered(columns: Table, name: str | None, n: int, path: Path) -> Labels:
     column = columns[name]
     empty = missing_label(column)
     if empty is not None:
-        raise ValueError(
-            f"every row must have a label; {place(path, empty)}, column {name!r} of {path} is empty. "
-            "Fill it in or drop the row."
+        raise InputError(
+            "every row",
+            "must have a label",
+            f"{place(path, empty)}, column {name!r} of {path} is empty",
+            "Fill it in or drop the row.",
         )
     if column.dtype.kind in "mM":
         column = column.astype(str).astype(object)

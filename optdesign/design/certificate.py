@@ -37,6 +37,7 @@ from numpy.typing import ArrayLike
 from optdesign.algebra.blocks import SINGULAR_RTOL
 from optdesign.algebra.passes import coordinates, tile
 from optdesign.algebra.whitening import measured
+from optdesign.errors import InputError
 from optdesign.numbers.roundoff import UNIT, gamma, sum_groups, two_sum
 from optdesign.problem.coordinates import Rows
 from optdesign.problem.problem import DesignProblem, check_problem, floats, read_only
@@ -151,24 +152,31 @@ def feasible(problem: DesignProblem, weights: ArrayLike) -> tuple[np.ndarray, fl
     """
     w = floats(weights, "weights")
     if w.shape != (problem.n_candidates,):
-        raise ValueError(
-            f"weights must have one entry per candidate, shape ({problem.n_candidates},); got {w.shape}. "
-            "Pass them in the order of the candidates."
+        raise InputError(
+            "weights",
+            f"must have one entry per candidate, shape ({problem.n_candidates},)",
+            f"got {w.shape}",
+            "Pass them in the order of the candidates.",
         )
     w = np.array(w, order="C")
     bad, low = _clean(w, problem.groups, problem.budgets)
     if bad >= 0:
-        raise ValueError(f"weights must be finite; weights[{bad}] = {w[bad]}. Replace it by 0.")
+        raise InputError("weights", "must be finite", f"weights[{bad}] = {w[bad]}", "Replace it by 0.")
     if low >= 0:
-        raise ValueError(
-            f"weights must not be negative; weights[{low}] = {w[low]:g}. Clip it and rescale its group."
+        raise InputError(
+            "weights",
+            "must not be negative",
+            f"weights[{low}] = {w[low]:g}",
+            "Clip it and rescale its group.",
         )
     total = np.empty(problem.n_groups)
     i, missed = _farthest(problem.groups, problem.budgets, w, total)
     if not missed <= FEASIBILITY_RTOL:
-        raise ValueError(
-            f"weights must sum to the budget of each group; group {i} sums to {total[i]:g}, its budget is "
-            f"{problem.budgets[i]:g}. Rescale its weights, or build the problem with that budget."
+        raise InputError(
+            "weights",
+            "must sum to the budget of each group",
+            f"group {i} sums to {total[i]:g}, its budget is {problem.budgets[i]:g}",
+            "Rescale its weights, or build the problem with that budget.",
         )
     return w, missed if missed <= ROUNDING_RTOL else scale(problem.groups, problem.budgets, w)
 

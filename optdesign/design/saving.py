@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from optdesign.design.certificate import Certificate, certify
 from optdesign.design.result import DesignResult, History, Status
+from optdesign.errors import InputError
 from optdesign.problem.problem import SINGLE_RTOL, DesignProblem
 from optdesign.problem.source import read_only
 from optdesign.tables.columns import Settings
@@ -66,23 +67,27 @@ def load(path: str | PathLike[str]) -> Any:
     try:
         document = json.loads(path.read_bytes().decode("utf-8", "surrogatepass"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"{path} must be a file that save wrote; it is no JSON ({error}). It may be cut "
-            "short: save it again."
+        raise InputError(
+            str(path),
+            "must be a file that save wrote",
+            f"it is no JSON ({error})",
+            "It may be cut short: save it again.",
         ) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ValueError(
-            f"{path} must be a file that save wrote; its format is another. Tables go to candidates."
+        raise InputError(
+            str(path), "must be a file that save wrote", "its format is another", "Tables go to candidates."
         )
     if document.get("version") != VERSION:
-        raise ValueError(
-            f"{path} must be of version {VERSION}; it is of {document.get('version')!r}. Load it with the "
-            "release of optdesign that saved it."
+        raise InputError(
+            str(path),
+            f"must be of version {VERSION}",
+            f"it is of {document.get('version')!r}",
+            "Load it with the release of optdesign that saved it.",
         )
     content: dict[str, Any] = document.get("content", {})
     if document.get("sha256") != _checksum(json.dumps(content, ensure_ascii=False)):
-        raise ValueError(
-            f"{path} must be as it was saved; its checksum is another. Restore it, or save it again."
+        raise InputError(
+            str(path), "must be as it was saved", "its checksum is another", "Restore it, or save it again."
         )
     problem = _restored_problem(content["problem"])
     return problem if content["result"] is None else _restored_result(content["result"], problem, path)
@@ -157,12 +162,16 @@ def _restored_result(saved: dict[str, Any], problem: DesignProblem, path: Path) 
     stored = Certificate(variances=read_only(_values(saved["variances"])), **scalars)
     again = certify(problem, weights)
     if difference := _difference(stored, again):
-        raise ValueError(f"the certificate in {path} must be that of its weights; {difference}. Solve again.")
+        raise InputError(
+            f"the certificate in {path}", "must be that of its weights", difference, "Solve again."
+        )
     status, tol = Status[saved["status"]], saved.get("tol")
     if status is Status.CONVERGED and tol is not None and not stored.gap <= tol * stored.rank:
-        raise ValueError(
-            f"the status in {path} must be that of its weights; it says converged at tol {tol:g}, and the "
-            f"relative gap is {stored.relative_gap:g}. Solve again."
+        raise InputError(
+            f"the status in {path}",
+            "must be that of its weights",
+            f"it says converged at tol {tol:g}, and the relative gap is {stored.relative_gap:g}",
+            "Solve again.",
         )
     return DesignResult(
         problem=problem,
@@ -222,8 +231,8 @@ def _labels(labels: tuple[Any, ...] | None, what: str) -> list[Any] | None:
         return None
     for label in labels:
         if not isinstance(label, str | int | float):
-            raise ValueError(
-                f"{what} must be text or numbers to be saved; got {label!r}. Turn them into text."
+            raise InputError(
+                what, "must be text or numbers to be saved", f"got {label!r}", "Turn them into text."
             )
     return [{"float": repr(v)} if isinstance(v, float) and not math.isfinite(v) else v for v in labels]
 

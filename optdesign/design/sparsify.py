@@ -22,6 +22,7 @@ from optdesign.design.certificate import error_length, settled, sum_error
 from optdesign.design.cheapest import COST, cheapest
 from optdesign.design.result import DesignResult, Status, rounded_up
 from optdesign.design.vertices import SAME, thin_out
+from optdesign.errors import InputError
 from optdesign.problem.coordinates import Rows
 from optdesign.problem.problem import DesignProblem, floats, read_only
 from optdesign.runtime import clock
@@ -107,7 +108,7 @@ def _whitened(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, 
         maps, _, log_det = whitened(problem, rows, support, weights[support])
         change = _round_off(problem, maps, rows)
     if log_det.sum() == -np.inf:
-        raise ValueError("result must have full rank; its weights lose some. Solve the problem first.")
+        raise InputError("result", "must have full rank", "its weights lose some", "Solve the problem first.")
     return support, rows._replace(maps=maps), change
 
 
@@ -121,13 +122,15 @@ def _checked(problem: DesignProblem, cost: ArrayLike) -> np.ndarray:
     """Costs, one finite number per candidate."""
     out = floats(cost, "cost")
     if out.shape != (problem.n_candidates,):
-        raise ValueError(
-            f"cost must have one entry per candidate, shape ({problem.n_candidates},); got {out.shape}. "
-            "Pass them in the order of the candidates."
+        raise InputError(
+            "cost",
+            f"must have one entry per candidate, shape ({problem.n_candidates},)",
+            f"got {out.shape}",
+            "Pass them in the order of the candidates.",
         )
     bad = np.flatnonzero(~np.isfinite(out))
     if len(bad):
-        raise ValueError(
-            f"cost must be finite; cost[{bad[0]}] = {out[bad[0]]}. Drop candidates that cannot be run."
+        raise InputError(
+            "cost", "must be finite", f"cost[{bad[0]}] = {out[bad[0]]}", "Drop candidates that cannot be run."
         )
     return out

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from optdesign.design.result import rounded_up
 from optdesign.ellipsoid import Ellipsoid
+from optdesign.errors import InputError
 from optdesign.plot.style import BLUE, GREY, ORANGE, legend, picture, thinned
 from optdesign.problem.problem import floats
 
@@ -44,15 +45,19 @@ def ellipsoid(
     x = floats(points, "points")
     d = len(ellipsoid.centre)
     if x.shape != (len(ellipsoid.result.weights), d):
-        raise ValueError(
-            f"points must be those of the ellipsoid, shape ({len(ellipsoid.result.weights)}, {d}); "
-            f"got {x.shape}. Pass what min_volume_ellipsoid was given."
+        raise InputError(
+            "points",
+            f"must be those of the ellipsoid, shape ({len(ellipsoid.result.weights)}, {d})",
+            f"got {x.shape}",
+            "Pass what min_volume_ellipsoid was given.",
         )
     chosen = list(coordinates)
     if d < 2 or len(set(chosen)) != 2 or not all(0 <= k < d for k in chosen):
-        raise ValueError(
-            f"coordinates must be two different ones of 0 to {d - 1}; got {coordinates}. "
-            "An ellipsoid in one dimension is an interval: see its centre and factor."
+        raise InputError(
+            "coordinates",
+            f"must be two different ones of 0 to {d - 1}",
+            f"got {coordinates}",
+            "An ellipsoid in one dimension is an interval: see its centre and factor.",
         )
     half = np.linalg.inv(ellipsoid.factor)[chosen]  # the shadow is centre + half u, |u| <= 1
     directions, lengths, _ = np.linalg.svd(half, full_matrices=False)

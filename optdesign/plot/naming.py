@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign.design.result import DesignResult
+from optdesign.errors import InputError
 from optdesign.plot.text import all_readable, letters, readable
 from optdesign.problem.dependence import in_words
 from optdesign.problem.problem import DesignProblem
@@ -116,9 +117,11 @@ def names_of(
 ) -> Names:
     """The names that a problem has; unless words are given, a column that tells groups apart names them."""
     if rows is not None and np.shape(rows) != (problem.n_candidates,):
-        raise ValueError(
-            f"rows must have one entry per candidate, shape ({problem.n_candidates},); got {np.shape(rows)}. "
-            "Leave it out for 1, 2, 3 and so on."
+        raise InputError(
+            "rows",
+            f"must have one entry per candidate, shape ({problem.n_candidates},)",
+            f"got {np.shape(rows)}",
+            "Leave it out for 1, 2, 3 and so on.",
         )
     found = roles(problem)
     told = {role: name for name, role in found.items()}

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from optdesign.errors import InputError
 from optdesign.plot.naming import Names, label_axis
 from optdesign.plot.style import GREY
 from optdesign.plot.text import readable
@@ -75,9 +76,11 @@ def view(names: Names, factors: str | Sequence[str] | None = None) -> View | Non
     settings = names.problem.settings
     if settings is None or not len(settings):
         if factors is not None:
-            raise ValueError(
-                f"factors must be names of settings, and the candidates have none; got {factors!r}. "
-                "Build the problem with them: DesignProblem(candidates, settings={name: column})."
+            raise InputError(
+                "factors",
+                "must be names of settings, and the candidates have none",
+                f"got {factors!r}",
+                "Build the problem with them: DesignProblem(candidates, settings={name: column}).",
             )
         return None
     free = list(names.factors)
@@ -88,9 +91,11 @@ def view(names: Names, factors: str | Sequence[str] | None = None) -> View | Non
         chosen = [factors] if isinstance(factors, str) else list(factors)
     scales = tuple(_scale(settings, name) for name in chosen)
     if not 1 <= len(scales) <= 2 and not _are_proportions(settings, chosen):
-        raise ValueError(
-            f"factors must be one or two names, or three whose values are proportions; got {chosen!r}. "
-            "Choose two: the others are taken together."
+        raise InputError(
+            "factors",
+            "must be one or two names, or three whose values are proportions",
+            f"got {chosen!r}",
+            "Choose two: the others are taken together.",
         )
     return View(scales, tuple(name for name in free if name not in chosen))
 
@@ -99,8 +104,8 @@ def _scale(settings: Settings, name: str) -> Scale:
     column = lookup(settings, name, "factors")
     gone = missing(column)
     if gone is not None:
-        raise ValueError(
-            f"factors must have no missing entries; {name!r} lacks that of row {gone + 1}. Fill it in."
+        raise InputError(
+            "factors", "must have no missing entries", f"{name!r} lacks that of row {gone + 1}", "Fill it in."
         )
     if column.dtype.kind in "iuf":
         return Scale(name, column.astype(np.float64), None)

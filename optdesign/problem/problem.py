@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optdesign.errors import InputError
 from optdesign.problem.coordinates import Rows, log_volume, refined_rows, working_rows, write_refined
 from optdesign.problem.exact_rank import LARGER, SAME, compare_ranks
 from optdesign.problem.inputs import (
@@ -153,9 +154,11 @@ class DesignProblem:
             if _grid is not None:
                 at = bad if _grid[2] is None else int(_grid[2][bad])
                 where = f"features[{at // _grid[1]}, {at % _grid[1]}]"
-            raise ValueError(
-                f"{where.split('[')[0]} must be finite; {where} = {source.piece(bad, bad + 1)[0].tolist()}. "
-                "Drop the row or fill in its missing entries."
+            raise InputError(
+                f"{where.split('[')[0]}",
+                "must be finite",
+                f"{where} = {source.piece(bad, bad + 1)[0].tolist()}",
+                "Drop the row or fill in its missing entries.",
             )
         given = "candidates" if _grid is None else "features"
         tallest = float(np.maximum.reduce(peaks.value, axis=None))
@@ -163,9 +166,11 @@ class DesignProblem:
         columns = column_names(parts.names, source.dim)
         check_columns(given, peaks.value, columns, of_blocks)
         if tallest == 0:
-            raise ValueError(
-                f"{given} must have at least one non-zero row; all {n} rows are zero. "
-                "There is nothing to inform: check the feature columns."
+            raise InputError(
+                given,
+                "must have at least one non-zero row",
+                f"all {n} rows are zero",
+                "There is nothing to inform: check the feature columns.",
             )
         rtol = max(RANK_RTOL, SINGLE_RTOL if parts.is_single or _single else 0.0)
         span = find_span(source, block, np.sqrt(budget), group, peaks, rtol)
@@ -214,9 +219,11 @@ class DesignProblem:
         x = features if isinstance(features, np.ndarray) else as_array(features, "features")
         refuse_mask(x, "features")
         if x.ndim != 3 or 0 in x.shape:
-            raise ValueError(
-                f"features must have shape (clients, arms, dim), none of them 0; got {x.shape}. "
-                "Stack one (arms, dim) array per client."
+            raise InputError(
+                "features",
+                "must have shape (clients, arms, dim), none of them 0",
+                f"got {x.shape}",
+                "Stack one (arms, dim) array per client.",
             )
         m, k, d = x.shape
         flat: np.ndarray | None = None
@@ -227,15 +234,19 @@ class DesignProblem:
         else:
             mask = as_array(active, "active")
             if mask.shape != (m, k) or mask.dtype != bool:
-                raise ValueError(
-                    f"active must be a boolean array of shape {(m, k)}; got {mask.dtype} of shape "
-                    f"{mask.shape}. Pass active.astype(bool) with one row per client."
+                raise InputError(
+                    "active",
+                    f"must be a boolean array of shape {(m, k)}",
+                    f"got {mask.dtype} of shape {mask.shape}",
+                    "Pass active.astype(bool) with one row per client.",
                 )
             idle = np.flatnonzero(~mask.any(axis=1))
             if len(idle):
-                raise ValueError(
-                    f"active must leave every client an arm; client {idle[0]} has none. "
-                    "Drop the client or keep one of its arms."
+                raise InputError(
+                    "active",
+                    "must leave every client an arm",
+                    f"client {idle[0]} has none",
+                    "Drop the client or keep one of its arms.",
                 )
             flat = np.flatnonzero(mask)
             group, arm = np.divmod(flat, k)
@@ -411,5 +422,5 @@ def floats(values: ArrayLike, name: str) -> np.ndarray:
     """Values as float64, with an error that names them."""
     array = as_array(values, name)
     if array.dtype.kind not in "buif":
-        raise ValueError(f"{name} must be real numbers; got dtype {array.dtype}. Convert them first.")
+        raise InputError(name, "must be real numbers", f"got dtype {array.dtype}", "Convert them first.")
     return np.asarray(array, dtype=np.float64)

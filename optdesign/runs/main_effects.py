@@ -35,6 +35,7 @@ from typing import Any
 
 import numpy as np
 
+from optdesign.errors import InputError
 from optdesign.numbers.roundoff import gamma
 from optdesign.problem.inputs import LARGEST, SMALLEST
 from optdesign.problem.problem import DesignProblem
@@ -114,9 +115,11 @@ class MainEffects:
                 raise TypeError(f"levels of {name!r} must be a list; got {values!r}. For instance: [-1, 1].")
         levels = {str(name): tuple(values) for name, values in factors.items()}
         if len(levels) < len(factors):
-            raise ValueError(
-                f"factors must have names that differ as text; got {', '.join(map(repr, factors))}. "
-                "Rename one of them."
+            raise InputError(
+                "factors",
+                "must have names that differ as text",
+                f"got {', '.join(map(repr, factors))}",
+                "Rename one of them.",
             )
         tables, names = [], ["1"]
         for name, values in levels.items():
@@ -125,14 +128,18 @@ class MainEffects:
             names.extend(columns)
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise ValueError(
-                f"factors must give parameters with names that differ; {twice!r} occurs twice ('1' is the "
-                "intercept). Rename a factor."
+            raise InputError(
+                "factors",
+                "must give parameters with names that differ",
+                f"{twice!r} occurs twice ('1' is the intercept)",
+                "Rename a factor.",
             )
         if runs < len(names):
-            raise ValueError(
-                f"runs must be enough to keep the rank: {len(names)} parameters need at least {len(names)} "
-                f"runs; {runs} were given. Raise runs, or drop factors or levels."
+            raise InputError(
+                "runs",
+                f"must be enough to keep the rank: {len(names)} parameters need at least {len(names)} runs",
+                f"{runs} were given",
+                "Raise runs, or drop factors or levels.",
             )
         for key, value in {
             "factors": levels, "runs": int(runs), "degree": int(degree), "names": tuple(names),
@@ -175,32 +182,39 @@ class MainEffects:
 
 def _check_whole(value: object, name: str, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+        raise InputError(name, f"must be a whole number of at least {least}", f"got {value!r}")
 
 
 def _effects(name: str, values: tuple[Any, ...], degree: int) -> tuple[np.ndarray, list[str]]:
     """Return f_j of the levels of a factor, and the names of its entries."""
     if len(set(values)) < max(2, len(values)):
-        raise ValueError(
-            f"factors must have two levels or more, all different; {name!r} has {list(values)}. "
-            "Drop the factor, or the levels that repeat."
+        raise InputError(
+            "factors",
+            "must have two levels or more, all different",
+            f"{name!r} has {list(values)}",
+            "Drop the factor, or the levels that repeat.",
         )
     if _are_text(values):
         table = np.vstack([np.eye(len(values) - 1), -np.ones(len(values) - 1)])
         return table, [f"{name}[{value}]" for value in values[:-1]]
     levels = _floats(name, values)
     if len(set(levels)) < len(levels):
-        raise ValueError(
-            f"levels must differ in double precision; {name!r} has {list(values)}. Subtract a constant."
+        raise InputError(
+            "levels",
+            "must differ in double precision",
+            f"{name!r} has {list(values)}",
+            "Subtract a constant.",
         )
     powers = range(1, min(degree, len(values) - 1) + 1)
     names = [name if k == 1 else f"{name}^{k}" for k in powers]
     largest = max(abs(Fraction(level)) for level in levels)
     for k in powers:
         if not SMALLEST <= largest**k <= LARGEST:
-            raise ValueError(
-                f"levels must have powers between {SMALLEST:g} and {LARGEST:g} in size; {name!r} has levels "
-                f"up to {float(largest):g} and power {k}. Change the unit, or lower degree."
+            raise InputError(
+                "levels",
+                f"must have powers between {SMALLEST:g} and {LARGEST:g} in size",
+                f"{name!r} has levels up to {float(largest):g} and power {k}",
+                "Change the unit, or lower degree.",
             )
     return np.array([[float(Fraction(level) ** k) for k in powers] for level in levels]), names
 
@@ -217,8 +231,8 @@ def _floats(name: str, values: tuple[Any, ...]) -> list[float]:
     except (TypeError, ValueError):
         levels = np.array([np.nan])
     if levels.shape != (len(values),) or not np.isfinite(levels).all():
-        raise ValueError(
-            f"levels must be all numbers or all text; {name!r} has {list(values)}. Convert them."
+        raise InputError(
+            "levels", "must be all numbers or all text", f"{name!r} has {list(values)}", "Convert them."
         )
     return [float(level) for level in levels]
 
@@ -340,8 +354,10 @@ def search_levels(
 
     best = best_of(run, tries, n_jobs, watch, bound)
     if best.value == -np.inf:
-        raise ValueError(
-            f"runs must be enough for the search to find full rank; {n} runs and {k} factors gave none. "
-            "Raise runs or tries."
+        raise InputError(
+            "runs",
+            "must be enough for the search to find full rank",
+            f"{n} runs and {k} factors gave none",
+            "Raise runs or tries.",
         )
     return best, *bounded.judge(best.found)

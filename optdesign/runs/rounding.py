@@ -30,6 +30,7 @@ import numpy as np
 
 from optdesign.design.certificate import certify
 from optdesign.design.result import DesignResult
+from optdesign.errors import InputError
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.exchange import LARGEST_BOARD, climb_on, climbed, lay_out, state_of
 from optdesign.runs.rank_basis import basis, exact_rank
@@ -85,7 +86,9 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = F
     if not isinstance(result, DesignResult):
         raise TypeError(f"result must be a DesignResult; got {type(result).__name__}. Pass solve(problem).")
     if method not in ROUNDING:
-        raise ValueError(f"method must be one of {', '.join(ROUNDING)}; got {method!r}. Leave it out.")
+        raise InputError(
+            "method", f"must be one of {', '.join(ROUNDING)}", f"got {method!r}", "Leave it out."
+        )
     problem = result.problem
     if method == "ceiling":
         counts = _rounded_up(result)
@@ -162,14 +165,18 @@ def _rounded_up(result: DesignResult) -> np.ndarray:
     totals = _totals(problem, counts)
     if np.any(totals > MOST_RUNS):
         i = int(np.argmax(totals))
-        raise ValueError(
-            f"budgets must be at most 2^53 runs, rounded up; budgets[{i}] = {problem.budgets[i]} needs "
-            f"{totals[i]}. Lower the budget: larger counts are not exact in double precision."
+        raise InputError(
+            "budgets",
+            "must be at most 2^53 runs, rounded up",
+            f"budgets[{i}] = {problem.budgets[i]} needs {totals[i]}",
+            "Lower the budget: larger counts are not exact in double precision.",
         )
     if not result.gap < np.inf and exact_rank(problem, np.flatnonzero(counts)) < problem.rank:
-        raise ValueError(
-            f"result must have weights of full rank to be rounded up; they lose some. Its status is "
-            f'"{result.status.value}". Use method="efficient", which adds a basis.'
+        raise InputError(
+            "result",
+            "must have weights of full rank to be rounded up",
+            "they lose some",
+            f'Its status is "{result.status.value}". Use method="efficient", which adds a basis.',
         )
     return counts.astype(np.int64)
 

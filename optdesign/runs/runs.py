@@ -30,6 +30,7 @@ from optdesign.design import display as listing
 from optdesign.design.certificate import certify
 from optdesign.design.efficiency import efficiency
 from optdesign.design.result import DesignResult, rounded_down
+from optdesign.errors import InputError
 from optdesign.factors.formula import pandas
 from optdesign.problem.dependence import of_what
 from optdesign.problem.problem import DesignProblem
@@ -87,9 +88,14 @@ class Runs:
 
     @property
     def message(self) -> str:
-        """Why the search stopped, and whether there are more runs than were asked for."""
+        """Why the search stopped, and the caveats."""
+        return self.status.value + self.caveats
+
+    @property
+    def caveats(self) -> str:
+        """Whether there are more runs than were asked for or no bound, as text that follows the status."""
         more = self.totals - self.asked
-        text = self.status.value
+        text = ""
         if np.any(more > 1e-9 * self.asked):
             text += (
                 f"; {self.totals.sum()} runs where {self.asked.sum():g} were asked for, and the efficiency "
@@ -206,9 +212,11 @@ def whole_runs(problem: DesignProblem) -> np.ndarray:
     budgets = problem.budgets
     bad = np.flatnonzero((budgets != np.floor(budgets)) | (budgets > MOST_RUNS))
     if len(bad):
-        raise ValueError(
-            f"budgets must be whole numbers of runs, at most 2^53; budgets[{bad[0]}] = {budgets[bad[0]]}. "
-            "Build the problem with the number of runs of every group: DesignProblem(..., budgets=runs)."
+        raise InputError(
+            "budgets",
+            "must be whole numbers of runs, at most 2^53",
+            f"budgets[{bad[0]}] = {budgets[bad[0]]}",
+            "Build the problem with the number of runs of every group: DesignProblem(..., budgets=runs).",
         )
     return budgets.astype(np.int64)
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from optdesign.design.certificate import FEASIBILITY_RTOL
 from optdesign.design.result import DesignResult, Status
+from optdesign.errors import InputError
 from optdesign.numbers.roundoff import UNIT
 from optdesign.problem.problem import DesignProblem, check_problem, floats
 from optdesign.verification.audit import Audit, Comparison, audit
@@ -129,9 +130,11 @@ def assert_same_design(a: DesignResult, b: DesignResult) -> None:
     for one in (a, b):
         _check_result(one)
     if not same_problem(a.problem, b.problem):
-        raise ValueError(
-            f"a and b must be designs of the same problem; got {a.problem} and {b.problem}. Solve one of "
-            "them twice."
+        raise InputError(
+            "a and b",
+            "must be designs of the same problem",
+            f"got {a.problem} and {b.problem}",
+            "Solve one of them twice.",
         )
     own, _ = _audited(a), _audited(b)
     for one in (a, b):

@@ -28,6 +28,7 @@ from optdesign.algebra.blocks import entries
 from optdesign.algebra.reduced import Reduced, reduce
 from optdesign.design.certificate import Certificate, certify
 from optdesign.design.result import DesignResult, History, Status
+from optdesign.errors import InputError
 from optdesign.problem.problem import DesignProblem
 from optdesign.runtime.interrupts import Deferred
 from optdesign.runtime.progress import Progress
@@ -108,9 +109,13 @@ def solve(
         Show a progress display on standard error once a second has passed.
     """
     if form not in ("auto", *PROGRAMS):
-        raise ValueError(f"form must be 'auto', 'primal' or 'dual'; got {form!r}. Leave it out for auto.")
+        raise InputError(
+            "form", "must be 'auto', 'primal' or 'dual'", f"got {form!r}", "Leave it out for auto."
+        )
     if time_limit is not None and not time_limit > 0:
-        raise ValueError(f"time_limit must be positive seconds; got {time_limit}. Leave it out for none.")
+        raise InputError(
+            "time_limit", "must be positive seconds", f"got {time_limit}", "Leave it out for none."
+        )
     began = time.perf_counter()
     with (
         Deferred() as interrupted,

@@ -381,7 +381,9 @@ def test_a_mask_of_objects() -> None:
     table = Settings({"x": [1, 2, 3]})
     assert kept(table, np.array([True, False, True], dtype=object)).tolist() == [0, 2]
     assert kept(table, pd.array([True, False, True], dtype="boolean")).tolist() == [0, 2]
-    with pytest.raises(ValueError, match="must give True or False for each of 3 settings; got object"):
+    with pytest.raises(
+        ValueError, match="must give True or False for each of 3 settings; the array gives object"
+    ):
         kept(table, pd.array([True, None, True], dtype="boolean"))
 
 
@@ -438,7 +440,7 @@ def test_text_whose_levels_have_another_order_is_not_ordered() -> None:
 )
 def test_large_integers_beside_missing_entries_are_not_rounded(ids: Any) -> None:
     with pytest.raises(
-        ValueError, match=r"id must fit double precision .* which 1152921504606846977 in row 2"
+        ValueError, match=r"id must fit double precision .* holds 1152921504606846977 in row 2"
     ):
         Settings({"id": ids})
     assert Settings({"id": [1, 2**63]})["id"].dtype == np.uint64

@@ -157,7 +157,7 @@ def test_conditions_say_the_same_in_three_ways(where) -> None:
 @pytest.mark.parametrize(
     ("where", "message"),
     [
-        ("a > 7", "'a > 7' must leave some settings; it leaves none of 3"),
+        ("a > 7", "must leave some settings; 'a > 7' leaves none of 3"),
         ("aa > 1", "there is no 'aa'"),
         ("a.max() > 1", "has call, which is not evaluated"),
         ("a.size", "has attribute, which"),
@@ -167,10 +167,10 @@ def test_conditions_say_the_same_in_three_ways(where) -> None:
         ("@a > 1", "is none .invalid syntax"),
         ("a >", "must be an expression such as"),
         ("1 < 2", "must name a factor"),
-        ("a + 1", "True or False for each of 3 settings; got int64"),
+        ("a + 1", "True or False for each of 3 settings; 'a . 1' gives int64"),
         ("a > 'x'", "'a > 'x'' fails|fails"),
-        ([True, False], r"got bool of shape \(2,\)"),
-        (lambda s: s["a"], "as a function of the settings, must give True or False"),
+        ([True, False], r"the array gives bool of shape \(2,\)"),
+        (lambda s: s["a"], "must give True or False for each of 3 settings; the function gives int64"),
     ],
 )
 def test_bad_conditions(where, message: str) -> None:
@@ -234,7 +234,11 @@ def test_a_series_that_is_in_another_order_than_the_frame() -> None:
 @pytest.mark.parametrize(
     ("factors", "model", "note"),
     [
-        ({"a": 2, "b": 2}, "~ a", "not in the model: 'b'; such factors may still be groups or blocks"),
+        (
+            {"a": 2, "b": 2},
+            "~ a",
+            "not in the model: 'b'; such factors may still be groups or parameter blocks",
+        ),
         ({"a": [5], "b": 2}, "~ a + b", "only one level, so no effect to estimate: 'a'"),
         ({"a": ["x"], "b": 2}, "~ a + b", "only one level, so no effect to estimate: 'a'"),
         (
@@ -268,16 +272,16 @@ def test_what_is_odd_is_noted(factors, model: str, note: str) -> None:
         (
             {"temp": [0, 1]},
             "~ log(temp)",
-            "'log.temp.' is -inf in row 0, where temp = 0. Leave such settings",
+            "with temp = 0, 'log.temp.' is -inf in row 0. Leave such settings",
         ),
         ({"C": 2, "g": ["u", "v"]}, "~ C(g)", r"the factor 'C' hides the function C\(\)"),
         (pd.DataFrame(np.eye(2)), "~ `0`", "must not name factors by numbers"),
         (
             pd.DataFrame({"a": [1, None]}),
             "~ a",
-            "'a' is, in row 1. Fill it in or drop the row: none is dropped",
+            "'a' is missing in row 1. Fill it in or drop the row: none is dropped",
         ),
-        (pd.DataFrame({"a": ["x", None]}), "~ a", "'a' is, in row 1"),
+        (pd.DataFrame({"a": ["x", None]}), "~ a", "'a' is missing in row 1"),
         (pd.DataFrame({"a": pd.date_range("2020", periods=2)}), "~ a", "'a' holds dates"),
         (pd.DataFrame({"a": [2**53 + 1, 1]}), "~ a", "a must fit double precision"),
         (pd.DataFrame({"a": [1, "x"]}, dtype=object), "~ a", "a must be all numbers, all text or all"),
