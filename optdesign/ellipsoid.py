@@ -33,13 +33,6 @@ from optdesign.problem.problem import DesignProblem, floats
 from optdesign.problem.source import read_only
 from optdesign.solvers.solve import solve
 
-LARGEST = 1e250
-"""Coordinates of points may be as large as this, and their largest as small as its inverse."""
-
-ATTEMPTS = 60
-"""How often an ellipsoid is inflated: from the second time on by more than the points call for, twice as much
-each time, because the factor itself is rounded."""
-
 
 @dataclass(frozen=True, eq=False)
 class Ellipsoid:
@@ -112,10 +105,12 @@ def min_volume_ellipsoid(points: ArrayLike, *, centred: bool = False, **options:
         at = int(np.argmax(bad))
         raise InputError("points", "must be finite", f"points[{at}] = {x[at].tolist()}", "Drop the row.")
     size = np.abs(x).max(axis=0)
-    if np.any((size > LARGEST) | ((size > 0) & (size < 1 / LARGEST))):
+    # Coordinates of points may be as large as this, and their largest as small as its inverse.
+    largest = 1e250
+    if np.any((size > largest) | ((size > 0) & (size < 1 / largest))):
         raise InputError(
             "points",
-            f"must have coordinates between {1 / LARGEST:g} and {LARGEST:g} in size, or zero",
+            f"must have coordinates between {1 / largest:g} and {largest:g} in size, or zero",
             f"theirs are at most {', '.join(f'{v:g}' for v in size)}",
             "Change the units.",
         )
@@ -171,7 +166,10 @@ def _inflated(
 ) -> tuple[np.ndarray, float]:
     """The factor scaled until all points are inside, and the ratio of volumes that then holds."""
     margin = 4 * UNIT
-    for _ in range(ATTEMPTS):
+    # How often an ellipsoid is inflated: from the second time on by more than the points call for, twice as
+    # much each time, because the factor itself is rounded.
+    attempts = 60
+    for _ in range(attempts):
         v, error = _offsets(x, centre, factor)
         top = float(np.max(np.sum((np.abs(v) + error) ** 2, axis=1))) * (1 + gamma(x.shape[1] + 4))
         if top <= 1.0:

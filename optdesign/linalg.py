@@ -18,9 +18,6 @@ from numpy.typing import ArrayLike
 
 from optdesign.errors import InputError
 
-RANGE_RTOL = 1e-12
-"""A rank-one update that leaves less than this fraction of the determinant loses the range."""
-
 
 def eigen_range(a: ArrayLike, rtol: float | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Non-zero eigenvalues of a symmetric matrix, and orthonormal eigenvectors as columns.
@@ -111,7 +108,7 @@ def rank_one_update(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> np.ndarray
     """Pseudo-inverse of A + scale u u' from that of A, for u in the range of A (Lemma "low_rank_update").
 
     The range must stay the same, so ``det_ratio(a_pinv, u, scale)`` must be positive (above
-    ``RANGE_RTOL``, since it is a difference of numbers near one where a direction is taken away).
+    1e-12, since it is a difference of numbers near one where a direction is taken away).
 
     >>> rank_one_update(np.eye(2), [1.0, 0.0], 1.0).tolist()
     [[0.5, 0.0], [0.0, 1.0]]
@@ -119,7 +116,9 @@ def rank_one_update(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> np.ndarray
     inverse, vector = np.asarray(a_pinv, dtype=np.float64), np.asarray(u, dtype=np.float64)
     _, basis = eigen_range(inverse)
     outside = float(np.linalg.norm(vector - basis @ (basis.T @ vector)))
-    if outside > np.sqrt(RANGE_RTOL) * np.linalg.norm(vector):
+    # A rank-one update that leaves less than this fraction of the determinant loses the range.
+    range_rtol = 1e-12
+    if outside > np.sqrt(range_rtol) * np.linalg.norm(vector):
         raise InputError(
             "u",
             "must lie in the range of A",
@@ -127,7 +126,7 @@ def rank_one_update(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> np.ndarray
             "Outside the range the rank grows: compute the pseudo-inverse afresh.",
         )
     ratio = det_ratio(inverse, u, scale)
-    if not ratio > RANGE_RTOL:
+    if not ratio > range_rtol:
         raise InputError(
             "the update",
             "must preserve the range",

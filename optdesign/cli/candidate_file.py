@@ -42,9 +42,6 @@ from optdesign.tables.files import (
 
 SUFFIXES = (".csv", ".parquet", ".npz")
 
-SAMPLE = 1000
-"""A column that is not all numbers is taken for a mistaken feature if one of so many fields is one."""
-
 
 @dataclass(frozen=True)
 class CandidateFile:
@@ -352,12 +349,14 @@ def _from_arrays(
 def _infer(columns: Table, path: Path, others: Set[str | None]) -> list[str]:
     """All numeric columns but the others. Numbers mixed with text are refused, lest a feature be lost."""
     names = []
+    # A column that is not all numbers is taken for a mistaken feature if one of so many fields is one.
+    sample = 1000
     for name, column in columns.items():
         if name in others:
             continue
         if column.dtype.kind in "biuf":
             names.append(name)
-        elif any(number(written(v)) is not None for v in column[:SAMPLE]):
+        elif any(number(written(v)) is not None for v in column[:sample]):
             raise InputError(
                 "features",
                 "must be numbers",

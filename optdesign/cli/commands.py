@@ -43,7 +43,7 @@ from optdesign.cli.options import (
     TimeLimit,
     chosen_label,
 )
-from optdesign.cli.pipes import PipedCommands
+from optdesign.cli.pipes import ExitCode, PipedCommands
 from optdesign.cli.roles import Label
 from optdesign.cli.spelling import as_option, spelled
 from optdesign.design.display import CANDIDATE
@@ -57,10 +57,6 @@ from optdesign.runtime.progress import waiting
 from optdesign.solvers.solve import METHODS, solve
 from optdesign.tables import files as tables
 from optdesign.verification.verify import verify
-
-SOLVED, NOT_CONVERGED, BAD_INPUT = 0, 1, 2
-
-DEMO_TOL = 1e-6
 
 VERIFY_TOL = 1e-4
 """Relative gap up to which a saved design counts as optimal, unless another is asked for."""
@@ -199,7 +195,7 @@ def solve_command(
     else:
         report.print_result(result, source, out)
         report.print_outputs(written)
-    raise typer.Exit(SOLVED if result.converged else NOT_CONVERGED)
+    raise typer.Exit(ExitCode.DONE if result.converged else ExitCode.NOT_CONVERGED)
 
 
 def _check_whole(problem: DesignProblem) -> None:
@@ -231,7 +227,7 @@ def _report_runs(
     else:
         report.print_runs(found, source, out)
         report.print_outputs(written)
-    raise typer.Exit(NOT_CONVERGED if found.status is RunStatus.INTERRUPTED else SOLVED)
+    raise typer.Exit(ExitCode.NOT_CONVERGED if found.status is RunStatus.INTERRUPTED else ExitCode.DONE)
 
 
 @app.command("certify", cls=DesignCommand, short_help="Certify the weights of a saved design.")
@@ -261,7 +257,7 @@ def certify_command(
     else:
         report.print_result(result, source, design)
         report.print_certificate(result, tol)
-    raise typer.Exit(SOLVED if result.relative_gap <= tol else NOT_CONVERGED)
+    raise typer.Exit(ExitCode.DONE if result.relative_gap <= tol else ExitCode.NOT_CONVERGED)
 
 
 @app.command(
@@ -306,7 +302,7 @@ def verify_command(
         report.print_result(result, source, design)
         report.print_verification(result, outcome, tol)
     passed = outcome.agrees and result.relative_gap <= tol
-    raise typer.Exit(SOLVED if passed else NOT_CONVERGED)
+    raise typer.Exit(ExitCode.DONE if passed else ExitCode.NOT_CONVERGED)
 
 
 @app.command("demo", short_help="Solve, certify, verify and draw the paper's synthetic instance.")
@@ -321,22 +317,23 @@ def demo_command(
     clients, arms, dim = features.shape
     source = grid_file(features)
     design, picture = out / "design.csv", out / "demo.png"
+    demo_tol = 1e-6
     with _bad_input():
         out.mkdir(parents=True, exist_ok=True)
         outputs.check(design, picture, [], force=True)
-        result = solve(DesignProblem.disjoint(features), tol=DEMO_TOL, method="bca", progress=True)
+        result = solve(DesignProblem.disjoint(features), tol=demo_tol, method="bca", progress=True)
         outcome = verify(result, progress=True)
         with _drawing(picture):
             files.write(design, source, result.problem.budgets, result.weights, result.variances)
             title = f"The authors' synthetic instance: {clients} clients, {arms} arms, dimension {dim}"
             words = ("client", "arm")
-            pictures.overview(result, convergence=True, tol=DEMO_TOL, words=words, title=title, path=picture)
+            pictures.overview(result, convergence=True, tol=demo_tol, words=words, title=title, path=picture)
     typer.echo(f"{clients} clients (groups), {arms} arms (parameter blocks), dimension {dim}, seed {seed}\n")
     report.print_result(result, source, design)
-    report.print_verification(result, outcome, DEMO_TOL)
+    report.print_verification(result, outcome, demo_tol)
     typer.echo()
     report.print_outputs({"design": design, "plot": picture})
-    raise typer.Exit(SOLVED if result.converged and outcome.agrees else NOT_CONVERGED)
+    raise typer.Exit(ExitCode.DONE if result.converged and outcome.agrees else ExitCode.NOT_CONVERGED)
 
 
 @contextmanager
@@ -362,7 +359,7 @@ def _drawing(path: Path) -> Iterator[None]:
 
 def _refuse(message: str) -> NoReturn:
     typer.echo(f"optdesign: {message}", err=True)
-    raise typer.Exit(BAD_INPUT)
+    raise typer.Exit(ExitCode.BAD_INPUT)
 
 
 def _words(source: CandidateFile) -> tuple[str, str]:

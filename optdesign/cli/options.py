@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from optdesign.cli.pipes import ExitCode
 from optdesign.cli.roles import Label
 from optdesign.errors import InputError
 from optdesign.problem.inputs import TWO_MEANINGS
@@ -79,7 +80,7 @@ class DesignCommand(TyperCommand):
                 "factor, use --model and --group.",
                 err=True,
             )
-            raise typer.Exit(2)
+            raise typer.Exit(ExitCode.BAD_INPUT)
         return super().parse_args(ctx, args)
 
 

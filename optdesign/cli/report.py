@@ -25,9 +25,6 @@ from optdesign.verification.verify import Verification
 SHOWN = 20
 """Candidates of a design that are listed in the terminal."""
 
-WIDE = 10_000
-"""Columns of a terminal in which no table is ever squeezed."""
-
 COLUMNS = 8
 """Factors or features that a table in the terminal has columns for."""
 
@@ -364,6 +361,7 @@ def _print_table(table: Any) -> None:
     from rich.console import Console
 
     printed = io.StringIO()
-    Console(file=printed, color_system=None, width=WIDE).print(table)
+    wide = 10_000  # columns of a terminal in which no table is ever squeezed
+    Console(file=printed, color_system=None, width=wide).print(table)
     lines = [line.rstrip() for line in printed.getvalue().splitlines()]
     typer.echo("\n".join(lines).strip("\n"))

@@ -44,14 +44,11 @@ from optdesign.problem.problem import DesignProblem, check_problem, floats, read
 from optdesign.runtime.jit import kernel
 
 FEASIBILITY_RTOL = 1e-6
-ROUNDING_RTOL = 1e-12
-"""Weights may miss a group's budget, or be negative, by the first fraction of the budget and no more; above
-the second they are rescaled before they are certified."""
+"""Weights may miss the budget of their group, or be negative, by this fraction of the budget."""
 
-ROUNDING_SHARE, GAP_SHARE, LOG_DET_SHARE = 1e-11, 0.01, 1e-9
+ROUNDING_SHARE, GAP_SHARE = 1e-11, 0.01
 """The certificate is made again from refined rows if the allowance for round-off exceeds the first fraction
-of G, and either the second fraction of the gap or the third of G. The third keeps log det accurate for
-weights that are far from the optimum."""
+of G and the second fraction of the gap."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +104,8 @@ def _certificate(problem: DesignProblem, support: np.ndarray, w: np.ndarray, mis
     """The certificate of weights of some candidates, missing budgets by a fraction of at most ``missed``."""
     proof = _prove(problem, problem.rows, support, w, missed)
     rank = problem.rank
-    coarse = max(ROUNDING_SHARE, min(LOG_DET_SHARE, GAP_SHARE * (1.0 - rank / proof.g_value)))
+    log_det_share = 1e-9  # allowances above this fraction of G are refined for the sake of log det
+    coarse = max(ROUNDING_SHARE, min(log_det_share, GAP_SHARE * (1.0 - rank / proof.g_value)))
     if proof.rounding > coarse and problem.rows is not problem.refined:
         proof = _prove(problem, problem.refined, support, w, missed)
     gap = max(0.0, math.nextafter(proof.g_value - rank, math.inf))
@@ -178,7 +176,8 @@ def feasible(problem: DesignProblem, weights: ArrayLike) -> tuple[np.ndarray, fl
             f"group {i} sums to {total[i]:g}, its budget is {problem.budgets[i]:g}",
             "Rescale its weights, or build the problem with that budget.",
         )
-    return w, missed if missed <= ROUNDING_RTOL else scale(problem.groups, problem.budgets, w)
+    rounding_rtol = 1e-12  # weights that miss their budget by more are rescaled before they are certified
+    return w, missed if missed <= rounding_rtol else scale(problem.groups, problem.budgets, w)
 
 
 def _singular_variances(

@@ -28,9 +28,6 @@ RUN = "run"
 CANDIDATE = "candidate"
 """What an index into the arrays of a problem is called, from 0; a row, for people to read, counts from 1."""
 
-SHOWN = 20
-"""Candidates of a design that are listed in a notebook."""
-
 
 def own_columns(problem: DesignProblem) -> dict[str, np.ndarray]:
     """The columns that tell candidates apart: their settings, or their features by name, or nothing."""
@@ -116,7 +113,8 @@ def html(result: DesignResult, facts: list[tuple[str, str]]) -> str:
     def row(cells: list[str], tag: str) -> str:
         return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
-    shown, rows = columns(result.problem), largest(result, SHOWN)
+    listed = 20  # candidates of a design that are listed in a notebook
+    shown, rows = columns(result.problem), largest(result, listed)
     heading = row(["row", *shown, WEIGHT, VARIANCE], "th")
     body = "".join(
         row(

@@ -30,11 +30,6 @@ from optdesign.tables.files import atomic, check_suffix, check_writable
 FORMAT = "optdesign"
 VERSION = 2
 
-AGREEMENT = 1e-9
-"""Largest difference between a stored certificate and one computed again, perhaps on another machine: as a
-fraction of the rank for gap, G and log det, of 1 for efficiency and relative gap, and of the largest
-variance."""
-
 SCALARS = ("gap", "relative_gap", "efficiency", "g_value", "log_det", "rank", "rounding")
 
 
@@ -204,8 +199,12 @@ def _difference(stored: Certificate, again: Certificate) -> str:
 
 
 def _near(one: ArrayLike, other: ArrayLike, scale: float) -> bool:
-    """Return True if finite numbers differ by at most AGREEMENT * scale, and others not at all."""
-    return bool(np.allclose(one, other, rtol=0.0, atol=AGREEMENT * scale))
+    """Return True if finite numbers differ by at most 1e-9 * scale, and others not at all."""
+    # Largest difference between a stored certificate and one computed again, perhaps on another machine: as a
+    # fraction of the rank for gap, G and log det, of 1 for efficiency and relative gap, and of the largest
+    # variance.
+    agreement = 1e-9
+    return bool(np.allclose(one, other, rtol=0.0, atol=agreement * scale))
 
 
 def _settings(settings: Settings) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from optdesign.algebra.whitening import whitened
 from optdesign.design.certificate import error_length, settled, sum_error
 from optdesign.design.cheapest import COST, cheapest
 from optdesign.design.result import DesignResult, Status, rounded_up
-from optdesign.design.vertices import SAME, thin_out
+from optdesign.design.vertices import SAME_RTOL, thin_out
 from optdesign.errors import InputError
 from optdesign.problem.coordinates import Rows
 from optdesign.problem.problem import DesignProblem, floats, read_only
@@ -67,7 +67,7 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
         found = cheapest(problem, white, support, result.weights[support], _checked(problem, cost))
         thin = np.zeros_like(result.weights)
         thin[found.rows] = found.weights
-        if not round_off <= SAME:
+        if not round_off <= SAME_RTOL:
             # The program was solved for information that differs by more than the tolerance.
             method += " (round-off prevents a proof that the cost is within 1e-9 of the least)"
         elif found.gap > COST:
@@ -98,12 +98,12 @@ def _whitened(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, 
     """Return the candidates with weight, and rows whose maps make the information the identity.
 
     The third value bounds the change of the information by the round-off of the coordinates. They are
-    refined if that change could exceed SAME.
+    refined if that change could exceed SAME_RTOL.
     """
     support, rows = np.flatnonzero(weights != 0), problem.rows
     maps, _, log_det = whitened(problem, rows, support, weights[support])
     change = _round_off(problem, maps, rows)
-    if not change <= SAME:
+    if not change <= SAME_RTOL:
         rows = problem.refined
         maps, _, log_det = whitened(problem, rows, support, weights[support])
         change = _round_off(problem, maps, rows)

@@ -56,10 +56,6 @@ ALLOWED = (
 QUOTED = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|`([^`]*)`""")
 """Text, which stays as it is, or a name in backticks."""
 
-TICKS = {"D": 86400 * 10**18, "h": 3600 * 10**18, "m": 60 * 10**18, "s": 10**18, "ms": 10**15, "us": 10**12,
-         "ns": 10**9, "ps": 10**6, "fs": 10**3, "as": 1}  # fmt: skip
-"""Units of time in attoseconds."""
-
 
 def kept(settings: Settings, where: Any) -> np.ndarray:
     """Return the rows of the settings that meet a condition.
@@ -329,4 +325,7 @@ def _ticks(times: _Times) -> Quantity:
     if np.datetime_data(array.dtype)[0] in "YMW":
         array = array.astype(f"{array.dtype.kind}8[D]")
     unit, step = np.datetime_data(array.dtype)
-    return quantities.multiply(quantity(array.astype(np.int64)), quantity(TICKS[unit] * step))
+    # Units of time in attoseconds.
+    ticks = {"D": 86400 * 10**18, "h": 3600 * 10**18, "m": 60 * 10**18, "s": 10**18, "ms": 10**15,
+             "us": 10**12, "ns": 10**9, "ps": 10**6, "fs": 10**3, "as": 1}  # fmt: skip
+    return quantities.multiply(quantity(array.astype(np.int64)), quantity(ticks[unit] * step))

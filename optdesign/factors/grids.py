@@ -23,9 +23,6 @@ import numpy as np
 from optdesign.errors import InputError
 from optdesign.tables.columns import Settings, column, missing
 
-MOST = 100_000_000
-"""Rows of settings that are made at most."""
-
 
 def factorial(levels: Mapping[str, Any] | Sequence[Any]) -> Settings:
     """Every combination of the levels of the factors; the last factor changes fastest.
@@ -149,10 +146,11 @@ def _parts(total: int, count: int) -> Iterator[tuple[int, ...]]:
 
 
 def _check_size(rows: int, argument: str) -> None:
-    if rows > MOST:
+    most = 100_000_000  # rows of settings that are made at most
+    if rows > most:
         raise InputError(
             argument,
-            f"must give at most {MOST:,} settings",
+            f"must give at most {most:,} settings",
             f"these give {rows:,}",
             "Take fewer levels, or list the settings that are possible.",
         )

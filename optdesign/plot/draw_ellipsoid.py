@@ -19,9 +19,6 @@ from optdesign.errors import InputError
 from optdesign.plot.style import BLUE, GREY, ORANGE, legend, picture, thinned
 from optdesign.problem.problem import floats
 
-FLAT = 20
-"""Ratio of the two extents beyond which the axes get units of their own."""
-
 
 def ellipsoid(
     ellipsoid: Ellipsoid,
@@ -68,6 +65,7 @@ def ellipsoid(
         + (np.cos(turn)[:, None] * lengths[0] * directions[:, 0])
         + (np.sin(turn)[:, None] * lengths[1] * directions[:, 1])
     )
+    flat = 20  # ratio of the two extents beyond which the axes get units of their own
     with picture(ax, path, size=(5.6, 5.2)) as (axes,):
         _draw_points(axes, x[:, chosen], ellipsoid.result.support)
         axes.plot(*outline.T, color=BLUE, linewidth=1.6, label="ellipse" if d == 2 else "shadow", zorder=2)
@@ -78,7 +76,7 @@ def ellipsoid(
             )
         axes.plot(*centre, "+", color="black", markersize=9, label="centre", zorder=5)
         extent = np.ptp(outline, axis=0)
-        if extent.max() <= FLAT * extent.min():
+        if extent.max() <= flat * extent.min():
             axes.set_aspect("equal", adjustable="datalim")
         excess = rounded_up(ellipsoid.volume_ratio - 1)
         what = "Smallest ellipse" if d == 2 else f"Shadow of the smallest ellipsoid in {d} dimensions"

@@ -19,11 +19,6 @@ from optdesign.plot.style import BLUE, GREY, legend, picture, thinned
 from optdesign.plot.text import readable
 from optdesign.runs.runs import Runs
 
-CLOSE = 0.1
-"""Distance of two settings, as a fraction of the picture, up to which circles have no numbers in them."""
-
-MOST_NUMBERS = 200
-
 
 def runs(
     runs: Runs,
@@ -117,7 +112,10 @@ def _have_room(at: np.ndarray, places: np.ndarray) -> bool:
         return True
     extent = np.ptp(places, axis=0)
     scaled = at / np.where(extent > 0, extent, 1.0)
-    return len(at) <= MOST_NUMBERS and float(pdist(scaled).min()) > CLOSE
+    # Circles have no numbers in them if two settings are closer than this fraction of the picture.
+    close = 0.1
+    most_numbers = 200
+    return len(at) <= most_numbers and float(pdist(scaled).min()) > close
 
 
 def _circles(

@@ -20,9 +20,6 @@ MOST_LEVELS = 250
 HEIGHT = np.sqrt(3) / 2
 """Of a triangle with sides 1."""
 
-SAME_SUM = 1e-6
-"""Three columns are proportions if their sums differ by no more than this fraction."""
-
 
 class Scale(NamedTuple):
     """A factor as an axis: where every candidate stands, and the levels at 0, 1, ... if it has no numbers."""
@@ -119,8 +116,10 @@ def _are_proportions(settings: Settings, names: Sequence[str]) -> bool:
         return False
     columns = np.array([settings[name] for name in names], dtype=np.float64)
     sums = columns.sum(axis=0)
-    same = np.ptp(sums) <= SAME_SUM * np.abs(sums).max()
-    return bool(same and columns.min() >= -SAME_SUM * sums.max() and sums.min() > 0)
+    # Three columns are proportions if their sums differ by no more than this fraction.
+    same_sum = 1e-6
+    same = np.ptp(sums) <= same_sum * np.abs(sums).max()
+    return bool(same and columns.min() >= -same_sum * sums.max() and sums.min() > 0)
 
 
 class Profile(NamedTuple):

@@ -27,9 +27,6 @@ LARGEST = 1e60
 SMALLEST = 1e-250
 """And the largest entry of a column of a block as small as this, if it is not zero."""
 
-LABEL_SLACK = 1000
-"""Labels may leave gaps up to here, or up to ten times the number of candidates."""
-
 TWO_MEANINGS = (
     "A parameter block has a parameter vector of its own, as every product may have. A blocking factor, such "
     "as a day, only shifts the response: make it a term of the model, and a group if the number of runs on "
@@ -144,7 +141,9 @@ def label(
         at = int(np.argmin(array))
         raise InputError(name, "must not be negative", f"{name}[{at}] = {array[at]}", "Number them from 0.")
     count = int(np.maximum.reduce(array)) + 1
-    if count > max(LABEL_SLACK, 10 * n):
+    # Labels may leave gaps up to here, or up to ten times the number of candidates.
+    label_slack = 1000
+    if count > max(label_slack, 10 * n):
         at = int(np.argmax(array))
         raise InputError(
             name,

@@ -45,21 +45,6 @@ from optdesign.runs.level_exchange import climb_levels, copy_state, perturb_and_
 from optdesign.runs.marginals import Marginal, categories, numbers
 from optdesign.runs.search import GAIN, Best, Clock, Try, best_of
 
-RIDGE = 1e-3
-"""Part of the identity that is added while a start is not of full rank."""
-
-STARTS = 100
-"""Starts that may fail to have full rank before a try is given up."""
-
-PATIENCE = 500
-"""Perturbations in a row without a gain that end a try."""
-
-WORK = 4e8
-"""Largest number of multiplications of those perturbations: large problems have fewer of them."""
-
-PERTURBATION = 4
-"""Levels that a perturbation changes."""
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MainEffects:
@@ -270,7 +255,8 @@ class Bounded:
         for j in range(len(self.sizes)):
             width = self.first[j + 1] - self.first[j]
             z[: len(settings), self.first[j] : self.first[j + 1]] = self.values[j, settings[:, j], :width]
-        z[len(settings) :] = math.sqrt(RIDGE) * np.eye(d)
+        ridge = 1e-3  # part of the identity that is added while a start is not of full rank
+        z[len(settings) :] = math.sqrt(ridge) * np.eye(d)
         return z
 
     def judge(self, settings: np.ndarray) -> tuple[float, float]:
@@ -300,7 +286,10 @@ def search_levels(
     bounded = Bounded(model)
     d, n, k = model.n_parameters, model.runs, len(model.tables)
     cost = float(n) * (d * d + float((bounded.sizes * np.diff(bounded.first) ** 2).sum()))
-    patience = int(np.clip(WORK / cost, 10, PATIENCE))
+    # Largest number of multiplications of those perturbations: large problems have fewer of them.
+    work_limit = 4e8
+    most_perturbations = 500  # perturbations in a row without a gain that end a try
+    patience = int(np.clip(work_limit / cost, 10, most_perturbations))
     bound = d * math.log(n) + bounded.slack
     batch = int(np.clip(SLICE / (10 * cost), 1, 100))
     most = max(2 * (n + 2 * d), int(SLICE * n / cost))  # no less than the refreshes at both ends
@@ -324,7 +313,8 @@ def search_levels(
 
     def run(number: int) -> Try:
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
-        for _ in range(STARTS):
+        starts = 100  # starts that may fail to have full rank before a try is given up
+        for _ in range(starts):
             settings = np.column_stack(
                 [rng.choice(len(share), size=n, p=share) for share in bounded.marginals]
             ).astype(np.int64)
@@ -337,8 +327,9 @@ def search_levels(
                 break
         state, idle = (settings, z, inverse), 0
         kept = tuple(array.copy() for array in state)
+        perturbation = 4  # levels that a perturbation changes
         while -np.inf < value < bound - GAIN and idle < patience and not watch.stopped():
-            draws = rng.random((batch, 3 * PERTURBATION))
+            draws = rng.random((batch, 3 * perturbation))
             new, perturbations, row, rest = perturb_and_climb(
                 *fixed, settings, z, weights, inverse, *kept, value, draws, most
             )

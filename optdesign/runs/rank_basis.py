@@ -27,14 +27,8 @@ from optdesign.runs.exchange import coordinates_of
 from optdesign.tables.columns import listed
 from optdesign.verification.exact_arithmetic import PRIME, residues
 
-INDEPENDENT = 1e-9
-"""The greedy choice takes vectors whose residual exceeds this fraction of their length."""
-
-WORK = 5e6
+GREEDY_WORK = 5e6
 """Multiplications of the greedy choice: it is among the heaviest candidates if there are very many."""
-
-NAMED = 5
-"""Groups that a message names before the rest is only counted."""
 
 
 def basis(
@@ -59,7 +53,7 @@ def basis(
 def _heavy(problem: DesignProblem, weights: np.ndarray) -> np.ndarray:
     """Return the candidates that have weight, or the heaviest and a basis if there are very many."""
     support = np.flatnonzero(weights != 0)
-    room = max(problem.rank, int(WORK / (problem.rank * problem.largest_rank)))
+    room = max(problem.rank, int(GREEDY_WORK / (problem.rank * problem.largest_rank)))
     if len(support) <= room:
         return support
     share = weights[support] / problem.budgets[problem.groups[support]]
@@ -80,8 +74,10 @@ def _greedy(problem: DesignProblem, rows: np.ndarray, size: np.ndarray, runs: np
     chosen: list[int] = []
     residual = norm.copy()
     same: slice | np.ndarray = slice(None)
+    # The greedy choice takes vectors whose residual exceeds this fraction of their length.
+    independent = 1e-9
     for _ in range(problem.rank):
-        fit = np.where((residual > INDEPENDENT * norm) & (left[groups] > 0), residual, 0.0)
+        fit = np.where((residual > independent * norm) & (left[groups] > 0), residual, 0.0)
         at = int(np.argmax(fit))
         if not fit[at] > 0:
             break
@@ -233,9 +229,10 @@ def _refuse(problem: DesignProblem, runs: np.ndarray, reached: np.ndarray, rest:
             f"Raise the budget, {terms}",
         )
     called = which.tolist() if problem.group_names is None else [problem.group_names[i] for i in which]
-    names = ", ".join(map(str, called[:NAMED]))
-    if len(called) > NAMED:
-        names += f" and {len(called) - NAMED} more"
+    named = 5  # groups that a message names before the rest is only counted
+    names = ", ".join(map(str, called[:named]))
+    if len(called) > named:
+        names += f" and {len(called) - named} more"
     several = len(which) > 1
     raise InputError(
         "budgets",

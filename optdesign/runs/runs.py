@@ -43,9 +43,6 @@ from optdesign.verification.exact_arithmetic import factorise, information
 MOST_RUNS = 1 << 53
 """Largest number of runs of a group: counts stay exact in double precision."""
 
-SHOWN = 20
-"""Lines of a printed run list before the rest is only counted."""
-
 
 class RunStatus(Enum):
     """Why the search for runs stopped; the value is the message."""
@@ -195,15 +192,16 @@ class RunTable:
         return pandas().DataFrame(self.columns)
 
     def __str__(self) -> str:
-        shown = {name: column[:SHOWN].tolist() for name, column in self.columns.items()}
+        listed = 20  # lines of a printed run list before the rest is only counted
+        shown = {name: column[:listed].tolist() for name, column in self.columns.items()}
         text = io.StringIO()
         width = {name: max(map(len, [name, *map(str, values)])) for name, values in shown.items()}
         text.write("  ".join(name.rjust(width[name]) for name in shown))
         for line in zip(*shown.values(), strict=True):
             cells = (str(value).rjust(width[name]) for name, value in zip(shown, line, strict=True))
             text.write("\n" + "  ".join(cells))
-        if len(self) > SHOWN:
-            text.write(f"\n... and {len(self) - SHOWN} runs more")
+        if len(self) > listed:
+            text.write(f"\n... and {len(self) - listed} runs more")
         return text.getvalue()
 
 

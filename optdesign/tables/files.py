@@ -37,7 +37,7 @@ FOREIGN = re.compile(r"\s*[-+]?\d[\d.,' ]*([eE][-+]?\d+)?\s*")
 THOUSANDS = re.compile(r"\s*[-+]?([1-9]\d{0,2}(\.\d{3})+|\d{1,3})\s*")
 """Numbers such as 1.000, a thousand where decimals have commas."""
 
-CHUNK = 4096
+CSV_ROWS = 4096
 """Rows of a CSV file that are converted at a time."""
 
 ROW_NAMES = re.compile(r"(Unnamed: \d+|__index_level_\d+__)?")
@@ -311,7 +311,7 @@ def _read_csv(path: Path, text: set[str], numbers: set[str] | None) -> Table:
     grouped = dict.fromkeys(names, "") if mark != "," else {}  # columns of which all may be thousands
     comma = ""
     done = 0
-    while chunk := list(islice(rows, CHUNK)):
+    while chunk := list(islice(rows, CSV_ROWS)):
         if set(map(len, chunk)) != {len(names)}:
             at = next(k for k, row in enumerate(chunk) if len(row) != len(names))
             raise InputError(
@@ -409,5 +409,5 @@ def _write_csv(path: Path, columns: Table) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
         values = [v if v.dtype.kind in "biufO" else v.astype(str) for v in columns.values()]
-        for start in range(0, len(values[0]), CHUNK):
-            writer.writerows(zip(*(v[start : start + CHUNK].tolist() for v in values), strict=True))
+        for start in range(0, len(values[0]), CSV_ROWS):
+            writer.writerows(zip(*(v[start : start + CSV_ROWS].tolist() for v in values), strict=True))

@@ -21,7 +21,7 @@ from optdesign.problem.problem import DesignProblem, check_problem, floats
 from optdesign.verification.audit import Audit, Comparison, audit
 from optdesign.verification.verify import compare
 
-SHOWN = 40
+MOST_ENTRIES = 40
 """Problems up to this many numbers are written out in messages."""
 
 MEANINGS = {
@@ -212,7 +212,7 @@ def _about(problem: DesignProblem, *designs: np.ndarray) -> str:
     """The problem and the weights, for the end of a message."""
     lines = f"\n  problem  {as_code(problem)}"
     for w in designs:
-        lines += f"\n  weights  {w.tolist() if w.size <= SHOWN else np.array2string(w, threshold=10)}"
+        lines += f"\n  weights  {w.tolist() if w.size <= MOST_ENTRIES else np.array2string(w, threshold=10)}"
     return lines
 
 
@@ -222,7 +222,7 @@ def as_code(problem: DesignProblem) -> str:
     >>> as_code(DesignProblem([[1.0], [2.0]], groups=[0, 1]))
     'DesignProblem([[1.0], [2.0]], groups=[0, 1])'
     """
-    if problem.candidates.size > SHOWN:
+    if problem.candidates.size > MOST_ENTRIES:
         return repr(problem)
     parts = [str(problem.candidates.tolist())]
     for name, usual in (("groups", 0), ("parameter_blocks", 0), ("budgets", 1)):

@@ -24,9 +24,6 @@ Structure = Literal["classical", "strata", "disjoint", "shared", "mixed"]
 STRUCTURES: tuple[Structure, ...] = get_args(Structure)
 """One group and one block; groups; clients and arms with parameters per arm, or shared; any of these."""
 
-MOST_SCALES = 20.0
-"""Rows, columns and budgets differ by so many orders of magnitude at most, in either direction."""
-
 
 class _Options(NamedTuple):
     """What :func:`problems` was asked for, checked."""
@@ -97,10 +94,12 @@ def problems(
         max_candidates, max_groups, max_blocks, max_dim, entries, deficient, int(duplicates), scales, budgets
     )
     at_least_one(max_candidates=max_candidates, max_groups=max_groups, max_blocks=max_blocks, max_dim=max_dim)
+    # Rows, columns and budgets differ by so many orders of magnitude at most, in either direction.
+    most_scales = 20.0
     for name, orders in {"scales": scales, "budgets": budgets}.items():
-        if not 0 <= orders <= MOST_SCALES:
+        if not 0 <= orders <= most_scales:
             raise InputError(
-                name, f"must lie between 0 and {MOST_SCALES:g} orders", f"got {orders}", "Use 6."
+                name, f"must lie between 0 and {most_scales:g} orders", f"got {orders}", "Use 6."
             )
     if deficient and max_dim < 2:
         raise InputError("max_dim", "must be at least 2 for deficient problems", "got 1", "Use 3.")

@@ -45,7 +45,7 @@ def test_demo_fails_where_verification_does(verdict, why, monkeypatch):
     monkeypatch.setattr(cli, "verify", lambda *_, **__: od.Verification(verdict, "by a friend"))
     monkeypatch.setattr(cli.pictures, "overview", lambda *_, **__: None)
     result = run("demo", "--out", "demo")
-    assert result.exit_code == cli.NOT_CONVERGED
+    assert result.exit_code == cli.ExitCode.NOT_CONVERGED
     assert re.search(rf"NOT verified: the certificate holds \(.*\), but {why}\n", result.stdout)
     # Of many weights the largest are shown, by row.
     weights = files.read(Path("demo/design.csv")).weights

@@ -89,11 +89,11 @@ def test_the_tolerance_is_for_the_gap_over_the_rank(command):
         run("certify", "d.csv", "--group", "site", "--parameter-block", "arm", "--json").stdout
     )
     assert report["gap"] == pytest.approx(4 * report["relative_gap"])
-    for factor, code in ((1.01, cli.SOLVED), (0.99, cli.NOT_CONVERGED)):
+    for factor, code in ((1.01, cli.ExitCode.DONE), (0.99, cli.ExitCode.NOT_CONVERGED)):
         tol = repr(factor * report["relative_gap"])
         result = run(command, "d.csv", "--group", "site", "--parameter-block", "arm", "--tol", tol)
         assert result.exit_code == code
-        assert result.stdout.splitlines()[-1].startswith("NOT optimal") == (code != cli.SOLVED)
+        assert result.stdout.splitlines()[-1].startswith("NOT optimal") == (code != cli.ExitCode.DONE)
 
 
 @pytest.mark.parametrize(("budget", "good"), [("budgets.csv", True), ("other.csv", False), ("3", False)])

@@ -224,7 +224,7 @@ def test_runs_that_nearly_agree_are_not_refused():
 
 
 def test_a_basis_among_very_many_candidates_is_one_of_the_heaviest(monkeypatch):
-    monkeypatch.setattr("optdesign.runs.rank_basis.WORK", 100.0)
+    monkeypatch.setattr("optdesign.runs.rank_basis.GREEDY_WORK", 100.0)
     rng = np.random.default_rng(0)
     problem = od.DesignProblem(rng.normal(size=(500, 4)), budgets=9)
     weights = rng.dirichlet(np.full(500, 0.1)) * 9

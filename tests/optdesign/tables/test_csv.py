@@ -73,7 +73,7 @@ def test_csv_from_a_spreadsheet(write):
 
 
 def test_a_column_that_turns_out_to_be_text_late(write, monkeypatch):
-    monkeypatch.setattr(tables, "CHUNK", 2)
+    monkeypatch.setattr(tables, "CSV_ROWS", 2)
     path = write("x,n,g\n1,1,a\n2,2,b\n3,1,a\n4,oops,b\n5,5,a\n")
     assert files.read(path, features=["x"], group="g").columns["n"].tolist() == ["1", "2", "1", "oops", "5"]
     assert "line 5, column 'n'" in error(path)
@@ -171,7 +171,7 @@ def test_written_csv_keeps_whole_numbers_whole(write, tmp_path):
         "a;b\n1.000;x\n500;1.000,5\n",
         "b;a\n1,5;1.000\n2;-250\n",
         "a\tb\n1.000\t2,5\n",
-        "a;b\n" + "900;1\n" * tables.CHUNK + "1.000;2,5\n",
+        "a;b\n" + "900;1\n" * tables.CSV_ROWS + "1.000;2,5\n",
     ],
 )
 def test_thousands_in_a_file_with_decimal_commas_are_refused(tmp_path, text):
@@ -187,7 +187,7 @@ def test_thousands_in_a_file_with_decimal_commas_are_refused(tmp_path, text):
         "a;b\n0.500;2,5\n2.500;3,5\n",  # no thousand begins with 0
         "a;b\n1.000;2,5\n2.55;3,5\n",
         "a;b\n100;2,5\n2;3,5\n",
-        "a;b\n" + "1.000;1\n" * tables.CHUNK + "1.5;2,5\n",
+        "a;b\n" + "1.000;1\n" * tables.CSV_ROWS + "1.5;2,5\n",
         'a,b\n1.000,"2,5"\n',
     ],
 )
