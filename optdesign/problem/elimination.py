@@ -125,7 +125,7 @@ def _eliminate_block(
     for i in range(d):
         q[i, i] = 1.0
     rank = 0
-    # Residuals below this many roundings of the pivots' directions are not believed.
+    # Residuals below this many roundings of the pivots' directions are treated as zero.
     direction_errors = 32.0
     # Rows below this power of two are left out of the basis: their coordinates would overflow.
     smallest = -900
