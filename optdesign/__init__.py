@@ -14,6 +14,7 @@ from optdesign.design.result import DesignResult, History, Status
 from optdesign.design.saving import load, save
 from optdesign.design.sparsify import sparsify
 from optdesign.ellipsoid import Ellipsoid, min_volume_ellipsoid
+from optdesign.errors import InputError
 from optdesign.factors.grids import factorial, simplex_centroid, simplex_lattice
 from optdesign.problem.candidates import Candidates, candidates
 from optdesign.problem.glm import local
@@ -35,6 +36,7 @@ __all__ = [
     "DesignResult",
     "Ellipsoid",
     "History",
+    "InputError",
     "MainEffects",
     "RunStatus",
     "RunTable",

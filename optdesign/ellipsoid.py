@@ -26,18 +26,12 @@ from numpy.typing import ArrayLike
 
 from optdesign.algebra.whitening import whitened
 from optdesign.design.result import DesignResult
+from optdesign.errors import InputError
 from optdesign.numbers.roundoff import UNIT, gamma
 from optdesign.problem.coordinates import log_gram, write_refined
 from optdesign.problem.problem import DesignProblem, floats
 from optdesign.problem.source import read_only
 from optdesign.solvers.solve import solve
-
-LARGEST = 1e250
-"""Coordinates of points may be as large as this, and their largest as small as its inverse."""
-
-ATTEMPTS = 60
-"""How often an ellipsoid is inflated: from the second time on by more than the points call for, twice as much
-each time, because the factor itself is rounded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +78,8 @@ class Ellipsoid:
         """``|factor (x - centre)|^2`` of points: at most 1 inside."""
         x = floats(points, "points")
         if x.ndim != 2 or x.shape[1] != len(self.centre):
-            raise ValueError(
-                f"points must have shape (N, {len(self.centre)}); got {x.shape}. One point a row."
+            raise InputError(
+                "points", f"must have shape (N, {len(self.centre)})", f"got {x.shape}", "One point a row."
             )
         return np.sum(_offsets(x, self.centre, self.factor)[0] ** 2, axis=1)
 
@@ -103,16 +97,22 @@ def min_volume_ellipsoid(points: ArrayLike, *, centred: bool = False, **options:
     """
     x = floats(points, "points")
     if x.ndim != 2 or 0 in x.shape:
-        raise ValueError(f"points must have shape (N, d), neither of them 0; got {x.shape}. One point a row.")
+        raise InputError(
+            "points", "must have shape (N, d), neither of them 0", f"got {x.shape}", "One point a row."
+        )
     bad = ~np.isfinite(x).all(axis=1)
     if bad.any():
         at = int(np.argmax(bad))
-        raise ValueError(f"points must be finite; points[{at}] = {x[at].tolist()}. Drop the row.")
+        raise InputError("points", "must be finite", f"points[{at}] = {x[at].tolist()}", "Drop the row.")
     size = np.abs(x).max(axis=0)
-    if np.any((size > LARGEST) | ((size > 0) & (size < 1 / LARGEST))):
-        raise ValueError(
-            f"points must have coordinates between {1 / LARGEST:g} and {LARGEST:g} in size, or zero; theirs "
-            f"are at most {', '.join(f'{v:g}' for v in size)}. Change the units."
+    # Coordinates of points may be as large as this, and their largest as small as its inverse.
+    largest = 1e250
+    if np.any((size > largest) | ((size > 0) & (size < 1 / largest))):
+        raise InputError(
+            "points",
+            f"must have coordinates between {1 / largest:g} and {largest:g} in size, or zero",
+            f"theirs are at most {', '.join(f'{v:g}' for v in size)}",
+            "Change the units.",
         )
     # Shifted and scaled, so that neither the units nor the distance to the origin cost digits.
     d = x.shape[1]
@@ -123,9 +123,11 @@ def min_volume_ellipsoid(points: ArrayLike, *, centred: bool = False, **options:
     problem = DesignProblem(y if centred else np.column_stack([np.ones(len(y)), y]))
     if problem.rank < problem.dim:
         flat = "a hyperplane through the origin" if centred else "a hyperplane"
-        raise ValueError(
-            f"points must span all {d} dimensions; to rounding they lie in {flat}, where the smallest "
-            "ellipsoid has volume 0. Project them onto their span first."
+        raise InputError(
+            "points",
+            f"must span all {d} dimensions",
+            f"to rounding they lie in {flat}, where the smallest ellipsoid has volume 0",
+            "Project them onto their span first.",
         )
     result = solve(problem, **options)
     centre = np.zeros(d) if centred else middle + scale * (result.weights @ y)
@@ -164,7 +166,10 @@ def _inflated(
 ) -> tuple[np.ndarray, float]:
     """The factor scaled until all points are inside, and the ratio of volumes that then holds."""
     margin = 4 * UNIT
-    for _ in range(ATTEMPTS):
+    # How often an ellipsoid is inflated: from the second time on by more than the points call for, twice as
+    # much each time, because the factor itself is rounded.
+    attempts = 60
+    for _ in range(attempts):
         v, error = _offsets(x, centre, factor)
         top = float(np.max(np.sum((np.abs(v) + error) ** 2, axis=1))) * (1 + gamma(x.shape[1] + 4))
         if top <= 1.0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from optdesign.cli.candidate_file import CandidateFile
+from optdesign.errors import InputError
 from optdesign.tables.columns import Labels
 
 
@@ -22,7 +23,7 @@ def authors_features(
     """
     for name, value in (("clients", clients), ("arms", arms), ("dim", dim)):
         if value < 1:
-            raise ValueError(f"{name} must be at least 1; got {value}. The paper has 100, 10 and 3.")
+            raise InputError(name, "must be at least 1", f"got {value}", "The paper has 100, 10 and 3.")
     rng = np.random.default_rng(seed)
     best = np.arange(arms) == rng.integers(arms, size=clients)[:, None]
     first = rng.uniform(0.0, 0.1, (clients, arms)) + np.where(best, 0.7, 0.5)

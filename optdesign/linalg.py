@@ -16,8 +16,7 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike
 
-RANGE_RTOL = 1e-12
-"""A rank-one update that leaves less than this fraction of the determinant loses the range."""
+from optdesign.errors import InputError
 
 
 def eigen_range(a: ArrayLike, rtol: float | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -29,12 +28,12 @@ def eigen_range(a: ArrayLike, rtol: float | None = None) -> tuple[np.ndarray, np
     """
     matrix = np.asarray(a, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"a must be a square matrix; got shape {matrix.shape}. Pass X' W X, not X.")
+        raise InputError("a", "must be a square matrix", f"got shape {matrix.shape}", "Pass X' W X, not X.")
     if not np.all(np.isfinite(matrix)):
-        raise ValueError("a must be finite; it has NaN or infinite entries. Clean the data first.")
+        raise InputError("a", "must be finite", "it has NaN or infinite entries", "Clean the data first.")
     size = np.abs(matrix).max(initial=0.0)
     if np.abs(matrix - matrix.T).max(initial=0.0) > 1e-8 * size:
-        raise ValueError("a must be symmetric; a differs from its transpose. Pass (a + a.T) / 2.")
+        raise InputError("a", "must be symmetric", "a differs from its transpose", "Pass (a + a.T) / 2.")
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     tolerance = len(matrix) * np.finfo(float).eps if rtol is None else rtol
     keep = np.abs(values) > tolerance * np.abs(values).max(initial=0.0)
@@ -52,9 +51,9 @@ def range_basis(a: ArrayLike, rtol: float | None = None) -> np.ndarray:
     """
     matrix = np.asarray(a, dtype=np.float64)
     if matrix.ndim != 2:
-        raise ValueError(f"a must be a matrix; got shape {matrix.shape}. Put one vector a column.")
+        raise InputError("a", "must be a matrix", f"got shape {matrix.shape}", "Put one vector a column.")
     if not np.all(np.isfinite(matrix)):
-        raise ValueError("a must be finite; it has NaN or infinite entries. Clean the data first.")
+        raise InputError("a", "must be finite", "it has NaN or infinite entries", "Clean the data first.")
     u, s, _ = np.linalg.svd(matrix, full_matrices=False)
     tolerance = max(matrix.shape) * np.finfo(float).eps if rtol is None else rtol
     return u[:, s > tolerance * s.max(initial=0.0)]
@@ -70,8 +69,8 @@ def pseudo_det(a: ArrayLike, degree: int | None = None, *, rtol: float | None = 
     values, _ = eigen_range(a, rtol)
     n = len(np.asarray(a))
     if degree is not None and not (isinstance(degree, Integral) and 0 <= degree <= n):
-        raise ValueError(
-            f"degree must be an integer between 0 and {n}; got {degree}. Leave it out for the rank."
+        raise InputError(
+            "degree", f"must be an integer between 0 and {n}", f"got {degree}", "Leave it out for the rank."
         )
     if degree is None or degree == len(values):
         return float(np.prod(values))
@@ -86,9 +85,11 @@ def log_pseudo_det(a: ArrayLike, *, rtol: float | None = None) -> float:
     """
     values, _ = eigen_range(a, rtol)
     if np.any(values < 0):
-        raise ValueError(
-            f"a must be positive semi-definite; it has the eigenvalue {values.min():g}. "
-            "If that is rounding, raise rtol."
+        raise InputError(
+            "a",
+            "must be positive semi-definite",
+            f"it has the eigenvalue {values.min():g}",
+            "If that is rounding, raise rtol.",
         )
     return float(np.sum(np.log(values)))
 
@@ -107,7 +108,7 @@ def rank_one_update(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> np.ndarray
     """Pseudo-inverse of A + scale u u' from that of A, for u in the range of A (Lemma "low_rank_update").
 
     The range must stay the same, so ``det_ratio(a_pinv, u, scale)`` must be positive (above
-    ``RANGE_RTOL``, since it is a difference of numbers near one where a direction is taken away).
+    1e-12, since it is a difference of numbers near one where a direction is taken away).
 
     >>> rank_one_update(np.eye(2), [1.0, 0.0], 1.0).tolist()
     [[0.5, 0.0], [0.0, 1.0]]
@@ -115,17 +116,22 @@ def rank_one_update(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> np.ndarray
     inverse, vector = np.asarray(a_pinv, dtype=np.float64), np.asarray(u, dtype=np.float64)
     _, basis = eigen_range(inverse)
     outside = float(np.linalg.norm(vector - basis @ (basis.T @ vector)))
-    if outside > np.sqrt(RANGE_RTOL) * np.linalg.norm(vector):
-        raise ValueError(
-            f"u must lie in the range of A; {outside:g} of its length does not. Outside the range the rank "
-            "grows: compute the pseudo-inverse afresh."
+    # A rank-one update that leaves less than this fraction of the determinant loses the range.
+    range_rtol = 1e-12
+    if outside > np.sqrt(range_rtol) * np.linalg.norm(vector):
+        raise InputError(
+            "u",
+            "must lie in the range of A",
+            f"{outside:g} of its length does not",
+            "Outside the range the rank grows: compute the pseudo-inverse afresh.",
         )
     ratio = det_ratio(inverse, u, scale)
-    if not ratio > RANGE_RTOL:
-        raise ValueError(
-            f"the update must preserve the range; 1 + scale u' A^+ u = {ratio:g} is not positive, or too "
-            "small to tell from rounding. "
-            "Take less weight away from u."
+    if not ratio > range_rtol:
+        raise InputError(
+            "the update",
+            "must preserve the range",
+            f"1 + scale u' A^+ u = {ratio:g} is not positive, or too small to tell from rounding",
+            "Take less weight away from u.",
         )
     v = inverse @ vector
     return inverse - (scale / ratio) * np.outer(v, v)

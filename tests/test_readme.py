@@ -1,4 +1,4 @@
-"""Everything that the README and the page on factors say to type works, and prints what they show."""
+"""The commands and the code of the README, factors.md and blocking.md run and print what the pages show."""
 
 import io
 import os
@@ -11,9 +11,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = {"README.md": 3, "docs/factors.md": 7}
+PAGES = {"README.md": 3, "docs/factors.md": 7, "docs/blocking.md": 3}
 """Pages, and how many printouts each shows."""
-FILES = {"README.md": ["design.csv", "design.png", "list.csv"], "docs/factors.md": ["runs.csv", "runs.png"]}
+FILES = {
+    "README.md": ["design.csv", "design.png", "list.csv"],
+    "docs/factors.md": ["runs.csv", "runs.png"],
+    "docs/blocking.md": ["runs.csv"],
+}
 """What the commands of a page write."""
 SETUP = re.compile(r"^(make|python -m pip) ", flags=re.M)
 VARIES = re.compile(r"^ *(gap|efficiency|method|optimal|verification)|^ ")

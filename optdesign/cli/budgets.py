@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from optdesign.errors import InputError
 from optdesign.tables.columns import listed
 from optdesign.tables.files import csv_rows, number, place, read_table, separator, written
 
@@ -25,15 +26,19 @@ def parse(
     value = number(given)
     if value is not None:
         if not (value > 0 and isfinite(value)):
-            raise ValueError(
-                f"{option} must be positive and finite, or a file; got {given}. "
-                + ("Leave it out for weights." if option == "--runs" else "Leave it out for 1.")
+            raise InputError(
+                option,
+                "must be positive and finite, or a file",
+                f"got {given}",
+                "Leave it out for weights." if option == "--runs" else "Leave it out for 1.",
             )
         return np.full(len(groups), value)
     if group is None:
-        raise ValueError(
-            f"{option} {given} needs groups: name their column with --group; the columns are "
-            f"{listed(columns)}. Without groups, give one number, as in {option} 100."
+        raise InputError(
+            f"{option} {given}",
+            "needs groups: name their column with --group",
+            f"the columns are {listed(columns)}",
+            f"Without groups, give one number, as in {option} 100.",
         )
     if "=" in given and Path(given).suffix.lower() not in TABLES:
         pairs = [part.rpartition("=") for part in given.split(",")]
@@ -54,9 +59,11 @@ def read(path: Path, groups: np.ndarray, option: str = "--budget") -> np.ndarray
     """
     header = False
     if path.suffix.lower() not in TABLES:
-        raise ValueError(
-            f"{option} must be a number, labels with numbers as in A=12,B=8, or a file with two columns, "
-            f"group label and budget, that ends in {' or '.join(TABLES)}; got {str(path)!r}."
+        raise InputError(
+            option,
+            "must be a number, labels with numbers as in A=12,B=8, or a file with two columns, group label "
+            f"and budget, that ends in {' or '.join(TABLES)}",
+            f"got {str(path)!r}",
         )
     if path.suffix.lower() == ".csv":
         rows = list(csv_rows(path))
@@ -76,19 +83,23 @@ def _matched(
     mark = separator(Path(source)) if source.lower().endswith(".csv") else ","
     for k, row in enumerate(rows):
         if len(row) != 2:
-            raise ValueError(
-                f"{option} must have two columns, group and budget; {at(k)} has {len(row)}. "
-                "Drop the other columns."
+            raise InputError(
+                option,
+                "must have two columns, group and budget",
+                f"{at(k)} has {len(row)}",
+                "Drop the other columns.",
             )
         label, value = row[0], number(row[1], mark)
         if value is None or not (value > 0 and isfinite(value)):
-            raise ValueError(
-                f"{option} must be positive numbers; {at(k)} gives group {label!r} {row[1]!r}. "
-                "Drop the group's candidates or give it a budget."
+            raise InputError(
+                option,
+                "must be positive numbers",
+                f"{at(k)} gives group {label!r} {row[1]!r}",
+                "Drop the group's candidates or give it a budget.",
             )
         if label in found:
-            raise ValueError(
-                f"{option} must name each group once; {source} names {label!r} twice. Drop one of them."
+            raise InputError(
+                option, "must name each group once", f"{source} names {label!r} twice", "Drop one of them."
             )
         found[label] = value
     known = list(map(written, groups))
@@ -97,13 +108,17 @@ def _matched(
     if missing:
         add = f"Add it, as in {missing[0]}=8" if source == option else "Add a row"
         also = f", but one for {listed(unknown)}, which no candidate has" if unknown else ""
-        raise ValueError(
-            f"{option} must cover every group; {source} has no budget for {listed(missing)}{also}. "
-            f"{'Spell the labels alike' if unknown else add}."
+        raise InputError(
+            option,
+            "must cover every group",
+            f"{source} has no budget for {listed(missing)}{also}",
+            f"{'Spell the labels alike' if unknown else add}.",
         )
     if unknown:
-        raise ValueError(
-            f"{option} must name groups that have candidates; {source} names {listed(unknown)}. "
-            f"The groups are {listed(known)}."
+        raise InputError(
+            option,
+            "must name groups that have candidates",
+            f"{source} names {listed(unknown)}",
+            f"The groups are {listed(known)}.",
         )
     return np.array([found[label] for label in known])

@@ -1,10 +1,10 @@
 """Problems and designs in files: CSV, Parquet and NPZ.
 
-A table has one candidate a row. Some columns are its features, one may name its group and one its block
-(labels of any kind, numbered here in sorted order), and a saved design has its ``weight`` and ``variance``
-as well. An NPZ file holds the same as arrays: ``candidates`` (N, d) and, all optional, ``groups`` and
-``blocks`` (N,), ``budgets`` (in the sorted order of the group labels), ``weights`` (N,), and ``features``,
-the names of the columns.
+A table has one candidate a row. Some columns are its features, one may name its group and one its parameter
+block (labels of any kind, numbered here in sorted order), and a saved design has its ``weight`` and
+``variance`` as well. An NPZ file holds the same as arrays: ``candidates`` (N, d) and, all optional,
+``groups`` and ``parameter_blocks`` (N,), ``budgets`` (in the sorted order of the group labels), ``weights``
+(N,), and ``features``, the names of the columns.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from optdesign.cli.budgets import parse
 from optdesign.cli.notices import categories, counting
 from optdesign.cli.roles import Label, LabelColumns, assumed, check_labels, chosen, doubtful, notes, numbered
 from optdesign.design.display import BLOCK, GROUP, RUN, VARIANCE, WEIGHT, beside
+from optdesign.errors import InputError
 from optdesign.factors.formula import named
 from optdesign.problem.candidates import from_table
+from optdesign.problem.inputs import TWO_MEANINGS
 from optdesign.problem.problem import DesignProblem
 from optdesign.tables.columns import Labels, check_exact, is_single, listed
 from optdesign.tables.files import (
@@ -39,9 +41,6 @@ from optdesign.tables.files import (
 )
 
 SUFFIXES = (".csv", ".parquet", ".npz")
-
-SAMPLE = 1000
-"""A column that is not all numbers is taken for a mistaken feature if one of so many fields is one."""
 
 
 @dataclass(frozen=True)
@@ -115,24 +114,29 @@ def read(
 ) -> CandidateFile:
     """Read candidates from a CSV, Parquet or NPZ file.
 
-    ``group`` and ``block`` name the columns of labels. None takes columns called "group" and "block", if
-    there are any that neither ``features`` nor ``model`` names; without one, and with False, everything is
-    one group, or one block. ``features`` names the feature columns; left out, they are all numeric columns
-    that are neither labels nor weight nor variance and do not only name the rows.
+    ``group`` and ``block`` name the columns of labels. None takes columns called "group" and
+    "parameter_block", if there are any that neither ``features`` nor ``model`` names; without one, and with
+    False, everything is one group, or one parameter block. ``features`` names the feature columns; left out,
+    they are all numeric columns that are neither labels nor weight nor variance and do not only name the
+    rows.
     With ``fresh``, a file that has a weight or a variance is refused: a design saved from it would lose them.
 
     With a ``model``, a formula, columns are factors instead, and the features are what the model makes of
     them; ``where``, a condition, says which rows are candidates.
     """
     if model is None and where is not None:
-        raise ValueError(
-            "--where must come with --model. Delete the rows that are not possible, or add --model."
+        raise InputError(
+            "--where",
+            "must come with --model",
+            remedy="Delete the rows that are not possible, or add --model.",
         )
     if model is not None and features is not None:
-        raise ValueError("--features must be left out with --model, which names the columns it uses.")
+        raise InputError("--features", "must be left out with --model, which names the columns it uses")
     if check_suffix(path, "the file of candidates", SUFFIXES) == ".npz":
         if model is not None:
-            raise ValueError(f"--model needs a table of factors, .csv or .parquet; got {path}. Leave it out.")
+            raise InputError(
+                "--model", "needs a table of factors, .csv or .parquet", f"got {path}", "Leave it out."
+            )
         return _from_arrays(read_archive(path), path, group, block, features, fresh)
     numbers = None if features is None else {*features, WEIGHT}
     in_model = set() if model is None else named(model)
@@ -148,7 +152,7 @@ def read(
         file,
         notes=(
             *file.notes,
-            *notes(columns, labels, (group, block), [k for k in columns if k in unused]),
+            *notes(columns, labels, (group, block), [k for k in columns if k in unused], features or ()),
             *doubtful(labels, file.groups, file.blocks),
         ),
         assumed=assumed(labels, (group, block)),
@@ -200,10 +204,12 @@ def _from_columns(
     names = _infer(columns, path, others) if features is None else features
     ignored = [] if features is not None else [k for k in columns if k not in {*others, *names}]
     if not names:
-        raise ValueError(
-            f"there must be a feature, that is a column of numbers that is neither group, block, weight nor "
-            f"variance; the columns of {path} are {listed(columns)}. Choose with --features, or say with "
-            "--model how columns of text enter."
+        raise InputError(
+            "there",
+            "must be a feature, that is a column of numbers that is neither group, parameter block, weight "
+            "nor variance",
+            f"the columns of {path} are {listed(columns)}",
+            "Choose with --features, or say with --model how columns of text enter.",
         )
     n = len(columns[names[0]])
     candidates = np.empty((n, len(names)))
@@ -257,7 +263,7 @@ def _from_factors(
         notes=(
             *(note for note in made.notes if note.startswith("only one level")),
             *categories(kept, made.model.factors),
-            *notes(columns, labels, given, made.row_names),
+            *notes(columns, labels, given, made.row_names, made.model.factors),
             *doubtful(labels, groups, blocks),
         ),
         single=made.is_single,
@@ -274,48 +280,68 @@ def _from_arrays(
     fresh: bool,
 ) -> CandidateFile:
     if "candidates" not in arrays:
-        raise ValueError(
-            f"{path} must hold an array 'candidates'; it holds {listed(arrays)}. "
-            "Save it as numpy.savez(path, candidates=...)."
+        raise InputError(
+            str(path),
+            "must hold an array 'candidates'",
+            f"it holds {listed(arrays)}",
+            "Save it as numpy.savez(path, candidates=...).",
         )
     x = arrays["candidates"]
     if x.ndim != 2 or 0 in x.shape:
-        raise ValueError(
-            f"candidates in {path} must have shape (N, d), neither of them 0; got {x.shape}. "
-            "Put one candidate a row."
+        raise InputError(
+            f"candidates in {path}",
+            "must have shape (N, d), neither of them 0",
+            f"got {x.shape}",
+            "Put one candidate a row.",
         )
     names = list(map(str, arrays.get("features", [f"x{j}" for j in range(x.shape[1])])))
     if len(set(names)) != x.shape[1]:
-        raise ValueError(
-            f"features in {path} must name the {x.shape[1]} columns of candidates; got {listed(names)}. "
-            "Leave the array out for x0, x1, ..."
+        raise InputError(
+            f"features in {path}",
+            f"must name the {x.shape[1]} columns of candidates",
+            f"got {listed(names)}",
+            "Leave the array out for x0, x1, ...",
+        )
+    if "blocks" in arrays and block != "blocks":
+        raise InputError(
+            f"arrays in {path}",
+            "must not be called 'blocks'",
+            "the word has two meanings",
+            f"{TWO_MEANINGS} Rename the array to 'parameter_blocks' if it labels parameter blocks, and drop "
+            "it otherwise.",
         )
     others = {}
-    of_blocks = "parameter_blocks" if "parameter_blocks" in arrays else "blocks"  # the former name
-    for default, given, key in ((GROUP, group, "groups"), (BLOCK, block, of_blocks)):
+    for default, given, key in ((GROUP, group, "groups"), (BLOCK, block, "parameter_blocks")):
         if given is not False and (given or key) in arrays:
             others[given or default] = arrays[given or key]
     if "weights" in arrays:
         others[WEIGHT] = arrays["weights"]
     for name in others.keys() & set(names):
-        raise ValueError(
-            f"features in {path} must not be called {name!r}, as labels or weights are. Rename the feature."
+        raise InputError(
+            f"features in {path}",
+            f"must not be called {name!r}, as labels or weights are",
+            remedy="Rename the feature.",
         )
     columns = {**dict(zip(names, x.T, strict=True)), **others}
     for name, column in columns.items():
         if column.shape != x.shape[:1]:
-            raise ValueError(
-                f"{name} in {path} must have one entry per candidate, shape ({len(x)},); got {column.shape}. "
-                "Give one for every row of candidates."
+            raise InputError(
+                f"{name} in {path}",
+                f"must have one entry per candidate, shape ({len(x)},)",
+                f"got {column.shape}",
+                "Give one for every row of candidates.",
             )
     taken = names if features is None else features
     labels = check_labels(columns, path, chosen(group, block, taken), (group, block), taken, fresh)
     file = _from_columns(columns, path, labels, taken, set())
     budgets = arrays.get("budgets")
     if budgets is not None and budgets.shape != file.groups.names.shape:
-        raise ValueError(
-            f"budgets in {path} must have one entry per group, shape ({len(file.groups.names)},), in the "
-            f"sorted order of the labels; got {budgets.shape}. Leave them out for budgets of 1."
+        raise InputError(
+            f"budgets in {path}",
+            f"must have one entry per group, shape ({len(file.groups.names)},), in the sorted order of the "
+            "labels",
+            f"got {budgets.shape}",
+            "Leave them out for budgets of 1.",
         )
     return replace(file, budgets=budgets)
 
@@ -323,15 +349,19 @@ def _from_arrays(
 def _infer(columns: Table, path: Path, others: Set[str | None]) -> list[str]:
     """All numeric columns but the others. Numbers mixed with text are refused, lest a feature be lost."""
     names = []
+    # A column that is not all numbers is taken for a mistaken feature if one of so many fields is one.
+    sample = 1000
     for name, column in columns.items():
         if name in others:
             continue
         if column.dtype.kind in "biuf":
             names.append(name)
-        elif any(number(written(v)) is not None for v in column[:SAMPLE]):
-            raise ValueError(
-                f"features must be numbers; {_first_text(column, name, path)}. "
-                "Correct it, or choose the feature columns with --features."
+        elif any(number(written(v)) is not None for v in column[:sample]):
+            raise InputError(
+                "features",
+                "must be numbers",
+                _first_text(column, name, path),
+                "Correct it, or choose the feature columns with --features.",
             )
     return names
 
@@ -340,17 +370,19 @@ def _finite(columns: Table, name: str, path: Path) -> np.ndarray:
     """A column as finite floats."""
     column = columns[name]
     if column.dtype.kind not in "biuf":
-        raise ValueError(
-            f"{name} must be numbers; {_first_text(column, name, path)}. Correct it or drop the row."
+        raise InputError(
+            name, "must be numbers", _first_text(column, name, path), "Correct it or drop the row."
         )
     values = column.astype(np.float64)
     if column.dtype.kind in "iu":
         check_exact(column[:, None], values[:, None], f"column {name!r} of {path}")
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
-        raise ValueError(
-            f"{name} must be finite; {place(path, bad[0])}, column {name!r} of {path} holds "
-            f"{values[bad[0]]}. Drop the row or fill in the entry."
+        raise InputError(
+            name,
+            "must be finite",
+            f"{place(path, bad[0])}, column {name!r} of {path} holds {values[bad[0]]}",
+            "Drop the row or fill in the entry.",
         )
     return values
 

@@ -1,9 +1,9 @@
 """The command ``optdesign``: designs of candidates in a file, from the shell.
 
-    optdesign solve candidates.csv --group site --block model --budget budgets.csv --out design.csv
+    optdesign solve candidates.csv --group site --parameter-block model --budget budgets.csv --out design.csv
     optdesign solve factors.csv --model "~ temp * cat + I(temp**2)" --runs 20 --out runs.csv
-    optdesign certify design.csv --group site --block model
-    optdesign verify design.csv --group site --block model
+    optdesign certify design.csv --group site --parameter-block model
+    optdesign verify design.csv --group site --parameter-block model
     optdesign demo
     optdesign warm-up
 
@@ -32,6 +32,7 @@ from optdesign.cli.candidate_file import CandidateFile
 from optdesign.cli.options import (
     Block,
     Budget,
+    DesignCommand,
     Features,
     Group,
     Json,
@@ -43,11 +44,13 @@ from optdesign.cli.options import (
     TimeLimit,
     chosen_label,
 )
-from optdesign.cli.pipes import PipedCommands
+from optdesign.cli.pipes import ExitCode, PipedCommands
 from optdesign.cli.roles import Label
+from optdesign.cli.spelling import as_option
 from optdesign.cli.warm_up import warm_up_command
 from optdesign.design.display import CANDIDATE
 from optdesign.design.result import DesignResult
+from optdesign.errors import InputError
 from optdesign.examples import authors_features, grid_file
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.exact import exact
@@ -56,10 +59,6 @@ from optdesign.runtime.progress import waiting
 from optdesign.solvers.solve import METHODS, solve
 from optdesign.tables import files as tables
 from optdesign.verification.verify import verify
-
-SOLVED, NOT_CONVERGED, BAD_INPUT = 0, 1, 2
-
-DEMO_TOL = 1e-6
 
 VERIFY_TOL = 1e-4
 """Relative gap up to which a saved design counts as optimal, unless another is asked for."""
@@ -97,6 +96,7 @@ def _options(
 
 @app.command(
     "solve",
+    cls=DesignCommand,
     short_help="Find the best weights, or whole runs, for the candidates of a file, with a certificate.",
 )
 def solve_command(
@@ -151,10 +151,12 @@ def solve_command(
     """
     with _bad_input():
         if runs is not None and budget is not None:
-            raise ValueError("--runs and --budget must not both be given: runs are the budgets. Drop one.")
+            raise InputError(
+                "--runs and --budget", "must not both be given: runs are the budgets", remedy="Drop one."
+            )
         for option, value in (("--tries", tries), ("--seed", seed), ("--randomise", randomise)):
             if runs is None and value is not None:
-                raise ValueError(f"{option} must come with --runs: weights are not searched. Drop it.")
+                raise InputError(option, "must come with --runs: weights are not searched", remedy="Drop it.")
         given = runs or budget
         outputs.check(out, plot, [file] if given is None else [file, Path(given)], force=force)
         if runs is not None and out is not None:
@@ -163,7 +165,7 @@ def solve_command(
             source = files.read(
                 file,
                 group=chosen_label("group", group, no_group),
-                block=chosen_label("block", block, no_block),
+                block=chosen_label("parameter-block", block, no_block),
                 features=_names(features),
                 model=model,
                 where=where,
@@ -171,7 +173,7 @@ def solve_command(
             )
             if given is not None:
                 source = source.with_budgets(given, "--budget" if runs is None else "--runs")
-        with waiting("finding the rank of every block"):
+        with waiting("finding the rank of every parameter block"):
             problem = source.problem()
         if runs is not None:
             _check_whole(problem)
@@ -195,13 +197,13 @@ def solve_command(
     else:
         report.print_result(result, source, out)
         report.print_outputs(written)
-    raise typer.Exit(SOLVED if result.converged else NOT_CONVERGED)
+    raise typer.Exit(ExitCode.DONE if result.converged else ExitCode.NOT_CONVERGED)
 
 
 def _check_whole(problem: DesignProblem) -> None:
     part = np.flatnonzero(problem.budgets != np.floor(problem.budgets))
     if len(part):
-        raise ValueError(f"--runs must be whole numbers; got {problem.budgets[part[0]]:g}. Round it.")
+        raise InputError("--runs", "must be whole numbers", f"got {problem.budgets[part[0]]:g}", "Round it.")
 
 
 def _report_runs(
@@ -227,10 +229,10 @@ def _report_runs(
     else:
         report.print_runs(found, source, out)
         report.print_outputs(written)
-    raise typer.Exit(NOT_CONVERGED if found.status is RunStatus.INTERRUPTED else SOLVED)
+    raise typer.Exit(ExitCode.NOT_CONVERGED if found.status is RunStatus.INTERRUPTED else ExitCode.DONE)
 
 
-@app.command("certify", short_help="Certify the weights of a saved design.")
+@app.command("certify", cls=DesignCommand, short_help="Certify the weights of a saved design.")
 def certify_command(
     design: Saved,
     model: Model = None,
@@ -249,7 +251,7 @@ def certify_command(
     that differ from these budgets are refused.
     """
     with _bad_input():
-        labels = chosen_label("group", group, no_group), chosen_label("block", block, no_block)
+        labels = chosen_label("group", group, no_group), chosen_label("parameter-block", block, no_block)
         source, result = _read_design(design, model, labels, features, budget, tol)
     if as_json:
         described = report.described(source, result.problem)
@@ -257,11 +259,12 @@ def certify_command(
     else:
         report.print_result(result, source, design)
         report.print_certificate(result, tol)
-    raise typer.Exit(SOLVED if result.relative_gap <= tol else NOT_CONVERGED)
+    raise typer.Exit(ExitCode.DONE if result.relative_gap <= tol else ExitCode.NOT_CONVERGED)
 
 
 @app.command(
     "verify",
+    cls=DesignCommand,
     short_help="Certify the weights of a saved design, recompute it exactly, and compare with cvxpy.",
 )
 def verify_command(
@@ -285,10 +288,10 @@ def verify_command(
     """
     with _bad_input():
         if time_limit is not None and not time_limit > 0:
-            raise ValueError(
-                f"--time-limit must be positive seconds; got {time_limit}. Leave it out for none."
+            raise InputError(
+                "--time-limit", "must be positive seconds", f"got {time_limit}", "Leave it out for none."
             )
-        labels = chosen_label("group", group, no_group), chosen_label("block", block, no_block)
+        labels = chosen_label("group", group, no_group), chosen_label("parameter-block", block, no_block)
         source, result = _read_design(design, model, labels, features, budget, tol)
         with waiting("loading cvxpy"):
             solver = _known_solver(solver)
@@ -301,7 +304,7 @@ def verify_command(
         report.print_result(result, source, design)
         report.print_verification(result, outcome, tol)
     passed = outcome.agrees and result.relative_gap <= tol
-    raise typer.Exit(SOLVED if passed else NOT_CONVERGED)
+    raise typer.Exit(ExitCode.DONE if passed else ExitCode.NOT_CONVERGED)
 
 
 @app.command("demo", short_help="Solve, certify, verify and draw the paper's synthetic instance.")
@@ -316,22 +319,23 @@ def demo_command(
     clients, arms, dim = features.shape
     source = grid_file(features)
     design, picture = out / "design.csv", out / "demo.png"
+    demo_tol = 1e-6
     with _bad_input():
         out.mkdir(parents=True, exist_ok=True)
         outputs.check(design, picture, [], force=True)
-        result = solve(DesignProblem.disjoint(features), tol=DEMO_TOL, method="bca", progress=True)
+        result = solve(DesignProblem.disjoint(features), tol=demo_tol, method="bca", progress=True)
         outcome = verify(result, progress=True)
         with _drawing(picture):
             files.write(design, source, result.problem.budgets, result.weights, result.variances)
             title = f"The authors' synthetic instance: {clients} clients, {arms} arms, dimension {dim}"
             words = ("client", "arm")
-            pictures.overview(result, convergence=True, tol=DEMO_TOL, words=words, title=title, path=picture)
-    typer.echo(f"{clients} clients (groups), {arms} arms (blocks), dimension {dim}, seed {seed}\n")
+            pictures.overview(result, convergence=True, tol=demo_tol, words=words, title=title, path=picture)
+    typer.echo(f"{clients} clients (groups), {arms} arms (parameter blocks), dimension {dim}, seed {seed}\n")
     report.print_result(result, source, design)
-    report.print_verification(result, outcome, DEMO_TOL)
+    report.print_verification(result, outcome, demo_tol)
     typer.echo()
     report.print_outputs({"design": design, "plot": picture})
-    raise typer.Exit(SOLVED if result.converged and outcome.agrees else NOT_CONVERGED)
+    raise typer.Exit(ExitCode.DONE if result.converged and outcome.agrees else ExitCode.NOT_CONVERGED)
 
 
 app.command("warm-up", short_help="Compile every kernel, for images of containers.")(warm_up_command)
@@ -342,8 +346,10 @@ def _bad_input() -> Iterator[None]:
     """Turn an error of the input into a message and exit code 2."""
     try:
         yield
+    except InputError as error:
+        _refuse(str(as_option(error)))
     except (ValueError, ImportError) as error:
-        _refuse(report.spelled(str(error)))
+        _refuse(str(error))
 
 
 @contextmanager
@@ -358,21 +364,21 @@ def _drawing(path: Path) -> Iterator[None]:
 
 def _refuse(message: str) -> NoReturn:
     typer.echo(f"optdesign: {message}", err=True)
-    raise typer.Exit(BAD_INPUT)
+    raise typer.Exit(ExitCode.BAD_INPUT)
 
 
 def _words(source: CandidateFile) -> tuple[str, str]:
-    """What the file calls groups and blocks."""
-    return source.group or files.GROUP, source.block or files.BLOCK
+    """Return the words of pictures for groups and parameter blocks: the columns of their labels."""
+    return source.group or "group", source.block or "parameter block"
 
 
 @contextmanager
 def _assuming(source: CandidateFile) -> Iterator[None]:
-    """Add to an error which columns of the file are labels only because of their names."""
+    """Add to an error of a search for runs which columns are labels only because of their names."""
     try:
         yield
-    except ValueError as error:
-        raise ValueError(f"{error}{source.assumed}") from None
+    except InputError as error:
+        raise as_option(error, budgets="--runs").replace(remedy=error.remedy + source.assumed) from None
 
 
 def _names(text: str | None) -> list[str] | None:
@@ -389,7 +395,7 @@ def _read_design(
 ) -> tuple[CandidateFile, DesignResult]:
     """A saved design as its file holds it, and certified."""
     if not tol > 0:
-        raise ValueError(f"--tol must be positive; got {tol}. The default is {VERIFY_TOL:g}.")
+        raise InputError("--tol", "must be positive", f"got {tol}", f"The default is {VERIFY_TOL:g}.")
     with waiting(f"reading {path}"):
         group, block = labels
         source = files.read(path, group=group, block=block, features=_names(features), model=model)
@@ -404,8 +410,8 @@ def _known_solver(name: str) -> str:
 
     known = cvxpy.installed_solvers()
     if name.upper() not in known:
-        raise ValueError(
-            f"--solver must be one of {', '.join(known)}; got {name!r}. Leave it out for CLARABEL."
+        raise InputError(
+            "--solver", f"must be one of {', '.join(known)}", f"got {name!r}", "Leave it out for CLARABEL."
         )
     return name.upper()
 

@@ -26,8 +26,9 @@ def assumed(ignored: Sequence[str]) -> tuple[str, ...]:
     if not ignored:
         return ()
     return (
-        f"the certificate is that of the groups, blocks and model named above, without {', '.join(ignored)}; "
-        "if the design was solved with other --model, --group, --block or --features, give the same here.",
+        f"the certificate is that of the groups, parameter blocks and model named above, without "
+        f"{', '.join(ignored)}; if the design was solved with other --model, --group, --parameter-block or "
+        "--features, give the same here.",
     )
 
 

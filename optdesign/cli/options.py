@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
+from optdesign.cli.pipes import ExitCode
 from optdesign.cli.roles import Label
+from optdesign.errors import InputError
+from optdesign.problem.inputs import TWO_MEANINGS
 
 Group = Annotated[
     str | None,
@@ -23,18 +27,16 @@ Block = Annotated[
     str | None,
     typer.Option(
         "--parameter-block",
-        "--block",
         metavar="COL",
-        help="Column of parameter blocks: every label has parameters of its own. [default: 'block', if there "
-        "is one that the model does not name].",
+        help="Column of parameter blocks: every label has parameters of its own. A blocking factor is a term "
+        "of the model instead [default: 'parameter_block', if there is one that the model does not name].",
     ),
 ]
 NoBlock = Annotated[
     bool,
     typer.Option(
         "--no-parameter-block",
-        "--no-block",
-        help="A column called 'block' is no label: there is one parameter block.",
+        help="A column called 'parameter_block' is no label: there is one parameter block.",
     ),
 ]
 Features = Annotated[
@@ -66,8 +68,26 @@ TimeLimit = Annotated[float | None, typer.Option(help="Most seconds.")]
 Json = Annotated[bool, typer.Option("--json", help="Print a report in JSON instead of a table.")]
 
 
+class DesignCommand(TyperCommand):
+    """A command that refuses the former options --block and --no-block and explains both meanings."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments."""
+        for name in {arg.partition("=")[0] for arg in args} & {"--block", "--no-block"}:
+            typer.echo(
+                f"optdesign: {name} must not be given: the word has two meanings. {TWO_MEANINGS} For "
+                f"parameter blocks, the option is {name.replace('block', 'parameter-block')}; for a blocking "
+                "factor, use --model and --group.",
+                err=True,
+            )
+            raise typer.Exit(ExitCode.BAD_INPUT)
+        return super().parse_args(ctx, args)
+
+
 def chosen_label(name: str, column: str | None, off: bool) -> Label:
     """Return the column of labels that two options choose; False for none."""
     if off and column is not None:
-        raise ValueError(f"--{name} and --no-{name} must not both be given; got --{name} {column}. Drop one.")
+        raise InputError(
+            f"--{name} and --no-{name}", "must not both be given", f"got --{name} {column}", "Drop one."
+        )
     return False if off else column

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from optdesign.cli import candidate_file as files
+from optdesign.errors import InputError
 from optdesign.plot import style
 from optdesign.tables import files as tables
 
@@ -13,7 +14,7 @@ def check(out: Path | None, plot: Path | None, inputs: list[Path], *, force: boo
     """Refuse, before the work is done, outputs that could not be written or would overwrite an input."""
     for option, path in (("--out", out), ("--plot", plot)):
         if path is not None and any(_same_file(path, file) for file in inputs):
-            raise ValueError(f"{option} must not be a file that is read; got {path}. Choose another path.")
+            raise InputError(option, "must not be a file that is read", f"got {path}", "Choose another path.")
     if out is not None:
         if tables.check_suffix(out, "--out", files.SUFFIXES) == ".parquet":
             tables.pyarrow()

@@ -9,16 +9,23 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from enum import IntEnum
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-CLOSED_PIPE = 141
-"""Exit code after the reader of the output has closed the pipe: 128 + SIGPIPE, as shells report it."""
 
-FAILED = 2
-"""Exit code of a command that cannot read its input or write its output."""
+class ExitCode(IntEnum):
+    """Exit codes of commands."""
+
+    DONE = 0
+    NOT_CONVERGED = 1
+    """The design is not certified or verified, or the search was interrupted. The results are written."""
+    BAD_INPUT = 2
+    """The input cannot be used or read, or the output cannot be written."""
+    CLOSED_PIPE = 141
+    """The reader of the output has closed the pipe: 128 + SIGPIPE, as shells report it."""
 
 
 class PipedCommands(TyperGroup):
@@ -30,13 +37,13 @@ class PipedCommands(TyperGroup):
             return super().invoke(ctx)
         except BrokenPipeError:
             _discard_unwritten()
-            raise typer.Exit(CLOSED_PIPE) from None
+            raise typer.Exit(ExitCode.CLOSED_PIPE) from None
         except OSError as error:
             where = f": {error.filename}. Check the path" if error.filename else ", in writing the output"
             with suppress(OSError):
                 typer.echo(f"{ctx.info_name}: {error.strerror or error}{where}.", err=True)
             _discard_unwritten()
-            raise typer.Exit(FAILED) from None
+            raise typer.Exit(ExitCode.BAD_INPUT) from None
 
 
 def _discard_unwritten() -> None:

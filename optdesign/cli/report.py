@@ -13,6 +13,7 @@ import numpy as np
 import typer
 
 from optdesign.cli.candidate_file import CandidateFile
+from optdesign.cli.spelling import status
 from optdesign.design.display import duration, largest, text
 from optdesign.design.result import DesignResult, rounded_down, rounded_up
 from optdesign.problem.dependence import in_words, of_what
@@ -24,28 +25,8 @@ from optdesign.verification.verify import Verification
 SHOWN = 20
 """Candidates of a design that are listed in the terminal."""
 
-WIDE = 10_000
-"""Columns of a terminal in which no table is ever squeezed."""
-
 COLUMNS = 8
 """Factors or features that a table in the terminal has columns for."""
-
-OPTIONS = {
-    "max_iter": "--max-iter",
-    "tries": "--tries",
-    "time_limit": "--time-limit",
-    "tol": "--tol",
-    "method": "--method",
-    "model": "--model",
-    "where": "--where",
-}
-"""Arguments of ``solve`` as the command line spells them."""
-
-
-def spelled(message: str) -> str:
-    """An error of the solver with the argument it names spelled as the option it is here."""
-    argument, _, rest = message.partition(" must ")
-    return f"{OPTIONS[argument]} must {rest}" if argument in OPTIONS else message
 
 
 def certified(result: DesignResult) -> dict[str, Any]:
@@ -78,7 +59,7 @@ def searched(runs: Runs, source: CandidateFile, order: np.ndarray) -> dict[str, 
     """Whole runs: how good they are, how many of each row of the file, and the list in its order."""
     return {
         "status": runs.status.name,
-        "message": _spelled_out(runs.message),
+        "message": status(runs),
         "efficiency": runs.efficiency,
         "log_det": runs.log_det,
         "rank": runs.rank,
@@ -123,9 +104,9 @@ def described(source: CandidateFile, problem: DesignProblem) -> dict[str, Any]:
         "notes": list(source.notes),
         "ignored_columns": list(source.ignored),
         "groups": problem.n_groups,
-        "blocks": problem.n_parameter_blocks,
+        "parameter_blocks": problem.n_parameter_blocks,
         "parameters": problem.n_parameters,
-        "deficient_blocks": len(_deficient(problem)),
+        "deficient_parameter_blocks": len(_deficient(problem)),
         "deficiency_note": deficiency_note(source, problem),
         "rank_note": problem.rank_note,
     }
@@ -190,25 +171,12 @@ def _verdict(result: DesignResult, outcome: Verification, tol: float) -> str:
     return "consistent" if outcome.agrees and not result.relative_gap <= tol else outcome.verdict
 
 
-def status(result: DesignResult) -> str:
-    """Why the solver stopped, and what to do about it on the command line."""
-    message = result.status.value
-    return message if result.converged else _spelled_out(message)
-
-
-def _spelled_out(message: str) -> str:
-    """A status with what it advises spelled as options."""
-    for argument in ("max_iter", "time_limit", "tol"):
-        message = message.replace(argument, OPTIONS[argument])
-    return message.replace("change the method", "change --method").replace("raise tries", "raise --tries")
-
-
 def _deficient(problem: DesignProblem) -> np.ndarray:
     return np.flatnonzero(problem.ranks < problem.dim)
 
 
 def deficiency_note(source: CandidateFile, problem: DesignProblem) -> str:
-    """A sentence about blocks with fewer independent candidates than features, or an empty string."""
+    """Return a sentence about parameter blocks of deficient rank, or an empty string."""
     blocks = _deficient(problem)
     if len(blocks) == 0:
         return ""
@@ -219,7 +187,8 @@ def deficiency_note(source: CandidateFile, problem: DesignProblem) -> str:
             f"{total}: the candidates cannot estimate all parameters; {in_words(problem, source.features)}."
         )
     others = f" and {len(blocks) - 1} more" if len(blocks) > 1 else ""
-    name = f"{source.block or 'block'} {str(source.blocks.names[b])!r} (rank {problem.ranks[b]} of {d})"
+    word = source.block or "parameter block"
+    name = f"{word} {str(source.blocks.names[b])!r} (rank {problem.ranks[b]} of {d})"
     whose = "their" if others else "its"
     words = ("; in the first, " if others else "; ") + in_words(problem, source.features)
     return f"{total}: {name}{others} cannot estimate all of {whose} parameters{words}."
@@ -259,7 +228,7 @@ def print_runs(runs: Runs, source: CandidateFile, saved: Path | None) -> None:
 
 def _print_facts(facts: Iterator[tuple[str, str]]) -> None:
     for name, value in facts:
-        typer.echo(f"{name:<10}  {value}")
+        typer.echo(f"{name:<16}  {value}")
     typer.echo()
 
 
@@ -272,7 +241,9 @@ def _print_rest(count: int, what: str, saved: Path | None) -> None:
 
 def print_verification(result: DesignResult, outcome: Verification, tol: float) -> None:
     """Print what was compared, and then the conclusion."""
-    typer.echo(f"comparison  {_verdict(result, outcome, tol)}{str(outcome).removeprefix(outcome.verdict)}")
+    typer.echo(
+        f"{'comparison':<16}  {_verdict(result, outcome, tol)}{str(outcome).removeprefix(outcome.verdict)}"
+    )
     typer.echo(f"\n{conclusion(result, outcome, tol)}")
 
 
@@ -309,12 +280,12 @@ def _run_facts(runs: Runs, source: CandidateFile) -> Iterator[tuple[str, str]]:
     yield "efficiency", f"at least {rounded_down(runs.efficiency)} against all designs{of_what(problem)}"
     yield "log det", f"{runs.log_det:.9g}"
     yield "method", f"{runs.method}, {runs.tries} tries, {duration(runs.seconds, runs.compile_seconds)}"
-    yield "status", _spelled_out(runs.message)
+    yield "status", status(runs)
     yield from _notes(problem, source)
 
 
 def _problem_facts(problem: DesignProblem, source: CandidateFile) -> Iterator[tuple[str, str]]:
-    """Lines on what was read: candidates, model, groups, blocks and rank."""
+    """Yield lines on what was read: candidates, model, groups, parameter blocks and rank."""
     features = ", ".join(source.features)
     if source.model is not None:
         yield "candidates", f"{problem.n_candidates}, factors {', '.join(source.factors)}"
@@ -329,11 +300,13 @@ def _problem_facts(problem: DesignProblem, source: CandidateFile) -> Iterator[tu
         if source.ignored:
             ignored = ", ".join(source.ignored)
             yield "ignored", f"{ignored}: not numeric; choose columns with --features, or use --model"
-    for name, n, column in (
-        ("groups", problem.n_groups, source.group),
-        ("blocks", problem.n_parameter_blocks, source.block),
-    ):
-        yield name, str(n) if column is None else f"{n} (column {column})"
+    groups, blocks = problem.n_groups, problem.n_parameter_blocks
+    yield "groups", str(groups) if source.group is None else f"{groups} (column {source.group})"
+    each = f"{problem.dim} parameter{'' if problem.dim == 1 else 's'} each"
+    yield (
+        "parameter blocks",
+        str(blocks) if source.block is None else f"{blocks}, one per {source.block}, {each}",
+    )
     yield "rank", f"{problem.rank} of {problem.n_parameters} parameters"
 
 
@@ -390,6 +363,7 @@ def _print_table(table: Any) -> None:
     from rich.console import Console
 
     printed = io.StringIO()
-    Console(file=printed, color_system=None, width=WIDE).print(table)
+    wide = 10_000  # columns of a terminal in which no table is ever squeezed
+    Console(file=printed, color_system=None, width=wide).print(table)
     lines = [line.rstrip() for line in printed.getvalue().splitlines()]
     typer.echo("\n".join(lines).strip("\n"))

@@ -1,9 +1,10 @@
-"""Roles of the columns of a file: labels of groups and blocks, names of rows, and everything else.
+"""Roles of the columns of a file: labels of groups and parameter blocks, names of rows, and everything else.
 
-Columns called "group" and "block" are labels unless the model or the features name them, or the caller
-switches this default off. Columns that only name rows are never features: the unnamed first column that
-``write.csv`` of R and ``to_csv`` of pandas write, the index that pandas stores in a Parquet file, and a
-column called "index" or "rownames" that counts the rows.
+Columns called "group" and "parameter_block" are labels unless the model or the features name them, or the
+caller switches this default off. A column called "block" is no label: a note explains how to use it.
+Columns that only name rows are never features: the unnamed first column that ``write.csv`` of R and
+``to_csv`` of pandas write, the index that pandas stores in a Parquet file, and a column called "index" or
+"rownames" that counts the rows.
 """
 
 from __future__ import annotations
@@ -15,9 +16,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from optdesign.design.display import BLOCK, GROUP, VARIANCE, WEIGHT
+from optdesign.errors import InputError
 from optdesign.tables.columns import Labels, lookup, missing_label
 from optdesign.tables.columns import number as number_labels
 from optdesign.tables.files import Table, place
+
+OPTIONS = {GROUP: "--group", BLOCK: "--parameter-block"}
+"""Options that name the columns of labels, by the default names of these columns."""
 
 Label = str | Literal[False] | None
 """A column of labels: its name, False for none, or None for the column with the default name, if any."""
@@ -38,7 +43,7 @@ def chosen(group: Label, block: Label, named: Collection[str]) -> LabelColumns:
     """Return the columns of labels that are given, or else the default names that ``named`` does not have.
 
     >>> chosen("site", None, ["x"]), chosen(None, False, ["group"])
-    (LabelColumns(group='site', block='block'), LabelColumns(group=None, block=None))
+    (LabelColumns(group='site', block='parameter_block'), LabelColumns(group=None, block=None))
     """
 
     def one(given: Label, default: str) -> str | None:
@@ -57,37 +62,47 @@ def check_labels(
 ) -> LabelColumns:
     """Return the columns of labels that the file has. Columns that are ``given`` must exist."""
     if not len(next(iter(columns.values()), ())):
-        raise ValueError(f"{path} must have one candidate a row; it has no rows.")
+        raise InputError(str(path), "must have one candidate a row", "it has no rows")
     taken = [name for name in (WEIGHT, VARIANCE) if name in columns]
     if fresh and taken:
-        raise ValueError(
-            f"{path} must not have a column {taken[0]!r}: that is what a saved design adds. If it is your "
-            f"data, rename it, say to 'body_{taken[0]}'; if {path} is a saved design, add --again."
+        raise InputError(
+            str(path),
+            f"must not have a column {taken[0]!r}: that is what a saved design adds",
+            remedy=f"If it is your data, rename it, say to 'body_{taken[0]}'; if {path} is a saved design, "
+            "add --again.",
         )
     group, block = (
         name if wanted or name in columns else None for name, wanted in zip(labels, given, strict=True)
     )
-    wanted = (("--group", [group]), ("--block", [block]), ("--features", features))
+    wanted = ((OPTIONS[GROUP], [group]), (OPTIONS[BLOCK], [block]), ("--features", features))
     for argument, names in wanted:
         for name in names:
             if name is not None:
                 lookup(columns, name, argument, str(path))
     for argument, names in wanted:
         for name in {WEIGHT, VARIANCE}.intersection(names):
-            raise ValueError(
-                f"{argument} must not be {name!r}, which is an output column. Rename yours in {path}, say to "
-                f"'body_{name}'."
+            raise InputError(
+                argument,
+                f"must not be {name!r}, which is an output column",
+                remedy=f"Rename yours in {path}, say to 'body_{name}'.",
             )
     return LabelColumns(group, block)
 
 
 def notes(
-    columns: Table, labels: LabelColumns, given: tuple[Label, Label], rows: Sequence[str]
+    columns: Table,
+    labels: LabelColumns,
+    given: tuple[Label, Label],
+    rows: Sequence[str],
+    named: Collection[str],
 ) -> tuple[str, ...]:
-    """Return sentences about columns whose names suggest another role than they have."""
+    """Return sentences about columns whose names suggest another role than they have.
+
+    ``rows`` are columns that only name rows, and ``named`` those that the model or the features name.
+    """
     found = [
-        f"column {default!r} is named by the model or the features, so it does not label {default}s; if it "
-        f"does both, add --{default} {default}."
+        f"column {default!r} is named by the model or the features, so it does not label {_words(default)}; "
+        f"if it does both, add {OPTIONS[default]} {default}."
         for default, label, asked in zip((GROUP, BLOCK), labels, given, strict=True)
         if default in columns and label is None and asked is None
     ]
@@ -96,7 +111,19 @@ def notes(
         f"used; if it is data, {'rename it' if name else 'give it a name'}."
         for name in rows
     ]
+    found += [
+        f"column {name!r} is not a label by its name. If it is a blocking factor, make it a term of the "
+        f"model, C({name}), and add --group {name} if the number of runs in each block is fixed. If every "
+        f"label has parameters of its own, add --parameter-block {name}."
+        for name in columns
+        if name.lower() in ("block", "blocks") and name not in {*labels, *rows, *named}
+    ]
     return tuple(found)
+
+
+def _words(default: str) -> str:
+    """Return the plural of what a default column labels."""
+    return f"{default.replace('_', ' ')}s"
 
 
 def doubtful(columns: LabelColumns, *labels: Labels) -> tuple[str, ...]:
@@ -113,7 +140,8 @@ def doubtful(columns: LabelColumns, *labels: Labels) -> tuple[str, ...]:
 def assumed(labels: LabelColumns, given: tuple[Label, Label]) -> str:
     """Return a sentence about columns that are labels because of their names, or an empty string."""
     found = [
-        f" Column {label!r} was taken as the label of {label}s because of its name; --no-{label} ignores it."
+        f" Column {label!r} was taken as the label of {_words(label)} because of its name; "
+        f"--no-{OPTIONS[label].removeprefix('--')} ignores it."
         for label, asked in zip(labels, given, strict=True)
         if label is not None and asked is None
     ]
@@ -127,9 +155,11 @@ def numbered(columns: Table, name: str | None, n: int, path: Path) -> Labels:
     column = columns[name]
     empty = missing_label(column)
     if empty is not None:
-        raise ValueError(
-            f"every row must have a label; {place(path, empty)}, column {name!r} of {path} is empty. "
-            "Fill it in or drop the row."
+        raise InputError(
+            "every row",
+            "must have a label",
+            f"{place(path, empty)}, column {name!r} of {path} is empty",
+            "Fill it in or drop the row.",
         )
     if column.dtype.kind in "mM":
         column = column.astype(str).astype(object)

@@ -37,20 +37,18 @@ from numpy.typing import ArrayLike
 from optdesign.algebra.blocks import SINGULAR_RTOL
 from optdesign.algebra.passes import coordinates, tile
 from optdesign.algebra.whitening import measured
+from optdesign.errors import InputError
 from optdesign.numbers.roundoff import UNIT, gamma, sum_groups, two_sum
 from optdesign.problem.coordinates import Rows
 from optdesign.problem.problem import DesignProblem, check_problem, floats, read_only
 from optdesign.runtime.jit import kernel
 
 FEASIBILITY_RTOL = 1e-6
-ROUNDING_RTOL = 1e-12
-"""Weights may miss a group's budget, or be negative, by the first fraction of the budget and no more; above
-the second they are rescaled before they are certified."""
+"""Weights may miss the budget of their group, or be negative, by this fraction of the budget."""
 
-ROUNDING_SHARE, GAP_SHARE, LOG_DET_SHARE = 1e-11, 0.01, 1e-9
+ROUNDING_SHARE, GAP_SHARE = 1e-11, 0.01
 """The certificate is made again from refined rows if the allowance for round-off exceeds the first fraction
-of G, and either the second fraction of the gap or the third of G. The third keeps log det accurate for
-weights that are far from the optimum."""
+of G and the second fraction of the gap."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,9 +64,9 @@ class Certificate:
     g_value: float
     """A proved bound on G, the sum over groups of budget times largest variance."""
     log_det: float
-    """F, the sum over blocks of the log pseudo-determinant of the information."""
+    """F, the sum over parameter blocks of the log pseudo-determinant of the information."""
     rank: int
-    """D, the sum over blocks of the rank of their candidates."""
+    """D, the sum over parameter blocks of the rank of their candidates."""
     variances: np.ndarray = field(repr=False)
     """g_n for every candidate."""
     rounding: float
@@ -80,7 +78,7 @@ def certify(problem: DesignProblem, weights: ArrayLike) -> Certificate:
 
     Weights must be finite, non-negative and sum to each group's budget; where they miss that by a millionth
     or less, as those of convex solvers do, the certificate is that of the weights clipped and rescaled.
-    If their support does not span every block the gap is infinite and the efficiency zero.
+    If their support does not span every parameter block the gap is infinite and the efficiency zero.
 
     >>> import optdesign as od
     >>> p = od.DesignProblem([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]])
@@ -106,7 +104,8 @@ def _certificate(problem: DesignProblem, support: np.ndarray, w: np.ndarray, mis
     """The certificate of weights of some candidates, missing budgets by a fraction of at most ``missed``."""
     proof = _prove(problem, problem.rows, support, w, missed)
     rank = problem.rank
-    coarse = max(ROUNDING_SHARE, min(LOG_DET_SHARE, GAP_SHARE * (1.0 - rank / proof.g_value)))
+    log_det_share = 1e-9  # allowances above this fraction of G are refined for the sake of log det
+    coarse = max(ROUNDING_SHARE, min(log_det_share, GAP_SHARE * (1.0 - rank / proof.g_value)))
     if proof.rounding > coarse and problem.rows is not problem.refined:
         proof = _prove(problem, problem.refined, support, w, missed)
     gap = max(0.0, math.nextafter(proof.g_value - rank, math.inf))
@@ -151,26 +150,34 @@ def feasible(problem: DesignProblem, weights: ArrayLike) -> tuple[np.ndarray, fl
     """
     w = floats(weights, "weights")
     if w.shape != (problem.n_candidates,):
-        raise ValueError(
-            f"weights must have one entry per candidate, shape ({problem.n_candidates},); got {w.shape}. "
-            "Pass them in the order of the candidates."
+        raise InputError(
+            "weights",
+            f"must have one entry per candidate, shape ({problem.n_candidates},)",
+            f"got {w.shape}",
+            "Pass them in the order of the candidates.",
         )
     w = np.array(w, order="C")
     bad, low = _clean(w, problem.groups, problem.budgets)
     if bad >= 0:
-        raise ValueError(f"weights must be finite; weights[{bad}] = {w[bad]}. Replace it by 0.")
+        raise InputError("weights", "must be finite", f"weights[{bad}] = {w[bad]}", "Replace it by 0.")
     if low >= 0:
-        raise ValueError(
-            f"weights must not be negative; weights[{low}] = {w[low]:g}. Clip it and rescale its group."
+        raise InputError(
+            "weights",
+            "must not be negative",
+            f"weights[{low}] = {w[low]:g}",
+            "Clip it and rescale its group.",
         )
     total = np.empty(problem.n_groups)
     i, missed = _farthest(problem.groups, problem.budgets, w, total)
     if not missed <= FEASIBILITY_RTOL:
-        raise ValueError(
-            f"weights must sum to the budget of each group; group {i} sums to {total[i]:g}, its budget is "
-            f"{problem.budgets[i]:g}. Rescale its weights, or build the problem with that budget."
+        raise InputError(
+            "weights",
+            "must sum to the budget of each group",
+            f"group {i} sums to {total[i]:g}, its budget is {problem.budgets[i]:g}",
+            "Rescale its weights, or build the problem with that budget.",
         )
-    return w, missed if missed <= ROUNDING_RTOL else scale(problem.groups, problem.budgets, w)
+    rounding_rtol = 1e-12  # weights that miss their budget by more are rescaled before they are certified
+    return w, missed if missed <= rounding_rtol else scale(problem.groups, problem.budgets, w)
 
 
 def _singular_variances(

@@ -31,14 +31,8 @@ from optdesign.design.vertices import Columns, columns_of, corrected, heaviest_f
 from optdesign.problem.coordinates import Rows
 from optdesign.problem.problem import DesignProblem
 
-ENTERING = 2000
-"""Most candidates that enter the linear program at a time."""
-
 TOLERANCE = 1e-10
 """Primal and dual tolerance of HiGHS, the smallest that it accepts."""
-
-SMALL = 1e-9
-"""Entries of the equations that HiGHS ignores."""
 
 
 class Attempt(NamedTuple):
@@ -54,23 +48,8 @@ ATTEMPTS = Attempt(1.0, 0.0), Attempt(1e-11, 0.0), Attempt(1.0, 1e-10)
 """The second and third attempt are made until the gap is at most COST. The second is for ill-conditioned
 equations, the third for equations that contradict each other by round-off."""
 
-NEGLIGIBLE = 1e-12
-"""Weights are dropped if they contribute less than this fraction to the information and to their budget."""
-
-CEILING, HIGHEST = 1e3, 1e12
-"""First ceiling of the costs, which is also the factor between two ceilings, and the last one."""
-
 COST = 1e-9
 """Largest gap that needs no remark."""
-
-LOWER = 0.5
-"""The program is solved again if the cost falls below this fraction."""
-
-ROUNDING = 1e-13
-"""Differences of costs below this fraction of sum_n |c_n| w_n are round-off."""
-
-CHUNK = 1 << 14
-"""Candidates that are priced at a time."""
 
 
 class Cheapest(NamedTuple):
@@ -98,18 +77,24 @@ def cheapest(
     rows, w = support[thin > 0], thin[thin > 0]
     best, value, bound = (support, weights), float(excess[support] @ weights), 0.0
     size = float(np.abs(cost[support]) @ weights)
-    if excess[rows] @ w <= value + ROUNDING * size:
+    rounding = 1e-13  # differences of costs below this fraction of sum_n |c_n| w_n are round-off
+    if excess[rows] @ w <= value + rounding * size:
         best, value = (rows, w), float(excess[rows] @ w)
+    lower = 0.5  # the program is solved again if the cost falls below this fraction
+    factor, highest = (
+        1e3,
+        1e12,
+    )  # between two ceilings of the costs, the first of which it is; the last ceiling
     for attempt in ATTEMPTS:
-        unit, ceiling = value / program.lengths, CEILING
+        unit, ceiling = value / program.lengths, factor
         while unit > 0 and (found := program.solve(rows, w, unit, ceiling, attempt)) is not None:
             rows, w, below = found
             bound, used, now = max(bound, below), w > 0, float(excess[rows] @ w)
-            if now <= value + ROUNDING * size:
+            if now <= value + rounding * size:
                 best, value, size = (rows[used], w[used]), now, float(np.abs(cost[rows]) @ w)
-            if ceiling < HIGHEST and np.any(program.costs(rows, unit)[used] > ceiling):
-                ceiling *= CEILING
-            elif ROUNDING * size < now < LOWER * unit * program.lengths:
+            if ceiling < highest and np.any(program.costs(rows, unit)[used] > ceiling):
+                ceiling *= factor
+            elif rounding * size < now < lower * unit * program.lengths:
                 unit = now / program.lengths
             else:
                 break
@@ -144,8 +129,9 @@ class _Program:
 
     def _pieces(self) -> Iterator[np.ndarray]:
         n = self.problem.n_candidates
-        for start in range(0, n, CHUNK):
-            yield np.arange(start, min(start + CHUNK, n))
+        chunk = 1 << 14  # candidates that are priced at a time
+        for start in range(0, n, chunk):
+            yield np.arange(start, min(start + chunk, n))
 
     def costs(self, rows: np.ndarray | slice, unit: float) -> np.ndarray:
         """Return costs of the variables s_n w_n in some unit."""
@@ -161,6 +147,7 @@ class _Program:
         Returned is None if HiGHS or the correction of round-off does not succeed.
         """
         costs = self.costs(slice(None), unit)
+        batch = 2000  # most candidates that enter the linear program at a time
         while (
             found := self._restricted(rows, weights, np.minimum(costs[rows], ceiling), attempt)
         ) is not None:
@@ -168,7 +155,7 @@ class _Program:
             price = self._prices(dual)
             worth = price - np.minimum(costs, ceiling)
             worth[rows] = -np.inf
-            best = np.argsort(-worth)[:ENTERING]
+            best = np.argsort(-worth)[:batch]
             entering = best[worth[best] > TOLERANCE]
             if not len(entering):
                 violation = max(0.0, float(np.max(price - costs)))
@@ -200,8 +187,9 @@ class _Program:
         moved = combine.T @ (phi - origin[groups]).T
         length = np.hypot(np.hypot.reduce(moved, axis=0), 1 / self.budgets[groups])
         moved = moved / length
+        ignored = 1e-9  # entries of the equations that HiGHS ignores
         # HiGHS ignores smaller entries. Without them, too, the given design is feasible.
-        moved = np.where(np.abs(moved) > SMALL, moved, 0.0)
+        moved = np.where(np.abs(moved) > ignored, moved, 0.0)
         sums = csr_array((1 / self.budgets[groups] / length, (groups, np.arange(n))), (m, n))
         equations = vstack([csr_array(moved), sums])
         found = linprog(
@@ -217,7 +205,10 @@ class _Program:
         share = found.x[:n]
         y = combine @ found.eqlin.marginals[:q]
         dual = np.concatenate([y, found.eqlin.marginals[q:] - self.budgets * (origin @ y)])
-        for least in (NEGLIGIBLE, 0.0):
+        # Weights are dropped if they contribute less than this fraction to the information and to their
+        # budget.
+        negligible = 1e-12
+        for least in (negligible, 0.0):
             w = corrected(columns, np.where(share > least, share / length, 0.0), self.target, self.budgets)
             if w is not None:
                 return w, self._refined(dual, columns, w, costs, self.scale[rows])

@@ -1,8 +1,8 @@
 """A design as a table: what each candidate is, what it gets, and how uncertain its prediction is.
 
-A candidate is told by its settings in the factors' own units; without settings by its features, if these have
-names; and by the labels of its group and block. Its row is counted from 1, as in pictures and on the command
-line; its index into the arrays of the problem, from 0, is called ``candidate``.
+A candidate is told by its settings in the factors' own units; without settings by its features, if these
+have names; and by the labels of its group and parameter block. Its row is counted from 1, as in pictures
+and on the command line; its index into the arrays of the problem, from 0, is called ``candidate``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from optdesign.design.result import DesignResult
     from optdesign.problem.problem import DesignProblem
 
-GROUP, BLOCK, WEIGHT, VARIANCE = "group", "block", "weight", "variance"
+GROUP, BLOCK, WEIGHT, VARIANCE = "group", "parameter_block", "weight", "variance"
 """Columns that a table of a design has besides those of the candidates."""
 
 RUN = "run"
@@ -27,9 +27,6 @@ RUN = "run"
 
 CANDIDATE = "candidate"
 """What an index into the arrays of a problem is called, from 0; a row, for people to read, counts from 1."""
-
-SHOWN = 20
-"""Candidates of a design that are listed in a notebook."""
 
 FIRST_USE, FIRST_USE_SHARE = 0.1, 0.01
 """Seconds of first use, and their share in all seconds, from which on they are shown."""
@@ -45,7 +42,7 @@ def own_columns(problem: DesignProblem) -> dict[str, np.ndarray]:
 
 
 def labels(problem: DesignProblem, which: str) -> np.ndarray:
-    """The label of the group, or of the block, of every candidate."""
+    """The label of the group, or of the parameter block, of every candidate."""
     names, numbers = (
         (problem.group_names, problem.groups)
         if which == GROUP
@@ -119,7 +116,8 @@ def html(result: DesignResult, facts: list[tuple[str, str]]) -> str:
     def row(cells: list[str], tag: str) -> str:
         return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
-    shown, rows = columns(result.problem), largest(result, SHOWN)
+    listed = 20  # candidates of a design that are listed in a notebook
+    shown, rows = columns(result.problem), largest(result, listed)
     heading = row(["row", *shown, WEIGHT, VARIANCE], "th")
     body = "".join(
         row(

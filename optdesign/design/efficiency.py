@@ -21,6 +21,7 @@ from optdesign.algebra.passes import information_matrices, tile
 from optdesign.algebra.whitening import whitened
 from optdesign.design.certificate import certify, error_length, feasible, sum_error
 from optdesign.design.result import DesignResult
+from optdesign.errors import InputError
 from optdesign.numbers.roundoff import gamma
 from optdesign.problem.problem import DesignProblem
 
@@ -44,9 +45,12 @@ def efficiency(problem: DesignProblem, weights: ArrayLike, *, best: DesignResult
     if not isinstance(best, DesignResult):
         raise TypeError(f"best must be a DesignResult; got {type(best).__name__}. Pass solve(problem).")
     if len(best.weights) != problem.n_candidates or best.rank != problem.rank:
-        raise ValueError(
-            f"best must be a design of the same problem; it has {len(best.weights)} candidates and rank "
-            f"{best.rank}, the problem {problem.n_candidates} and {problem.rank}. Pass solve(problem)."
+        raise InputError(
+            "best",
+            "must be a design of the same problem",
+            f"it has {len(best.weights)} candidates and rank {best.rank}, the problem "
+            f"{problem.n_candidates} and {problem.rank}",
+            "Pass solve(problem).",
         )
     certified = certify(problem, best.weights)  # of this problem, whatever best was solved for
     if not math.isfinite(certified.gap):

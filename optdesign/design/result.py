@@ -121,7 +121,7 @@ class DesignResult:
 
     @property
     def rank(self) -> int:
-        """D, the sum of the ranks of the blocks."""
+        """D, the sum of the ranks of the parameter blocks."""
         return self.certificate.rank
 
     @property
@@ -131,7 +131,7 @@ class DesignResult:
 
     @property
     def log_det(self) -> float:
-        """F, the sum over blocks of log Det of the information."""
+        """F, the sum over parameter blocks of log Det of the information."""
         return self.certificate.log_det
 
     @property

@@ -21,18 +21,14 @@ from numpy.typing import ArrayLike
 
 from optdesign.design.certificate import Certificate, certify
 from optdesign.design.result import DesignResult, History, Status
+from optdesign.errors import InputError
 from optdesign.problem.problem import SINGLE_RTOL, DesignProblem
 from optdesign.problem.source import read_only
 from optdesign.tables.columns import Settings
 from optdesign.tables.files import atomic, check_suffix, check_writable
 
 FORMAT = "optdesign"
-VERSION = 1
-
-AGREEMENT = 1e-9
-"""Largest difference between a stored certificate and one computed again, perhaps on another machine: as a
-fraction of the rank for gap, G and log det, of 1 for efficiency and relative gap, and of the largest
-variance."""
+VERSION = 2
 
 SCALARS = ("gap", "relative_gap", "efficiency", "g_value", "log_det", "rank", "rounding")
 
@@ -66,23 +62,27 @@ def load(path: str | PathLike[str]) -> Any:
     try:
         document = json.loads(path.read_bytes().decode("utf-8", "surrogatepass"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"{path} must be a file that save wrote; it is no JSON ({error}). It may be cut "
-            "short: save it again."
+        raise InputError(
+            str(path),
+            "must be a file that save wrote",
+            f"it is no JSON ({error})",
+            "It may be cut short: save it again.",
         ) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ValueError(
-            f"{path} must be a file that save wrote; its format is another. Tables go to candidates."
+        raise InputError(
+            str(path), "must be a file that save wrote", "its format is another", "Tables go to candidates."
         )
     if document.get("version") != VERSION:
-        raise ValueError(
-            f"{path} must be of version {VERSION}; it is of {document.get('version')!r}. Load it with the "
-            "release of optdesign that saved it."
+        raise InputError(
+            str(path),
+            f"must be of version {VERSION}",
+            f"it is of {document.get('version')!r}",
+            "Load it with the release of optdesign that saved it.",
         )
     content: dict[str, Any] = document.get("content", {})
     if document.get("sha256") != _checksum(json.dumps(content, ensure_ascii=False)):
-        raise ValueError(
-            f"{path} must be as it was saved; its checksum is another. Restore it, or save it again."
+        raise InputError(
+            str(path), "must be as it was saved", "its checksum is another", "Restore it, or save it again."
         )
     problem = _restored_problem(content["problem"])
     return problem if content["result"] is None else _restored_result(content["result"], problem, path)
@@ -103,13 +103,13 @@ def _problem(problem: DesignProblem) -> dict[str, Any]:
         "candidates": _array(problem.source.whole()),
         "single": bool(problem.span.rtol >= SINGLE_RTOL),
         "groups": _array(problem.groups),
-        "blocks": _array(problem.parameter_blocks),
+        "parameter_blocks": _array(problem.parameter_blocks),
         "budgets": _array(problem.budgets),
-        "n_blocks": problem.n_parameter_blocks,
+        "n_parameter_blocks": problem.n_parameter_blocks,
         "names": problem.names,
         "settings": None if problem.settings is None else _settings(problem.settings),
         "group_names": _labels(problem.group_names, "group_names"),
-        "block_names": _labels(problem.parameter_block_names, "parameter_block_names"),
+        "parameter_block_names": _labels(problem.parameter_block_names, "parameter_block_names"),
         "grid": None if grid is None else [grid[0], grid[1], None if grid[2] is None else _array(grid[2])],
     }
 
@@ -120,16 +120,16 @@ def _restored_problem(saved: dict[str, Any]) -> DesignProblem:
     if saved["grid"] is not None:
         clients, arms, flat = saved["grid"]
         options["_grid"] = (clients, arms, None if flat is None else _values(flat))
-        options["_n_blocks"] = saved["n_blocks"]
+        options["_n_blocks"] = saved["n_parameter_blocks"]
     return DesignProblem(
         candidates,
         _values(saved["groups"]),
-        _values(saved["blocks"]),
+        _values(saved["parameter_blocks"]),
         _values(saved["budgets"]),
         names=saved["names"],
         settings=None if saved["settings"] is None else _restored_settings(saved["settings"]),
         group_names=_restored_labels(saved["group_names"]),
-        parameter_block_names=_restored_labels(saved["block_names"]),
+        parameter_block_names=_restored_labels(saved["parameter_block_names"]),
         _single=saved["single"],
         **options,
     )
@@ -158,12 +158,16 @@ def _restored_result(saved: dict[str, Any], problem: DesignProblem, path: Path) 
     stored = Certificate(variances=read_only(_values(saved["variances"])), **scalars)
     again = certify(problem, weights)
     if difference := _difference(stored, again):
-        raise ValueError(f"the certificate in {path} must be that of its weights; {difference}. Solve again.")
+        raise InputError(
+            f"the certificate in {path}", "must be that of its weights", difference, "Solve again."
+        )
     status, tol = Status[saved["status"]], saved.get("tol")
     if status is Status.CONVERGED and tol is not None and not stored.gap <= tol * stored.rank:
-        raise ValueError(
-            f"the status in {path} must be that of its weights; it says converged at tol {tol:g}, and the "
-            f"relative gap is {stored.relative_gap:g}. Solve again."
+        raise InputError(
+            f"the status in {path}",
+            "must be that of its weights",
+            f"it says converged at tol {tol:g}, and the relative gap is {stored.relative_gap:g}",
+            "Solve again.",
         )
     return DesignResult(
         problem=problem,
@@ -198,8 +202,12 @@ def _difference(stored: Certificate, again: Certificate) -> str:
 
 
 def _near(one: ArrayLike, other: ArrayLike, scale: float) -> bool:
-    """Return True if finite numbers differ by at most AGREEMENT * scale, and others not at all."""
-    return bool(np.allclose(one, other, rtol=0.0, atol=AGREEMENT * scale))
+    """Return True if finite numbers differ by at most 1e-9 * scale, and others not at all."""
+    # Largest difference between a stored certificate and one computed again, perhaps on another machine: as a
+    # fraction of the rank for gap, G and log det, of 1 for efficiency and relative gap, and of the largest
+    # variance.
+    agreement = 1e-9
+    return bool(np.allclose(one, other, rtol=0.0, atol=agreement * scale))
 
 
 def _settings(settings: Settings) -> dict[str, Any]:
@@ -225,8 +233,8 @@ def _labels(labels: tuple[Any, ...] | None, what: str) -> list[Any] | None:
         return None
     for label in labels:
         if not isinstance(label, str | int | float):
-            raise ValueError(
-                f"{what} must be text or numbers to be saved; got {label!r}. Turn them into text."
+            raise InputError(
+                what, "must be text or numbers to be saved", f"got {label!r}", "Turn them into text."
             )
     return [{"float": repr(v)} if isinstance(v, float) and not math.isfinite(v) else v for v in labels]
 

@@ -21,7 +21,8 @@ from optdesign.algebra.whitening import whitened
 from optdesign.design.certificate import error_length, settled, sum_error
 from optdesign.design.cheapest import COST, cheapest
 from optdesign.design.result import DesignResult, Status, rounded_up
-from optdesign.design.vertices import SAME, thin_out
+from optdesign.design.vertices import SAME_RTOL, thin_out
+from optdesign.errors import InputError
 from optdesign.problem.coordinates import Rows
 from optdesign.problem.problem import DesignProblem, floats, read_only
 from optdesign.runtime import clock
@@ -66,7 +67,7 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
         found = cheapest(problem, white, support, result.weights[support], _checked(problem, cost))
         thin = np.zeros_like(result.weights)
         thin[found.rows] = found.weights
-        if not round_off <= SAME:
+        if not round_off <= SAME_RTOL:
             # The program was solved for information that differs by more than the tolerance.
             method += " (round-off prevents a proof that the cost is within 1e-9 of the least)"
         elif found.gap > COST:
@@ -99,17 +100,17 @@ def _whitened(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, 
     """Return the candidates with weight, and rows whose maps make the information the identity.
 
     The third value bounds the change of the information by the round-off of the coordinates. They are
-    refined if that change could exceed SAME.
+    refined if that change could exceed SAME_RTOL.
     """
     support, rows = np.flatnonzero(weights != 0), problem.rows
     maps, _, log_det = whitened(problem, rows, support, weights[support])
     change = _round_off(problem, maps, rows)
-    if not change <= SAME:
+    if not change <= SAME_RTOL:
         rows = problem.refined
         maps, _, log_det = whitened(problem, rows, support, weights[support])
         change = _round_off(problem, maps, rows)
     if log_det.sum() == -np.inf:
-        raise ValueError("result must have full rank; its weights lose some. Solve the problem first.")
+        raise InputError("result", "must have full rank", "its weights lose some", "Solve the problem first.")
     return support, rows._replace(maps=maps), change
 
 
@@ -123,13 +124,15 @@ def _checked(problem: DesignProblem, cost: ArrayLike) -> np.ndarray:
     """Costs, one finite number per candidate."""
     out = floats(cost, "cost")
     if out.shape != (problem.n_candidates,):
-        raise ValueError(
-            f"cost must have one entry per candidate, shape ({problem.n_candidates},); got {out.shape}. "
-            "Pass them in the order of the candidates."
+        raise InputError(
+            "cost",
+            f"must have one entry per candidate, shape ({problem.n_candidates},)",
+            f"got {out.shape}",
+            "Pass them in the order of the candidates.",
         )
     bad = np.flatnonzero(~np.isfinite(out))
     if len(bad):
-        raise ValueError(
-            f"cost must be finite; cost[{bad[0]}] = {out[bad[0]]}. Drop candidates that cannot be run."
+        raise InputError(
+            "cost", "must be finite", f"cost[{bad[0]}] = {out[bad[0]]}", "Drop candidates that cannot be run."
         )
     return out

@@ -23,14 +23,8 @@ from optdesign.runtime.jit import kernel
 NULL = 1e-11
 """A direction changes the information if a step of the length of the weights does so by this fraction."""
 
-SAME = 1e-9
+SAME_RTOL = 1e-9
 """Largest change of the information (Frobenius norm) in the coordinates that make it the identity."""
-
-CORRECTIONS = 3
-"""Least-squares steps that correct round-off."""
-
-CLUSTERS = 3
-"""Clusters per round, as a multiple of Q: a third of them keep weight."""
 
 
 class Columns(NamedTuple):
@@ -58,8 +52,9 @@ def thin_out(problem: DesignProblem, white: Rows, rows: np.ndarray, weights: np.
     columns = columns_of(problem, white, rows)
     live = np.argsort(columns.groups, kind="stable")
     phi, groups, w = columns.phi[live], columns.groups[live], weights[live]
+    clusters = 3  # clusters per round, as a multiple of Q: a third of them keep weight
     while True:
-        start, size = _clusters(groups, CLUSTERS * phi.shape[1])
+        start, size = _clusters(groups, clusters * phi.shape[1])
         total = np.add.reduceat(w, start)
         mean = np.add.reduceat(w[:, None] * phi, start) / total[:, None]
         left = _vertex(mean, groups[start], total)
@@ -152,11 +147,12 @@ def _blocking(w: np.ndarray, direction: np.ndarray) -> tuple[int, float]:
 def corrected(columns: Columns, w: np.ndarray, target: np.ndarray, budgets: np.ndarray) -> np.ndarray | None:
     """Return weights w with the target information and budgets restored by least squares.
 
-    No zero weight becomes positive. Returned is None if information or budgets differ by more than SAME.
+    No zero weight becomes positive. Returned is None if information or budgets differ by more than SAME_RTOL.
     """
     live = np.flatnonzero(w)
     phi, groups, w = columns.phi[live], columns.groups[live], w[live]
-    for _ in range(CORRECTIONS):
+    corrections = 3  # least-squares steps that correct round-off
+    for _ in range(corrections):
         heaviest, others, at = heaviest_first(groups, w)
         missing = budgets - np.bincount(groups, weights=w, minlength=len(budgets))
         w[heaviest] += missing[groups[heaviest]]
@@ -166,7 +162,7 @@ def corrected(columns: Columns, w: np.ndarray, target: np.ndarray, budgets: np.n
         np.subtract.at(w, at, step)
         w = np.maximum(w, 0.0)
     missing = budgets - np.bincount(groups, weights=w, minlength=len(budgets))
-    if not (np.linalg.norm(target - w @ phi) <= SAME and np.all(np.abs(missing) <= SAME * budgets)):
+    if not (np.linalg.norm(target - w @ phi) <= SAME_RTOL and np.all(np.abs(missing) <= SAME_RTOL * budgets)):
         return None
     out = np.zeros(len(columns.groups))
     out[live] = w

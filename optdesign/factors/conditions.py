@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from optdesign.errors import InputError
 from optdesign.numbers import quantities
 from optdesign.numbers.quantities import Quantity, compare, quantity
 from optdesign.tables.columns import Settings, listed, lookup
@@ -55,10 +56,6 @@ ALLOWED = (
 QUOTED = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|`([^`]*)`""")
 """Text, which stays as it is, or a name in backticks."""
 
-TICKS = {"D": 86400 * 10**18, "h": 3600 * 10**18, "m": 60 * 10**18, "s": 10**18, "ms": 10**15, "us": 10**12,
-         "ns": 10**9, "ps": 10**6, "fs": 10**3, "as": 1}  # fmt: skip
-"""Units of time in attoseconds."""
-
 
 def kept(settings: Settings, where: Any) -> np.ndarray:
     """Return the rows of the settings that meet a condition.
@@ -70,20 +67,24 @@ def kept(settings: Settings, where: Any) -> np.ndarray:
     """
     n = settings.n_rows
     if isinstance(where, str):
-        mask, how = _evaluated(settings, where), f"where {where!r}"
+        mask, what = _evaluated(settings, where), repr(where)
     elif callable(where):
-        mask, how = np.asarray(where(settings)), "where, as a function of the settings,"
+        mask, what = np.asarray(where(settings)), "the function"
     else:
-        mask, how = np.asarray(where), "where"
+        mask, what = np.asarray(where), "the array"
     if mask.dtype == object and all(isinstance(v, bool | np.bool_) for v in mask.reshape(-1)):
         mask = mask.astype(bool)
     if mask.shape != (n,) or mask.dtype != bool:
-        raise ValueError(
-            f"{how} must give True or False for each of {n} settings; got {mask.dtype} of shape "
-            f"{mask.shape}. Compare columns, as in 'temp <= 60'."
+        raise InputError(
+            "where",
+            f"must give True or False for each of {n} settings",
+            f"{what} gives {mask.dtype} of shape {mask.shape}",
+            "Compare columns, as in 'temp <= 60'.",
         )
     if not mask.any():
-        raise ValueError(f"{how} must leave some settings; it leaves none of {n}. Relax the condition.")
+        raise InputError(
+            "where", "must leave some settings", f"{what} leaves none of {n}", "Relax the condition."
+        )
     return np.flatnonzero(mask)
 
 
@@ -101,28 +102,33 @@ def _evaluated(settings: Settings, where: str) -> np.ndarray:
     try:
         tree = ast.parse(_with_words(QUOTED.sub(stand_in, where).strip()), mode="eval")
     except (SyntaxError, ValueError, tokenize.TokenError, RecursionError, MemoryError) as error:
-        raise ValueError(
-            f"where must be an expression such as 'temp <= 60 and cat == \"a\"'; {where!r} is none "
-            f"({getattr(error, 'msg', error)})."
+        raise InputError(
+            "where",
+            "must be an expression such as 'temp <= 60 and cat == \"a\"'",
+            f"{where!r} is none ({getattr(error, 'msg', error)})",
         ) from None
     nodes = list(ast.walk(tree))
     for node in nodes:
         if not isinstance(node, ALLOWED):
-            raise ValueError(
-                f"where must be made of factors, numbers, text and comparisons; {where!r} has "
-                f"{type(node).__name__.lower()}, which is not evaluated. Pass a function of the settings."
+            raise InputError(
+                "where",
+                "must be made of factors, numbers, text and comparisons",
+                f"{where!r} has {type(node).__name__.lower()}, which is not evaluated",
+                "Pass a function of the settings.",
             )
         if isinstance(node, ast.Name):
             lookup(settings, names.get(node.id, node.id), "where")
     if not any(isinstance(node, ast.Name) for node in nodes):
-        raise ValueError(
-            f"where must name a factor; {where!r} names none. The factors are {listed(settings)}."
+        raise InputError(
+            "where", "must name a factor", f"{where!r} names none", f"The factors are {listed(settings)}."
         )
     try:
         with np.errstate(all="ignore"):
             value = _Evaluator(settings, names).value(tree.body)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"where must be a condition on the settings; {where!r} fails: {error}.") from None
+        raise InputError(
+            "where", "must be a condition on the settings", f"{where!r} fails: {error}"
+        ) from None
     array = value if isinstance(value, np.ndarray) else value[0]
     return np.broadcast_to(array, settings.n_rows)
 
@@ -319,4 +325,7 @@ def _ticks(times: _Times) -> Quantity:
     if np.datetime_data(array.dtype)[0] in "YMW":
         array = array.astype(f"{array.dtype.kind}8[D]")
     unit, step = np.datetime_data(array.dtype)
-    return quantities.multiply(quantity(array.astype(np.int64)), quantity(TICKS[unit] * step))
+    # Units of time in attoseconds.
+    ticks = {"D": 86400 * 10**18, "h": 3600 * 10**18, "m": 60 * 10**18, "s": 10**18, "ms": 10**15,
+             "us": 10**12, "ns": 10**9, "ps": 10**6, "fs": 10**3, "as": 1}  # fmt: skip
+    return quantities.multiply(quantity(array.astype(np.int64)), quantity(ticks[unit] * step))

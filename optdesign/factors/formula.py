@@ -18,13 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from optdesign.errors import InputError
 from optdesign.tables.columns import Settings, check_exact, listed, meant, missing, number
-
-MARKS = re.compile("\x1b\\[[0-9;]*m|[⧛⧚]")
-"""How formulaic marks places in a formula for a terminal."""
-
-UNKNOWN = re.compile(r"`([^`]+)` is not present in|name '([^']+)' is not defined")
-"""How it says that it does not know a name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,20 +47,26 @@ class Model:
         """The features of settings, (N, d)."""
         for name in self.factors:
             if name not in settings:
-                raise ValueError(
-                    f"settings must have every factor of the model; there is no {name!r}. The factors are "
-                    f"{listed(self.factors)}."
+                raise InputError(
+                    "settings",
+                    "must have every factor of the model",
+                    f"there is no {name!r}",
+                    f"The factors are {listed(self.factors)}.",
                 )
             unknown = set(settings[name].tolist()) - set(self.levels[name]) if name in self.levels else ()
             if unknown:
-                raise ValueError(
-                    f"settings must have known levels; {name!r} has no level "
-                    f"{listed(sorted(unknown, key=str))}. Its levels are {listed(self.levels[name])}."
+                raise InputError(
+                    "settings",
+                    "must have known levels",
+                    f"{name!r} has no level {listed(sorted(unknown, key=str))}",
+                    f"Its levels are {listed(self.levels[name])}.",
                 )
             if name not in self.levels and settings[name].dtype.kind not in "biuf":
-                raise ValueError(
-                    f"settings must be numbers where those of the candidates are; {name!r} is not, or is "
-                    "missing in all rows. Convert the column first."
+                raise InputError(
+                    "settings",
+                    "must be numbers where those of the candidates are",
+                    f"{name!r} is not, or is missing in all rows",
+                    "Convert the column first.",
                 )
         _check_present(settings, self.factors)
         frame = _frame(settings, self.factors, self.levels, self.coding)
@@ -89,15 +90,19 @@ def fit(
     }
     for name in settings:
         if f"`{name}`" in formula and name.replace(".", "", 1).isdecimal():
-            raise ValueError(
-                f"model must not name factors by numbers; {formula!r} has `{name}`, which formulaic takes "
-                "for the number. Rename the column."
+            raise InputError(
+                "model",
+                "must not name factors by numbers",
+                f"{formula!r} has `{name}`, which formulaic takes for the number",
+                "Rename the column.",
             )
     parsed = _called(formula, settings, lambda: _parsed(library, formula, settings))
     if not isinstance(parsed, library.SimpleFormula):
-        raise ValueError(
-            f"model must be the right side of a formula alone; got {formula!r}. Leave out the response "
-            "before the ~, and parts after a |."
+        raise InputError(
+            "model",
+            "must be the right side of a formula alone",
+            f"got {formula!r}",
+            "Leave out the response before the ~, and parts after a |.",
         )
     frame = _frame(settings, settings, levels, coding)
     matrix = _called(
@@ -108,8 +113,8 @@ def fit(
     factors = tuple(name for name in settings if name in used)
     _check_present(settings, factors)
     if not matrix.shape[1]:
-        raise ValueError(
-            f"model must have a term; {formula!r} has none. Add a factor, or 1 for an intercept."
+        raise InputError(
+            "model", "must have a term", f"{formula!r} has none", "Add a factor, or 1 for an intercept."
         )
     used_levels = {name: levels[name] for name in factors if name in levels}
     model = Model(formula, matrix.model_spec, factors, used_levels, coding)
@@ -172,9 +177,11 @@ def _coding(settings: Settings, wanted: bool | Iterable[str]) -> dict[str, tuple
         names = [wanted] if isinstance(wanted, str) else list(wanted)
         for name in names:
             if name not in numeric:
-                raise ValueError(
-                    f"coded must name numeric factors; {name!r} is none{meant(name, numeric)}. These are "
-                    f"{listed(numeric)}."
+                raise InputError(
+                    "coded",
+                    "must name numeric factors",
+                    f"{name!r} is none{meant(name, numeric)}",
+                    f"These are {listed(numeric)}.",
                 )
     ranges = {}
     for name in names:
@@ -207,9 +214,12 @@ def _check_present(settings: Settings, factors: Iterable[str]) -> None:
     for name in factors:
         at = missing(settings[name])
         if at is not None:
-            raise ValueError(
-                f"factors of the model must not be missing; {name!r} is, in row {at}. Fill it in or drop the "
-                "row: none is dropped for you."
+            raise InputError(
+                "factors of the model",
+                "must not be missing",
+                f"{name!r} is missing",
+                "Fill it in or drop the row: none is dropped for you.",
+                at,
             )
 
 
@@ -224,19 +234,24 @@ def _called(formula: str, settings: Settings, work: Any) -> Any:
             warnings.simplefilter("ignore")
             return work()
     except Exception as error:
-        raise ValueError(
-            f"model must be a formula that formulaic can evaluate; {formula!r} is not: "
-            f"{_said(error, formula, settings)}. The factors are {listed(settings)}; names that are not "
-            "Python's stand in backticks."
+        raise InputError(
+            "model",
+            "must be a formula that formulaic can evaluate",
+            f"{formula!r} is not: {_said(error, formula, settings)}",
+            f"The factors are {listed(settings)}; names that are not Python's stand in backticks.",
         ) from None
 
 
 def _said(error: Exception, formula: str, settings: Settings) -> str:
-    """What formulaic says is wrong, with what it does not know about the factors."""
-    text = " ".join(MARKS.sub("", str(error)).split()).rstrip(".")
-    if unknown := UNKNOWN.search(text):
-        name = unknown[1] or unknown[2]
-        return f"there is no factor {name!r}{meant(name, settings)}"
+    """Return the cause of an error of formulaic in the words of the factors, or its first line."""
+    text = str(error).partition("\n")[0].rstrip(".")
+    if isinstance(error.__cause__, NameError):
+        unknown = sorted(named(formula).difference(settings))
+        name = error.__cause__.name
+        if unknown and name not in unknown:  # formulaic renames a quoted name, or leaves it out of the error
+            name = unknown[0]
+        if name:
+            return f"there is no factor {name!r}{meant(name, settings)}"
     for name in settings:
         if re.search(rf"(?<![\w.`]){re.escape(name)}\(", formula):
             return f"the factor {name!r} hides the function {name}(); rename the factor ({text})"
@@ -251,23 +266,30 @@ def _checked(matrix: Any, settings: Settings, factors: Iterable[str], formula: s
         if settings[name].dtype.kind in "iuf":
             check_exact(settings[name][:, None], settings[name][:, None].astype(np.float64), name)
         if settings[name].dtype.kind == "m":
-            raise ValueError(
-                f"model must have numbers, text or booleans; the factor {name!r} holds durations. Turn it "
-                f"into a number of hours, say: {name} / numpy.timedelta64(1, 'h')."
+            raise InputError(
+                "model",
+                "must have numbers, text or booleans",
+                f"the factor {name!r} holds durations",
+                f"Turn it into a number of hours, say: {name} / numpy.timedelta64(1, 'h').",
             )
     x = np.array(matrix, dtype=np.float64, order="C")
     if x.ndim != 2 or len(x) != settings.n_rows:
-        raise ValueError(
-            f"model must give a row of features for each of {settings.n_rows} settings; {formula!r} gives "
-            f"shape {x.shape}. Use terms that work row by row."
+        raise InputError(
+            "model",
+            f"must give a row of features for each of {settings.n_rows} settings",
+            f"{formula!r} gives shape {x.shape}",
+            "Use terms that work row by row.",
         )
     bad = np.argwhere(~np.isfinite(x))
     if len(bad):
         row, j = (int(k) for k in bad[0])
         at = ", ".join(f"{name} = {settings[name][row]}" for name in factors)
-        raise ValueError(
-            f"model must give finite features; {matrix.columns[j]!r} is {x[row, j]} in row {row}, where "
-            f"{at}. Leave such settings out with where, or change the model."
+        raise InputError(
+            "model",
+            "must give finite features",
+            f"with {at}, {matrix.columns[j]!r} is {x[row, j]}",
+            "Leave such settings out with where, or change the model.",
+            row,
         )
     x.flags.writeable = False
     return x

@@ -20,10 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from optdesign.errors import InputError
 from optdesign.tables.columns import Settings, column, missing
-
-MOST = 100_000_000
-"""Rows of settings that are made at most."""
 
 
 def factorial(levels: Mapping[str, Any] | Sequence[Any]) -> Settings:
@@ -43,10 +41,12 @@ def factorial(levels: Mapping[str, Any] | Sequence[Any]) -> Settings:
         )
     named = levels if isinstance(levels, Mapping) else dict(zip(_names(len(levels)), levels, strict=True))
     if not named:
-        raise ValueError("levels must have a factor; there is none. Name one with its levels.")
+        raise InputError("levels", "must have a factor", "there is none", "Name one with its levels.")
     factors = {str(name): _levels(str(name), given) for name, given in named.items()}
     if len(factors) < len(named):
-        raise ValueError(f"factors must have names that differ as text; got {', '.join(map(repr, named))}.")
+        raise InputError(
+            "factors", "must have names that differ as text", f"got {', '.join(map(repr, named))}"
+        )
     sizes = [len(values) for values, _ in factors.values()]
     _check_size(prod(sizes), "levels")
     grid = np.indices(sizes).reshape(len(sizes), -1)
@@ -64,8 +64,8 @@ def simplex_lattice(components: int | Sequence[str], degree: int) -> Settings:
     """
     names = _components(components)
     if not _is_whole(degree) or degree < 1:
-        raise ValueError(
-            f"degree must be a whole number of at least 1; got {degree!r}. Quadratic models need 2."
+        raise InputError(
+            "degree", "must be a whole number of at least 1", f"got {degree!r}", "Quadratic models need 2."
         )
     q, m = len(names), int(degree)
     _check_size(comb(q + m - 1, m), "degree")
@@ -93,7 +93,9 @@ def _levels(name: str, given: Any) -> tuple[np.ndarray, tuple[Any, ...] | None]:
     """The levels of a factor, and their order if they are text."""
     if _is_whole(given):
         if given < 1:
-            raise ValueError(f"levels of {name!r} must be at least 1; got {given}. Two levels are -1 and 1.")
+            raise InputError(
+                f"levels of {name!r}", "must be at least 1", f"got {given}", "Two levels are -1 and 1."
+            )
         return (np.linspace(-1.0, 1.0, int(given)) if given > 1 else np.zeros(1)), None
     if isinstance(given, str | Real):
         raise TypeError(f"levels of {name!r} must be a list; got {given!r}. A single level is [{given!r}].")
@@ -101,14 +103,16 @@ def _levels(name: str, given: Any) -> tuple[np.ndarray, tuple[Any, ...] | None]:
         raise TypeError(f"levels of {name!r} must have an order; got a set. Pass a list.")
     values, order = column(list(given) if isinstance(given, range | Iterator) else given, name)
     if values.ndim != 1 or not len(values):
-        raise ValueError(f"levels of {name!r} must be a list of one or more; got {given!r}. Drop the factor.")
+        raise InputError(
+            f"levels of {name!r}", "must be a list of one or more", f"got {given!r}", "Drop the factor."
+        )
     at = missing(values)
     if at is not None:
-        raise ValueError(f"levels of {name!r} must not be missing; entry {at} is. Drop it.")
+        raise InputError(f"levels of {name!r}", "must not be missing", f"entry {at} is", "Drop it.")
     distinct, first = np.unique(values, return_index=True)
     if len(distinct) < len(values):
         twice = next(v for k, v in enumerate(values.tolist()) if k not in first)
-        raise ValueError(f"levels of {name!r} must differ; {twice!r} occurs twice. Drop one of them.")
+        raise InputError(f"levels of {name!r}", "must differ", f"{twice!r} occurs twice", "Drop one of them.")
     return values, order if order is not None else tuple(values.tolist()) if values.dtype == object else None
 
 
@@ -119,7 +123,7 @@ def _components(components: int | Sequence[str]) -> list[str]:
         )
     names = [str(name) for name in components] if isinstance(components, Sequence) else _names(components)
     if not names or len(set(names)) < len(names):
-        raise ValueError(f"components must be one or more, with names that differ; got {components!r}.")
+        raise InputError("components", "must be one or more, with names that differ", f"got {components!r}")
     return names
 
 
@@ -142,8 +146,11 @@ def _parts(total: int, count: int) -> Iterator[tuple[int, ...]]:
 
 
 def _check_size(rows: int, argument: str) -> None:
-    if rows > MOST:
-        raise ValueError(
-            f"{argument} must give at most {MOST:,} settings; these give {rows:,}. Take fewer levels, or "
-            "list the settings that are possible."
+    most = 100_000_000  # rows of settings that are made at most
+    if rows > most:
+        raise InputError(
+            argument,
+            f"must give at most {most:,} settings",
+            f"these give {rows:,}",
+            "Take fewer levels, or list the settings that are possible.",
         )

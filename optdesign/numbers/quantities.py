@@ -22,27 +22,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-ROUNDING = 2.0**-40
-"""Relative error of numbers in double precision: 4,096 times the distance between neighbours."""
+from optdesign.numbers.roundoff import UNIT
 
-WHOLE = {4: 2.0**24, 2: 2.0**11}
-"""Largest whole number up to which all are exact in lower precision, by the number of bytes."""
-
-LOWER_ROUNDING = {4: 2.0**-19, 2: 2.0**-10}
-"""Relative error of numbers in lower precision, by the number of bytes: 16 times, and once, that distance."""
-
-UNIT = 2.0**-53
-"""Relative error of one operation in double precision."""
-
-POWER_UNIT = 4 * UNIT
-"""Relative error of a power in double precision."""
-
-INT64 = 2**63 - 1
 EXACT = 2**53
 """Whole numbers up to this size are exact in double precision."""
-
-MOST_BITS = 1000
-"""Whole numbers have fewer bits than this, so that float64 can represent their size."""
 
 
 class Quantity(NamedTuple):
@@ -68,12 +51,18 @@ def quantity(values: Any) -> Quantity:
     dtype('int64')
     """
     array = np.asarray(values)
+    # Relative error of numbers in double precision: 4,096 times the distance between neighbours.
+    rounding = 2.0**-40
+    # Largest whole number up to which all are exact in lower precision, by the number of bytes.
+    whole = {4: 2.0**24, 2: 2.0**11}
+    # Relative error of numbers in lower precision, by the number of bytes: 16 times, and once, that distance.
+    lower_rounding = {4: 2.0**-19, 2: 2.0**-10}
     if array.dtype.kind == "f":
-        precision = LOWER_ROUNDING.get(array.dtype.itemsize, ROUNDING)
+        precision = lower_rounding.get(array.dtype.itemsize, rounding)
         value = array.astype(np.float64)
         error = np.abs(value) * precision
         if np.all((value == np.rint(value)) | np.isnan(value)):
-            error = np.where(np.abs(value) <= WHOLE.get(array.dtype.itemsize, EXACT), 0.0, error)
+            error = np.where(np.abs(value) <= whole.get(array.dtype.itemsize, EXACT), 0.0, error)
         return Quantity(value, error)
     if array.dtype.kind in "bi":
         return Quantity(array.astype(np.int64))
@@ -153,7 +142,7 @@ def power(a: Quantity, b: Quantity) -> Quantity:
     by_exponent = np.where(
         (np.asarray(ey) == 0) | (size == 0), 0.0, shift * np.expm1(ey * np.abs(np.log(size)))
     )
-    return Quantity(value, by_base + by_exponent + POWER_UNIT * shift)
+    return Quantity(value, by_base + by_exponent + 4 * UNIT * shift)
 
 
 def compare(holds: Callable[[Any, Any], Any], a: Quantity, b: Quantity) -> np.ndarray:
@@ -185,9 +174,11 @@ def _is_natural(values: np.ndarray) -> bool:
 
 
 def _check_bits(bits: int) -> None:
-    if bits > MOST_BITS:
+    # Whole numbers have fewer bits than this, so that float64 can represent their size.
+    most_bits = 1000
+    if bits > most_bits:
         raise ValueError(
-            f"whole numbers must stay below 2^{MOST_BITS}; a result may have {bits} bits. "
+            f"whole numbers must stay below 2^{most_bits}; a result may have {bits} bits. "
             "Compute with floats: 2.0 instead of 2"
         )
 
@@ -195,7 +186,7 @@ def _check_bits(bits: int) -> None:
 def _exactly(compute: Callable[[Any, Any], Any], a: Quantity, b: Quantity, bound: int) -> Quantity:
     """Return the result of an operation on whole numbers whose absolute value is at most ``bound``."""
     _check_bits(bound.bit_length())
-    fits = bound <= INT64 and a.value.dtype != object and b.value.dtype != object
+    fits = bound < 2**63 and a.value.dtype != object and b.value.dtype != object
     kind: Any = np.int64 if fits else object
     return Quantity(np.asarray(compute(a.value.astype(kind), b.value.astype(kind)), dtype=kind))
 
@@ -224,4 +215,4 @@ def _fitted(whole: np.ndarray) -> Quantity:
     """Return Python integers as int64 if all of them fit."""
     bound = _bound(Quantity(whole))
     _check_bits(bound.bit_length())
-    return Quantity(whole.astype(np.int64) if bound <= INT64 else whole)
+    return Quantity(whole.astype(np.int64) if bound < 2**63 else whole)

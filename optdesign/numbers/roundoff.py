@@ -14,9 +14,6 @@ from optdesign.runtime.jit import kernel
 UNIT = 2.0**-53
 """Unit roundoff u of double precision."""
 
-SPLITTER = 134217729.0
-"""2^27 + 1, which cuts a double into two halves of 26 bits."""
-
 
 @kernel
 def gamma(n):
@@ -36,10 +33,11 @@ def two_sum(a, b):
 def two_product(a, b):
     """The rounded product and its error."""
     p = a * b
-    t = SPLITTER * a
+    splitter = 134217729.0  # 2^27 + 1, which cuts a double into two halves of 26 bits
+    t = splitter * a
     a_high = t - (t - a)
     a_low = a - a_high
-    t = SPLITTER * b
+    t = splitter * b
     b_high = t - (t - b)
     b_low = b - b_high
     return p, a_low * b_low - (((p - a_high * b_high) - a_low * b_high) - a_high * b_low)

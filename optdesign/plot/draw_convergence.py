@@ -12,9 +12,6 @@ from optdesign.design.result import DesignResult, rounded_down
 from optdesign.plot.naming import check_result, whole_ticks
 from optdesign.plot.style import BLUE, ORANGE, picture
 
-FEW = 40
-"""Steps up to which each is marked."""
-
 
 def convergence(
     result: DesignResult, *, tol: float | None = None, ax: Any = None, path: str | Path | None = None
@@ -36,7 +33,8 @@ def draw_convergence(axes: Any, result: DesignResult, tol: float | None) -> None
     steps, gaps = result.history.iterations, result.history.gaps
     seen, zero = np.isfinite(gaps) & (gaps > 0), gaps <= 0
     goal = None if tol is None else tol * result.rank
-    axes.plot(steps[seen], gaps[seen], color=BLUE, marker="o" if seen.sum() < FEW else "", markersize=3.5)
+    few = 40  # steps up to which each is marked
+    axes.plot(steps[seen], gaps[seen], color=BLUE, marker="o" if seen.sum() < few else "", markersize=3.5)
     axes.set_yscale("log")
     if zero.any():
         least = min([*gaps[seen], *([] if goal is None else [goal])], default=1e-14)

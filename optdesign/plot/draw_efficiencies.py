@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from optdesign.design.result import DesignResult
+from optdesign.errors import InputError
 from optdesign.plot.naming import whole_ticks
 from optdesign.plot.style import BLUE, ORANGE, legend, picture
 from optdesign.problem.problem import SINGLE_RTOL, DesignProblem
@@ -77,9 +78,11 @@ def _sizes(sizes: Iterable[int], groups: int) -> list[int]:
     except TypeError:
         raise TypeError(f"sizes must be whole numbers of runs; got {sizes!r}. Say range(6, 25).") from None
     if not numbers or numbers[0] < groups:
-        raise ValueError(
-            f"sizes must be at least one run for each of the {groups} group(s); got {numbers[:1]}. "
-            "Begin with the number of parameters."
+        raise InputError(
+            "sizes",
+            f"must be at least one run for each of the {groups} group(s)",
+            f"got {numbers[:1]}",
+            "Begin with the number of parameters.",
         )
     return numbers
 
@@ -98,7 +101,7 @@ def _possible(p: DesignProblem, numbers: list[int]) -> tuple[dict[int, DesignPro
         )
         try:
             basis(here, whole_runs(here), here.uniform())
-        except ValueError:
+        except InputError:
             if n == numbers[-1] and not possible:
                 raise
             too_few.append(n)

@@ -15,11 +15,9 @@ from numpy.typing import ArrayLike
 
 from optdesign.design.result import rounded_up
 from optdesign.ellipsoid import Ellipsoid
+from optdesign.errors import InputError
 from optdesign.plot.style import BLUE, GREY, ORANGE, legend, picture, thinned
 from optdesign.problem.problem import floats
-
-FLAT = 20
-"""Ratio of the two extents beyond which the axes get units of their own."""
 
 
 def ellipsoid(
@@ -44,15 +42,19 @@ def ellipsoid(
     x = floats(points, "points")
     d = len(ellipsoid.centre)
     if x.shape != (len(ellipsoid.result.weights), d):
-        raise ValueError(
-            f"points must be those of the ellipsoid, shape ({len(ellipsoid.result.weights)}, {d}); "
-            f"got {x.shape}. Pass what min_volume_ellipsoid was given."
+        raise InputError(
+            "points",
+            f"must be those of the ellipsoid, shape ({len(ellipsoid.result.weights)}, {d})",
+            f"got {x.shape}",
+            "Pass what min_volume_ellipsoid was given.",
         )
     chosen = list(coordinates)
     if d < 2 or len(set(chosen)) != 2 or not all(0 <= k < d for k in chosen):
-        raise ValueError(
-            f"coordinates must be two different ones of 0 to {d - 1}; got {coordinates}. "
-            "An ellipsoid in one dimension is an interval: see its centre and factor."
+        raise InputError(
+            "coordinates",
+            f"must be two different ones of 0 to {d - 1}",
+            f"got {coordinates}",
+            "An ellipsoid in one dimension is an interval: see its centre and factor.",
         )
     half = np.linalg.inv(ellipsoid.factor)[chosen]  # the shadow is centre + half u, |u| <= 1
     directions, lengths, _ = np.linalg.svd(half, full_matrices=False)
@@ -63,6 +65,7 @@ def ellipsoid(
         + (np.cos(turn)[:, None] * lengths[0] * directions[:, 0])
         + (np.sin(turn)[:, None] * lengths[1] * directions[:, 1])
     )
+    flat = 20  # ratio of the two extents beyond which the axes get units of their own
     with picture(ax, path, size=(5.6, 5.2)) as (axes,):
         _draw_points(axes, x[:, chosen], ellipsoid.result.support)
         axes.plot(*outline.T, color=BLUE, linewidth=1.6, label="ellipse" if d == 2 else "shadow", zorder=2)
@@ -73,7 +76,7 @@ def ellipsoid(
             )
         axes.plot(*centre, "+", color="black", markersize=9, label="centre", zorder=5)
         extent = np.ptp(outline, axis=0)
-        if extent.max() <= FLAT * extent.min():
+        if extent.max() <= flat * extent.min():
             axes.set_aspect("equal", adjustable="datalim")
         excess = rounded_up(ellipsoid.volume_ratio - 1)
         what = "Smallest ellipse" if d == 2 else f"Shadow of the smallest ellipsoid in {d} dimensions"

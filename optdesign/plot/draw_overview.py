@@ -36,9 +36,9 @@ def overview(
     combinations of others, if any, and whether the rank was a close decision. With ``convergence`` a third
     panel has the running gap, and the one that ``tol`` asked for.
 
-    ``words`` is what groups and blocks are called (default: the columns of the settings that tell them apart,
-    or just that); ``rows`` are the numbers of the candidates' rows (default: from 1 on); ``path`` is a
-    file to save to, .png, .pdf or .svg.
+    ``words`` is what groups and parameter blocks are called (default: the columns of the settings that tell
+    them apart, or just that); ``rows`` are the numbers of the candidates' rows (default: from 1 on);
+    ``path`` is a file to save to, .png, .pdf or .svg.
     """
     check_result(result)
     names = names_of(result.problem, words, rows)

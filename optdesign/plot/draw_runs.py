@@ -19,11 +19,6 @@ from optdesign.plot.style import BLUE, GREY, legend, picture, thinned
 from optdesign.plot.text import readable
 from optdesign.runs.runs import Runs
 
-CLOSE = 0.1
-"""Distance of two settings, as a fraction of the picture, up to which circles have no numbers in them."""
-
-MOST_NUMBERS = 200
-
 
 def runs(
     runs: Runs,
@@ -44,8 +39,8 @@ def runs(
 
     ``factors`` are the names to show (default: all if they are one, two, or three proportions, otherwise the
     first two); without settings there is a bar for every row of the table that is run. ``words`` is what
-    groups and blocks are called (default: the columns of the settings that tell them apart, or just that);
-    ``rows`` are the numbers of the candidates' rows (default: from 1 on);
+    groups and parameter blocks are called (default: the columns of the settings that tell them apart, or just
+    that); ``rows`` are the numbers of the candidates' rows (default: from 1 on);
     ``ax`` are matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
     """
     if not isinstance(runs, Runs):
@@ -117,7 +112,10 @@ def _have_room(at: np.ndarray, places: np.ndarray) -> bool:
         return True
     extent = np.ptp(places, axis=0)
     scaled = at / np.where(extent > 0, extent, 1.0)
-    return len(at) <= MOST_NUMBERS and float(pdist(scaled).min()) > CLOSE
+    # Circles have no numbers in them if two settings are closer than this fraction of the picture.
+    close = 0.1
+    most_numbers = 200
+    return len(at) <= most_numbers and float(pdist(scaled).min()) > close
 
 
 def _circles(

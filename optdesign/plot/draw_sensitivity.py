@@ -67,8 +67,8 @@ def sensitivity(
 
     ``factors`` are the names to show (default: all if they are one, two, or three proportions, otherwise the
     first two); without settings the candidates stand in the order of groups and rows. ``words`` is what
-    groups and blocks are called (default: the columns of the settings that tell them apart, or just that);
-    ``rows`` are the numbers of the candidates' rows (default: from 1 on);
+    groups and parameter blocks are called (default: the columns of the settings that tell them apart, or just
+    that); ``rows`` are the numbers of the candidates' rows (default: from 1 on);
     ``ax`` are matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
     """
     check_result(result)

@@ -19,9 +19,6 @@ MOST_BARS = 24
 MOST_CELLS = 1000
 """Rows and columns of the picture of totals; of more, neighbours share a cell."""
 
-MOST_NUMBERS = (15, 8)
-"""Rows and columns of the picture of totals in which the numbers are written out."""
-
 BESIDE = "(its candidates side by side)"
 """Why candidates of a group are spread along its part of an axis."""
 
@@ -37,12 +34,13 @@ def weights(
     """Draw the weights of a design; returns the matplotlib Figure.
 
     Up to 24 candidates with weight are bars, with the weight at their end, in the order of the table and
-    labelled by its row numbers, group, block and settings. More are stems along the rows or the groups; with
-    several blocks, totals by group and block, darker where there is more, written out if there are a few.
+    labelled by its row numbers, group, parameter block and settings. More are stems along the rows or the
+    groups; with several parameter blocks, totals by group and parameter block, darker where there is more,
+    written out if there are a few.
 
-    ``words`` is what groups and blocks are called (default: the columns of the settings that tell them apart,
-    or just that); ``rows`` are the numbers of the candidates' rows (default: from 1 on); ``ax`` are
-    matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
+    ``words`` is what groups and parameter blocks are called (default: the columns of the settings that tell
+    them apart, or just that); ``rows`` are the numbers of the candidates' rows (default: from 1 on); ``ax``
+    are matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
     """
     check_result(result)
     names = names_of(result.problem, words, rows)
@@ -117,7 +115,9 @@ def _totals(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
     bar = axes.figure.colorbar(image, ax=axes, shrink=0.9, pad=0.02)
     bar.outline.set_visible(False)
     bar.set_label(f"total {word} (white: none)")
-    if p.n_groups <= MOST_NUMBERS[0] and p.n_parameter_blocks <= MOST_NUMBERS[1]:
+    # Rows and columns of the picture of totals in which the numbers are written out.
+    most_numbers = (15, 8)
+    if p.n_groups <= most_numbers[0] and p.n_parameter_blocks <= most_numbers[1]:
         for (row, column), total in np.ndenumerate(grid):
             light = total < 0.35 * grid.max()
             text = f"{total:.3g}" if total > 0 else "0"

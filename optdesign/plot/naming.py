@@ -1,4 +1,5 @@
-"""What things are called in a picture: rows as the table numbers them, groups and blocks by their labels."""
+"""What things are called in a picture: rows as the table numbers them, groups and parameter blocks by
+their labels."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign.design.result import DesignResult
+from optdesign.errors import InputError
 from optdesign.plot.text import all_readable, letters, readable
 from optdesign.problem.dependence import in_words
 from optdesign.problem.problem import DesignProblem
@@ -33,14 +35,14 @@ def check_result(result: Any) -> None:
 class Role(Enum):
     """What a column of the settings says about a candidate."""
 
-    FACTOR = "how it differs from others of its group and block"
+    FACTOR = "how it differs from others of its group and parameter block"
     GROUP = "its group"
-    BLOCK = "its block"
+    BLOCK = "its parameter block"
     CONSTANT = "nothing"
 
 
 def roles(problem: DesignProblem) -> dict[str, Role]:
-    """What the columns of the settings say: those that only repeat groups or blocks are no factors."""
+    """Return the role of every column of the settings. One that repeats the labels of groups is no factor."""
     return {name: _role(problem, column) for name, column in (problem.settings or {}).items()}
 
 
@@ -62,10 +64,10 @@ def _role(problem: DesignProblem, column: np.ndarray) -> Role:
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """What the groups, blocks and candidates of a problem are called."""
+    """What the groups, parameter blocks and candidates of a problem are called."""
 
     problem: DesignProblem
-    words: tuple[str, str] = ("group", "block")
+    words: tuple[str, str] = ("group", "parameter block")
     factors: tuple[str, ...] = ()
     """Columns of the settings that tell candidates of a group and block apart."""
     rows: np.ndarray | None = None
@@ -115,15 +117,17 @@ def names_of(
 ) -> Names:
     """The names that a problem has; unless words are given, a column that tells groups apart names them."""
     if rows is not None and np.shape(rows) != (problem.n_candidates,):
-        raise ValueError(
-            f"rows must have one entry per candidate, shape ({problem.n_candidates},); got {np.shape(rows)}. "
-            "Leave it out for 1, 2, 3 and so on."
+        raise InputError(
+            "rows",
+            f"must have one entry per candidate, shape ({problem.n_candidates},)",
+            f"got {np.shape(rows)}",
+            "Leave it out for 1, 2, 3 and so on.",
         )
     found = roles(problem)
     told = {role: name for name, role in found.items()}
     return Names(
         problem,
-        (told.get(Role.GROUP, "group"), told.get(Role.BLOCK, "block")) if words is None else words,
+        (told.get(Role.GROUP, "group"), told.get(Role.BLOCK, "parameter block")) if words is None else words,
         tuple(name for name, role in found.items() if role is Role.FACTOR),
         None if rows is None else np.asarray(rows),
     )

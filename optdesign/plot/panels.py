@@ -8,8 +8,6 @@ import numpy as np
 
 from optdesign.plot.naming import Names
 
-MOST_PANELS = 6
-
 
 class Panel(NamedTuple):
     """Some candidates, and the group that they belong to if it is a single one."""
@@ -19,7 +17,7 @@ class Panel(NamedTuple):
     group: int | None
 
 
-def panels(names: Names, most: int = MOST_PANELS) -> list[Panel]:
+def panels(names: Names, most: int = 6) -> list[Panel]:
     """The candidates by group and block, by group, or all of them: the first that makes few enough panels."""
     p = names.problem
     pairs = np.unique(p.groups * p.n_parameter_blocks + p.parameter_blocks)

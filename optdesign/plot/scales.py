@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from optdesign.errors import InputError
 from optdesign.plot.naming import Names, label_axis
 from optdesign.plot.style import GREY
 from optdesign.plot.text import readable
@@ -18,9 +19,6 @@ MOST_LEVELS = 250
 
 HEIGHT = np.sqrt(3) / 2
 """Of a triangle with sides 1."""
-
-SAME_SUM = 1e-6
-"""Three columns are proportions if their sums differ by no more than this fraction."""
 
 
 class Scale(NamedTuple):
@@ -69,14 +67,17 @@ class View(NamedTuple):
 def view(names: Names, factors: str | Sequence[str] | None = None) -> View | None:
     """The factors to show: those asked for; else all, if two or three proportions, and else the first two.
 
-    None if the candidates have no settings. Columns that only repeat groups or blocks are not chosen.
+    None if the candidates have no settings. Columns that only repeat groups or parameter blocks are not
+    chosen.
     """
     settings = names.problem.settings
     if settings is None or not len(settings):
         if factors is not None:
-            raise ValueError(
-                f"factors must be names of settings, and the candidates have none; got {factors!r}. "
-                "Build the problem with them: DesignProblem(candidates, settings={name: column})."
+            raise InputError(
+                "factors",
+                "must be names of settings, and the candidates have none",
+                f"got {factors!r}",
+                "Build the problem with them: DesignProblem(candidates, settings={name: column}).",
             )
         return None
     free = list(names.factors)
@@ -87,9 +88,11 @@ def view(names: Names, factors: str | Sequence[str] | None = None) -> View | Non
         chosen = [factors] if isinstance(factors, str) else list(factors)
     scales = tuple(_scale(settings, name) for name in chosen)
     if not 1 <= len(scales) <= 2 and not _are_proportions(settings, chosen):
-        raise ValueError(
-            f"factors must be one or two names, or three whose values are proportions; got {chosen!r}. "
-            "Choose two: the others are taken together."
+        raise InputError(
+            "factors",
+            "must be one or two names, or three whose values are proportions",
+            f"got {chosen!r}",
+            "Choose two: the others are taken together.",
         )
     return View(scales, tuple(name for name in free if name not in chosen))
 
@@ -98,8 +101,8 @@ def _scale(settings: Settings, name: str) -> Scale:
     column = lookup(settings, name, "factors")
     gone = missing(column)
     if gone is not None:
-        raise ValueError(
-            f"factors must have no missing entries; {name!r} lacks that of row {gone + 1}. Fill it in."
+        raise InputError(
+            "factors", "must have no missing entries", f"{name!r} lacks that of row {gone + 1}", "Fill it in."
         )
     if column.dtype.kind in "iuf":
         return Scale(name, column.astype(np.float64), None)
@@ -113,8 +116,10 @@ def _are_proportions(settings: Settings, names: Sequence[str]) -> bool:
         return False
     columns = np.array([settings[name] for name in names], dtype=np.float64)
     sums = columns.sum(axis=0)
-    same = np.ptp(sums) <= SAME_SUM * np.abs(sums).max()
-    return bool(same and columns.min() >= -SAME_SUM * sums.max() and sums.min() > 0)
+    # Three columns are proportions if their sums differ by no more than this fraction.
+    same_sum = 1e-6
+    same = np.ptp(sums) <= same_sum * np.abs(sums).max()
+    return bool(same and columns.min() >= -same_sum * sums.max() and sums.min() > 0)
 
 
 class Profile(NamedTuple):

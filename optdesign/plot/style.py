@@ -26,9 +26,6 @@ SHADES = ("#D9EEFA", "#56B4E9", BLUE, "#001E33")
 MOST_POINTS = 20_000
 """Candidates of a kind that are drawn; of more, every so-manieth is."""
 
-RESOLUTION = 160
-"""Dots per inch of bitmaps, and of what is a bitmap within a vector graphic."""
-
 STYLE = {
     "font.size": 10, "axes.titlesize": 11, "axes.titlelocation": "left", "axes.spines.top": False,
     "axes.spines.right": False, "legend.frameon": False, "legend.fontsize": 9, "text.usetex": False,
@@ -74,6 +71,7 @@ def picture(
     if target is not None:
         check_suffix(target, "path", SUFFIXES)
         check_writable(target, "path", force=True)
+    resolution = 160  # dots per inch of bitmaps, and of what is a bitmap within a vector graphic
     with mpl.rc_context(STYLE):
         if ax is None:
             figure = Figure(figsize=size)
@@ -88,7 +86,7 @@ def picture(
         if target is not None:
             suffix = target.suffix.lower()
             with atomic(target) as temporary:
-                figure.savefig(temporary, dpi=RESOLUTION, format=suffix[1:], metadata=UNDATED[suffix])
+                figure.savefig(temporary, dpi=resolution, format=suffix[1:], metadata=UNDATED[suffix])
 
 
 def legend(axes: Any, *, outside: bool) -> None:

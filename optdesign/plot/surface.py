@@ -13,18 +13,8 @@ import numpy as np
 from optdesign.plot.scales import HEIGHT, Profile, View, edges, frame, profile
 from optdesign.plot.style import BLUE, GREY, ORANGE, shades, thinned
 
-FEW = 60
-"""Places along a curve up to which each is marked."""
-
-MOST_PLACES = 2001
-"""Places along a curve; of more, neighbours are joined."""
-
 FINEST = 1 / 50
 """Smallest distance of places in a triangle that are told apart, as a fraction of its side."""
-
-
-ROOM = 0.04
-"""Around a map, for the circles on its border, as a fraction of its sides."""
 
 
 def draw_curve(
@@ -39,14 +29,16 @@ def draw_curve(
 ) -> None:
     """Values over one factor, below their bound, with those of the support marked."""
     at = shown.scales[0].at
+    most_places = 2001  # places along a curve; of more, neighbours are joined
     # Where the curve is a maximum over others, scattered places are joined until each has some of them.
-    most = max(20, len(rows) // 30) if more_at_a_place else MOST_PLACES
-    top = profile(at[rows, None], values[rows], min(most, MOST_PLACES))
+    most = max(20, len(rows) // 30) if more_at_a_place else most_places
+    top = profile(at[rows, None], values[rows], min(most, most_places))
     if len(top.values) < len(rows):
         some = thinned(rows)
         axes.scatter(at[some], values[some], s=5, color=GREY, linewidths=0, rasterized=len(some) > 2000)
     joined = shown.scales[0].levels is None
-    few = len(top.values) <= FEW
+    few_places = 60  # places along a curve up to which each is marked
+    few = len(top.values) <= few_places
     axes.plot(
         top.points[:, 0], top.values, color=GREY if not joined else "0.35", linewidth=1.2 if joined else 0,
         marker="o" if few else "", markersize=3.5, label="variance", zorder=3,
@@ -76,13 +68,14 @@ def draw_map(
 
 
 def _cells(axes: Any, shown: View, found: Profile, options: dict[str, Any]) -> Any:
+    margin = 0.04  # around a map, for the circles on its border, as a fraction of its sides
     if found.is_grid:
         x, y = (edges(place) for place in found.places)
         for axis, scale, border in zip("xy", shown.scales, (x, y), strict=True):
             low, high = float(scale.at.min()), float(scale.at.max())
             if scale.levels is None and low < high:  # no settings beyond the first and the last
                 np.clip(border, low, high, out=border)
-                room = ROOM * (high - low)
+                room = margin * (high - low)
                 axes.set(**{f"{axis}lim": (low - room, high + room)})
         return axes.pcolormesh(x, y, np.ma.masked_invalid(found.grid()), **options)
     points = found.points

@@ -20,9 +20,6 @@ LAST_RESORT = "Last Resort"
 UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn")
 """Characters without a shape of their own: control, format, surrogate, private, unassigned."""
 
-LETTERS = 9
-"""Letters to an inch of an axis."""
-
 _said: set[str] = set()
 
 
@@ -86,7 +83,8 @@ def dress(figure: Any) -> None:
 
 def letters(axes: Any) -> int:
     """How many letters fit along axes, with some room for what beside them takes of their width."""
-    return int(LETTERS * axes.get_window_extent().width / axes.figure.dpi)
+    per_inch = 9
+    return int(per_inch * axes.get_window_extent().width / axes.figure.dpi)
 
 
 def wrap_title(axes: Any) -> None:

@@ -14,7 +14,6 @@ DesignProblem(6 candidates x 4, 2 groups, 1 parameter block, rank 4)
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from optdesign.errors import InputError
 from optdesign.factors.conditions import kept
 from optdesign.factors.formula import Model, fit
 from optdesign.factors.grids import factorial
@@ -76,7 +76,9 @@ class Candidates:
             found.append(f"not used, because they only name rows: columns {listed(self.row_names)}")
         unused = [name for name in self.settings if name not in self.model.factors]
         if unused:
-            found.append(f"not in the model: {listed(unused)}; such factors may still be groups or blocks")
+            found.append(
+                f"not in the model: {listed(unused)}; such factors may still be groups or parameter blocks"
+            )
         single = [name for name, levels in self.model.levels.items() if len(levels) == 1]
         single += [
             name for name in self.model.factors if name not in single and _is_constant(self.settings[name])
@@ -162,7 +164,9 @@ def _made(
 ) -> Candidates:
     """Return the candidates of settings, one row a candidate."""
     if not settings.n_rows or not len(settings):
-        raise ValueError("factors must have a factor and a row; there is none. Give one candidate a row.")
+        raise InputError(
+            "factors", "must have a factor and a row", "there is none", "Give one candidate a row."
+        )
     rows = None if where is None else kept(settings, where)
     whole, settings = settings, settings if rows is None else settings.take(rows)
     fitted, features = fit(model, settings, coded=coded, whole=whole)
@@ -202,9 +206,10 @@ def from_table(
     try:
         mask = np.isin(np.arange(n), rows) if n else None
         made = _made(settings, model, mask, coded, dropped)
-    except ValueError as error:
-        told = re.sub(r"\brow (\d+)", lambda m: f"{place(path, int(rows[int(m[1])]))} of {path}", str(error))
-        raise ValueError(told) from None
+    except InputError as error:
+        if error.row is None:
+            raise
+        raise error.replace(place=f"{place(path, int(rows[error.row]))} of {path}") from None
     for name in made.model.factors:
         if columns[name].dtype == object:
             _check_text(columns[name][rows], name, rows, path)
@@ -219,9 +224,11 @@ def _check_text(values: np.ndarray, name: str, rows: np.ndarray, path: Path) -> 
     at, why = (
         (0, "too large for double precision") if all(numeric) else (numeric.index(False), "among numbers")
     )
-    raise ValueError(
-        f"factors must be all numbers or all text; {place(path, int(rows[at]))}, column {name!r} of {path} "
-        f"holds {values[at]!r}, {why}. Correct it, or spell all levels as text."
+    raise InputError(
+        "factors",
+        "must be all numbers or all text",
+        f"{place(path, int(rows[at]))}, column {name!r} of {path} holds {values[at]!r}, {why}",
+        "Correct it, or spell all levels as text.",
     )
 
 

@@ -26,9 +26,6 @@ from optdesign.runtime.jit import kernel
 if TYPE_CHECKING:
     from optdesign.problem.problem import DesignProblem
 
-CANCELLATION = 2.0**-36
-"""Errors of coordinates above this, where pivots are unit vectors, call for compensated products."""
-
 
 class Rows(NamedTuple):
     """Numbers x and maps T: coordinates are ``x[n] @ maps[b]``."""
@@ -42,7 +39,9 @@ class Rows(NamedTuple):
 def working_rows(problem: DesignProblem) -> Rows:
     """The candidates, or their coordinates where products with the maps would lose too much."""
     reach = _reach(problem)
-    if gamma(problem.dim) * _largest_terms(reach, problem.span.maps) > CANCELLATION:
+    # Errors of coordinates above this, where pivots are unit vectors, call for compensated products.
+    cancellation = 2.0**-36
+    if gamma(problem.dim) * _largest_terms(reach, problem.span.maps) > cancellation:
         return problem.refined
     return Rows(problem.source, problem.span.maps, gamma(problem.dim + 8) * reach)
 

@@ -13,16 +13,6 @@ import numpy as np
 
 from optdesign.problem.problem import DesignProblem
 
-RESIDUALS = (1e-9, 1e-11, 1e-13, 0.0)
-"""A column depends on others if its residual is at most this fraction of its length: the first that leaves as
-many independent columns as the rank."""
-
-COEFFICIENT = 1e-6
-"""Columns enter the sentence whose part in the combination exceeds this fraction of the whole."""
-
-SHOWN = 3
-"""Sentences shown before the rest is only counted."""
-
 
 def dependences(problem: DesignProblem, block: int) -> list[tuple[int, list[int]]]:
     """Dependent columns of a block, each with the columns that it is a combination of (none: it is zero).
@@ -36,7 +26,10 @@ def dependences(problem: DesignProblem, block: int) -> list[tuple[int, list[int]
     p = p / np.maximum(np.abs(p).max(axis=1, keepdims=True, initial=0.0), np.finfo(float).tiny)
     length = np.linalg.norm(p, axis=0)
     p = p / np.where(length > 0, length, 1.0)
-    for residual in RESIDUALS:
+    # A column depends on others if its residual is at most this fraction of its length: the first that leaves
+    # as many independent columns as the rank.
+    residuals = (1e-9, 1e-11, 1e-13, 0.0)
+    for residual in residuals:
         independent: list[int] = []
         for j in np.flatnonzero(length).tolist():
             part = np.linalg.lstsq(p[:, independent], p[:, j], rcond=None)[0]
@@ -45,9 +38,11 @@ def dependences(problem: DesignProblem, block: int) -> list[tuple[int, list[int]
         if len(independent) == rank:
             break
     out: list[tuple[int, list[int]]] = []
+    # Columns enter the sentence whose part in the combination exceeds this fraction of the whole.
+    coefficient = 1e-6
     for j in sorted(set(range(problem.dim)) - set(independent)):
         part = np.linalg.lstsq(p[:, independent], p[:, j], rcond=None)[0]
-        used = np.abs(part) > COEFFICIENT * np.abs(part).max(initial=0.0)
+        used = np.abs(part) > coefficient * np.abs(part).max(initial=0.0)
         out.append((j, [k for k, use in zip(independent, used, strict=True) if use]))
     return out
 
@@ -77,10 +72,11 @@ def in_words(problem: DesignProblem, names: Sequence[object] | None = None) -> s
     names = problem.names if names is None else names
     label = [f"column {j}" for j in range(problem.dim)] if names is None else [str(name) for name in names]
     found = dependences(problem, int(deficient[0]))
+    shown = 3  # sentences shown before the rest is only counted
     sentences = [
         f"{label[j]} is " + (f"a combination of {', '.join(label[k] for k in others)}" if others else "zero")
-        for j, others in found[:SHOWN]
+        for j, others in found[:shown]
     ]
-    if len(found) > SHOWN:
-        sentences.append(f"and {len(found) - SHOWN} more")
+    if len(found) > shown:
+        sentences.append(f"and {len(found) - shown} more")
     return "; ".join(sentences)

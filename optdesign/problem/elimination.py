@@ -21,20 +21,8 @@ import numpy as np
 from optdesign.numbers.roundoff import UNIT
 from optdesign.runtime.jit import kernel
 
-SIMILAR = 2.0**10
-"""Scalings whose ratios differ by no more than this factor are similar: one of them is tried."""
-
 FIT_ROUNDS = 8
 """Rounds of the alternating least-squares fit of the scales; one is enough where no entry is zero."""
-
-DIRECTION_ERRORS = 32.0
-"""Residuals below this many roundings of the pivots' directions are not believed."""
-
-SMALLEST = -900
-"""Rows below this power of two are left out of the basis: their coordinates would overflow."""
-
-LIGHTEST = -400
-"""Rows that are smaller than the largest by more than this power of two count as equally small."""
 
 LOG_2 = math.log(2.0)
 
@@ -67,6 +55,8 @@ def eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivot
 
     y, size, column, fitted = np.empty((n, d)), np.empty(n), np.empty(d), np.empty(d)
     again_map, again_pivots, again_margin = np.empty((d, d)), np.empty(d, np.int64), np.empty(2)
+    # Scalings whose ratios differ by no more than this factor are similar: one of them is tried.
+    similar = 2.0**10
     for b in range(n_blocks):
         lo, hi = start[b], start[b + 1]
         for i in range(lo, hi):
@@ -82,7 +72,7 @@ def eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivot
                 y[i, j] = x[order[i], j]
                 fitted[j] = column[j]
         peak_columns(y, lo, hi, size, column)
-        if _spread(column, fitted) <= SIMILAR:
+        if _spread(column, fitted) <= similar:
             continue
         scale(y, lo, hi, size, column)
         for i in range(d):
@@ -132,12 +122,18 @@ def _eliminate_block(
             norm[i - lo] += y[i, j] * y[i, j]
         size[i] += math.log2(row_scale[groups[candidates[order[i]]]])
         largest = max(largest, size[i])
+    # Rows that are smaller than the largest by more than this power of two count as equally small.
+    lightest = -400
     for i in range(lo, hi):
-        weight[i - lo] = _power_of_two(2.0 * max(size[i] - largest, LIGHTEST))
+        weight[i - lo] = _power_of_two(2.0 * max(size[i] - largest, lightest))
     margin[1] = np.inf
     for i in range(d):
         q[i, i] = 1.0
     rank = 0
+    # Residuals below this many roundings of the pivots' directions are treated as zero.
+    direction_errors = 32.0
+    # Rows below this power of two are left out of the basis: their coordinates would overflow.
+    smallest = -900
     for k in range(d):
         best, best_volume, best_value, rejected = -1, 0.0, 0.0, 0.0
         for i in range(lo, hi):
@@ -146,7 +142,7 @@ def _eliminate_block(
                 value += y[i, j] * y[i, j]
             if value == 0.0:
                 continue
-            if value > rtol * rtol * norm[i - lo] and value > doubt[i - lo] and size[i] > SMALLEST:
+            if value > rtol * rtol * norm[i - lo] and value > doubt[i - lo] and size[i] > smallest:
                 if value * weight[i - lo] > best_volume:
                     best, best_volume, best_value = i, value * weight[i - lo], value
             else:
@@ -165,7 +161,7 @@ def _eliminate_block(
         v[k] -= diagonal
         beta = 1.0 / (best_value - diagonal * y[best, k])
         # The residual of the pivot has the round-off of the reflections and the errors of earlier directions.
-        error = DIRECTION_ERRORS * UNIT / relative + np.sqrt(doubt[best - lo] / best_value)
+        error = direction_errors * UNIT / relative + np.sqrt(doubt[best - lo] / best_value)
         for i in range(lo, hi):
             reflect(y, i, v, beta, k)
             doubt[i - lo] += (error * y[i, k]) * (error * y[i, k])

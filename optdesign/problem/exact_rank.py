@@ -26,10 +26,10 @@ from optdesign.runtime.jit import kernel
 PRIMES = (1_869_753_167, 1_403_580_259)
 """Below 2^31, so that products fit; far from powers of two and ten, which data are made of."""
 
-LOWEST, HIGHEST = -1140, 1040
-"""Exponents of two that occur in doubles, with those of their last digits."""
+LOWEST = -1140
+"""Lowest exponent of two that occurs in doubles, down to their last digits. The highest is below 1040."""
 
-POWERS = tuple(np.array([pow(2, e % (p - 1), p) for e in range(LOWEST, HIGHEST)]) for p in PRIMES)
+POWERS = tuple(np.array([pow(2, e % (p - 1), p) for e in range(LOWEST, 1040)]) for p in PRIMES)
 """2^e modulo each prime, e from LOWEST."""
 
 SMALLER, SAME, LARGER = -1, 0, 1

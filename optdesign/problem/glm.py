@@ -23,6 +23,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optdesign.errors import InputError
 from optdesign.problem.candidates import Candidates
 from optdesign.problem.inputs import matrix
 from optdesign.problem.problem import floats
@@ -82,15 +83,17 @@ def local(features: Any, parameters: Any, family: str = "logistic") -> Any:
     [[0.5, 0.0], [0.5, 1.0]]
     """
     if not isinstance(family, str) or family not in FAMILIES:
-        raise ValueError(f"family must be one of {', '.join(FAMILIES)}; got {family!r}.")
+        raise InputError("family", f"must be one of {', '.join(FAMILIES)}", f"got {family!r}")
     x = features.features if isinstance(features, Candidates) else matrix(features)
     if isinstance(features, Candidates) or isinstance(parameters, Mapping):
         parameters = _in_order(parameters, getattr(features, "names", None))
     theta = floats(parameters, "parameters")
     if theta.shape != (x.shape[1],) or not np.isfinite(theta).all():
-        raise ValueError(
-            f"parameters must be {x.shape[1]} finite numbers, one for each feature; got {theta.tolist()}. "
-            "An intercept has one as well."
+        raise InputError(
+            "parameters",
+            f"must be {x.shape[1]} finite numbers, one for each feature",
+            f"got {theta.tolist()}",
+            "An intercept has one as well.",
         )
     scaled = rows(x, theta, family)
     if isinstance(features, Candidates):
@@ -113,9 +116,11 @@ def _in_order(parameters: Any, names: tuple[str, ...] | None) -> Any:
             "columns, or Candidates."
         )
     if len(keys) != len(names) or set(keys) != set(names):
-        raise ValueError(
-            f"parameters by name must have each column of the candidates once, {listed(names)}; got "
-            f"{listed(keys)}. Spell them alike, or pass an array in that order."
+        raise InputError(
+            "parameters by name",
+            f"must have each column of the candidates once, {listed(names)}",
+            f"got {listed(keys)}",
+            "Spell them alike, or pass an array in that order.",
         )
     found = dict(given)
     return [found[name] for name in names]
@@ -130,10 +135,12 @@ def rows(features: np.ndarray, parameters: np.ndarray, family: str) -> np.ndarra
     bad = np.flatnonzero(~(np.isfinite(scaled).all(axis=1) & (root > 0)))
     if len(bad):
         n = int(bad[0])
-        raise ValueError(
-            f"parameters must give predictors whose weights can be held; that of features[{n}] is "
-            f"{eta[n]:g}, and its {family} weight {'is too large' if root[n] > 1 else 'vanishes'}. Leave "
-            "such rows out, or look at the units of the parameters."
+        raise InputError(
+            "parameters",
+            "must give predictors whose weights can be held",
+            f"that of features[{n}] is {eta[n]:g}, and its {family} weight "
+            f"{'is too large' if root[n] > 1 else 'vanishes'}",
+            "Leave such rows out, or look at the units of the parameters.",
         )
     scaled.flags.writeable = False
     return scaled

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optdesign.errors import InputError
 from optdesign.problem.source import read_only
 from optdesign.tables.columns import Settings, check_exact, column, listed, lookup, missing_label, number
 
@@ -26,8 +27,12 @@ LARGEST = 1e60
 SMALLEST = 1e-250
 """And the largest entry of a column of a block as small as this, if it is not zero."""
 
-LABEL_SLACK = 1000
-"""Labels may leave gaps up to here, or up to ten times the number of candidates."""
+TWO_MEANINGS = (
+    "A parameter block has a parameter vector of its own, as every product may have. A blocking factor, such "
+    "as a day, only shifts the response: make it a term of the model, and a group if the number of runs on "
+    "every day is fixed."
+)
+"""The two meanings of the word block, for errors about it."""
 
 Names = tuple[Any, ...]
 
@@ -43,17 +48,21 @@ def _frozen(array: np.ndarray, source: object) -> np.ndarray:
 def matrix(candidates: ArrayLike) -> np.ndarray:
     """Candidates as float64, or as a memory map of float32, C-ordered and read-only."""
     if hasattr(candidates, "toarray"):
-        raise ValueError("candidates must be a dense array; got a sparse one. Pass candidates.toarray().")
+        raise InputError(
+            "candidates", "must be a dense array", "got a sparse one", "Pass candidates.toarray()."
+        )
     source = candidates if isinstance(candidates, np.ndarray) else as_array(candidates, "candidates")
     refuse_mask(source, "candidates")
     if source.ndim != 2 or 0 in source.shape:
-        raise ValueError(
-            f"candidates must have shape (N, d), neither of them 0; got {source.shape}. "
-            "Put one candidate a row; a single feature is a column: x[:, None]."
+        raise InputError(
+            "candidates",
+            "must have shape (N, d), neither of them 0",
+            f"got {source.shape}",
+            "Put one candidate a row; a single feature is a column: x[:, None].",
         )
     if source.dtype.kind not in "buif":
-        raise ValueError(
-            f"candidates must be real numbers; got dtype {source.dtype}. Convert the columns first."
+        raise InputError(
+            "candidates", "must be real numbers", f"got dtype {source.dtype}", "Convert the columns first."
         )
     if isinstance(source, np.memmap) and source.dtype == np.float32:
         return _frozen(source, source)
@@ -67,17 +76,16 @@ def refuse_blocks(blocks: object) -> None:
     """Raise TypeError if the former argument ``blocks`` is given."""
     if blocks is not None:
         raise TypeError(
-            "blocks must not be given: the word has two meanings. If every block has parameters of its own, "
-            "as every product has, pass parameter_blocks. If a blocking factor such as a day only shifts the "
-            "response, make it a term of the model, and a group if the runs of every day are fixed."
+            f"blocks must not be given: the word has two meanings. {TWO_MEANINGS} "
+            "Pass parameter_blocks for parameter blocks."
         )
 
 
 def refuse_mask(array: Any, name: str) -> None:
     """Raise ValueError if an array is masked."""
     if isinstance(array, np.ma.MaskedArray):
-        raise ValueError(
-            f"{name} must not be masked; NumPy would drop the mask. Drop the masked rows, or fill them in."
+        raise InputError(
+            name, "must not be masked", "NumPy would drop the mask", "Drop the masked rows, or fill them in."
         )
 
 
@@ -86,8 +94,8 @@ def as_array(values: ArrayLike, name: str) -> np.ndarray:
     try:
         return np.asarray(values)
     except ValueError:
-        raise ValueError(
-            f"{name} must be a rectangular array; its rows differ in length. Pad or drop the short rows."
+        raise InputError(
+            name, "must be a rectangular array", "its rows differ in length", "Pad or drop the short rows."
         ) from None
 
 
@@ -114,9 +122,11 @@ def label(
     array = labels if isinstance(labels, np.ndarray) else as_array(labels, name)
     refuse_mask(array, name)
     if array.shape != (n,):
-        raise ValueError(
-            f"{name} must have one label per candidate, shape ({n},); got {array.shape}. "
-            "Label every row of candidates."
+        raise InputError(
+            name,
+            f"must have one label per candidate, shape ({n},)",
+            f"got {array.shape}",
+            "Label every row of candidates.",
         )
     if array.dtype.kind not in "buif" or hasattr(labels, "cat") or hasattr(labels, "codes"):
         return _by_name(*column(labels, name), n, name, names)
@@ -129,13 +139,17 @@ def label(
             return _by_name(array, None, n, name, None)
     if np.minimum.reduce(array) < 0:
         at = int(np.argmin(array))
-        raise ValueError(f"{name} must not be negative; {name}[{at}] = {array[at]}. Number them from 0.")
+        raise InputError(name, "must not be negative", f"{name}[{at}] = {array[at]}", "Number them from 0.")
     count = int(np.maximum.reduce(array)) + 1
-    if count > max(LABEL_SLACK, 10 * n):
+    # Labels may leave gaps up to here, or up to ten times the number of candidates.
+    label_slack = 1000
+    if count > max(label_slack, 10 * n):
         at = int(np.argmax(array))
-        raise ValueError(
-            f"{name} must be numbered 0, 1, 2, ...; {name}[{at}] = {array[at]} with {n} candidates. "
-            "Renumber: numpy.unique(labels, return_inverse=True)[1]."
+        raise InputError(
+            name,
+            "must be numbered 0, 1, 2, ...",
+            f"{name}[{at}] = {array[at]} with {n} candidates",
+            "Renumber: numpy.unique(labels, return_inverse=True)[1].",
         )
     known = _label_names(names, count, name)
     if known is not None:
@@ -153,8 +167,8 @@ def _by_name(
             "Pass numbers, or leave it out."
         )
     if len(array) != n:
-        raise ValueError(
-            f"{name} must have one label per candidate; got {len(array)} for {n}. Label every row."
+        raise InputError(
+            name, "must have one label per candidate", f"got {len(array)} for {n}", "Label every row."
         )
     _check_labels(array, name)
     if array.dtype.kind == "M":
@@ -167,7 +181,7 @@ def _check_labels(array: np.ndarray, name: str) -> None:
     """Raise ValueError if a label is missing: None, NaN, NaT, or text without a visible character."""
     at = missing_label(array)
     if at is not None:
-        raise ValueError(f"{name} must not be missing; {name}[{at}] is. Fill it in or drop the row.")
+        raise InputError(name, "must not be missing", f"{name}[{at}] is", "Fill it in or drop the row.")
 
 
 def _label_names(names: Any, count: int, name: str) -> Names | None:
@@ -176,9 +190,11 @@ def _label_names(names: Any, count: int, name: str) -> Names | None:
         return None
     argument, given = f"{name[:-1]}_names", tuple(v.item() if isinstance(v, np.generic) else v for v in names)
     if len(given) < count or len(set(given)) < len(given):
-        raise ValueError(
-            f"{argument} must be {count} different labels, one for each number; got {listed(given)}. "
-            "Give them in the order of the numbers."
+        raise InputError(
+            argument,
+            f"must be {count} different labels, one for each number",
+            f"got {listed(given)}",
+            "Give them in the order of the numbers.",
         )
     labels = np.empty(len(given), dtype=object)
     labels[:] = given
@@ -192,9 +208,11 @@ def column_names(names: Sequence[Any] | None, dim: int) -> tuple[str, ...] | Non
         return None
     given = tuple(map(str, names))
     if isinstance(names, str) or len(given) != dim or len(set(given)) < dim:
-        raise ValueError(
-            f"names must be {dim} different names, one for each column of candidates; got {listed(given)}. "
-            "Leave them out, or name every column."
+        raise InputError(
+            "names",
+            f"must be {dim} different names, one for each column of candidates",
+            f"got {listed(given)}",
+            "Leave them out, or name every column.",
         )
     return given
 
@@ -202,9 +220,11 @@ def column_names(names: Sequence[Any] | None, dim: int) -> tuple[str, ...] | Non
 def check_settings(settings: Settings | None, n: int) -> None:
     """Refuse settings that are not one row a candidate."""
     if settings is not None and settings.n_rows != n:
-        raise ValueError(
-            f"settings must have one row per candidate; got {settings.n_rows} for {n} candidates. "
-            "Give every candidate its settings."
+        raise InputError(
+            "settings",
+            "must have one row per candidate",
+            f"got {settings.n_rows} for {n} candidates",
+            "Give every candidate its settings.",
         )
 
 
@@ -216,9 +236,11 @@ def called(names: Names | None, at: int) -> str:
 def _integral(array: np.ndarray, name: str) -> np.ndarray:
     bad = np.flatnonzero(~(np.isfinite(array) & (array == np.floor(array)) & (np.abs(array) < 2**53)))
     if len(bad):
-        raise ValueError(
-            f"{name} must be integers; {name}[{bad[0]}] = {array[bad[0]]}. "
-            "Number your labels: numpy.unique(labels, return_inverse=True)[1]."
+        raise InputError(
+            name,
+            "must be integers",
+            f"{name}[{bad[0]}] = {array[bad[0]]}",
+            "Number your labels: numpy.unique(labels, return_inverse=True)[1].",
         )
     return array.astype(np.int64)
 
@@ -230,7 +252,7 @@ def check_budgets(budgets: Any, n_groups: int, names: Names | None = None) -> np
     refuse_mask(budgets, "budgets")
     array = as_array(_by_label(budgets, n_groups, names), "budgets")
     if array.dtype.kind not in "buif":
-        raise ValueError(f"budgets must be real numbers; got dtype {array.dtype}. Convert them first.")
+        raise InputError("budgets", "must be real numbers", f"got dtype {array.dtype}", "Convert them first.")
     if array.ndim == 0:
         array = np.full(n_groups, array)
     if array.ndim != 1 or len(array) < n_groups or (names is not None and len(array) > n_groups):
@@ -239,16 +261,18 @@ def check_budgets(budgets: Any, n_groups: int, names: Names | None = None) -> np
             if names is None
             else f"The groups are {listed(names)}"
         )
-        raise ValueError(
-            f"budgets must have one entry per group, shape ({n_groups},); got {array.shape}. {last}."
+        raise InputError(
+            "budgets", f"must have one entry per group, shape ({n_groups},)", f"got {array.shape}", f"{last}."
         )
     array = np.asarray(array, dtype=np.float64)
     low, high = float(np.minimum.reduce(array)), float(np.maximum.reduce(array))
     if not (low > 0 and high < np.inf):
         bad = np.flatnonzero(~((array > 0) & np.isfinite(array)))
-        raise ValueError(
-            f"budgets must be positive and finite; budgets[{called(names, bad[0])}] = {array[bad[0]]:g}. "
-            "Drop the group or give it a budget."
+        raise InputError(
+            "budgets",
+            "must be positive and finite",
+            f"budgets[{called(names, bad[0])}] = {array[bad[0]]:g}",
+            "Drop the group or give it a budget.",
         )
     check_range("budgets", high)
     check_range("budgets", low)
@@ -265,8 +289,8 @@ def _by_label(budgets: Any, n_groups: int, names: Names | None) -> Any:
     for key, budget in items:
         spelled = _as_spelled(key, known)
         if spelled in given:
-            raise ValueError(
-                f"budgets must name each group once; {str(key)!r} occurs twice. Drop one or sum them."
+            raise InputError(
+                "budgets", "must name each group once", f"{str(key)!r} occurs twice", "Drop one or sum them."
             )
         given[spelled] = budget
     if set(given) != set(known):
@@ -277,10 +301,12 @@ def _by_label(budgets: Any, n_groups: int, names: Names | None) -> Any:
             if lacking and names is not None
             else f"got {listed(given)}"
         )
-        raise ValueError(
-            f"budgets with labels must have those of the groups, {of}; {what}. "
-            + ("Number the groups as the labels, or pass" if names is None else "Spell them alike, or pass")
-            + " an array in their order."
+        raise InputError(
+            "budgets with labels",
+            f"must have those of the groups, {of}",
+            what,
+            f"{'Number the groups as the labels, or pass' if names is None else 'Spell them alike, or pass'} "
+            "an array in their order.",
         )
     return [given[k] for k in known]
 
@@ -299,9 +325,11 @@ def _as_spelled(key: Any, known: list[Any]) -> Any:
 def check_range(name: str, size: float) -> None:
     """Refuse magnitudes whose powers leave the range of floating point."""
     if size > LARGEST or 0 < size < 1 / LARGEST:
-        raise ValueError(
-            f"{name} must be between {1 / LARGEST:g} and {LARGEST:g} in size; got {size:g}. "
-            "Change the units: the optimal design does not depend on them."
+        raise InputError(
+            name,
+            f"must be between {1 / LARGEST:g} and {LARGEST:g} in size",
+            f"got {size:g}",
+            "Change the units: the optimal design does not depend on them.",
         )
 
 
@@ -314,11 +342,12 @@ def check_columns(
     tiny = (peaks > 0) & (peaks < SMALLEST)
     if tiny.any():
         block, column = (int(i) for i in np.argwhere(tiny)[0])
-        raise ValueError(
-            f"{name} must have columns of at least {SMALLEST:g} in size; column "
-            f"{called(names, column)} is at most {peaks[block, column]:g} in parameter block "
-            f"{called(blocks, block)}. "
-            "Change its unit: the design does not depend on it."
+        raise InputError(
+            name,
+            f"must have columns of at least {SMALLEST:g} in size",
+            f"column {called(names, column)} is at most {peaks[block, column]:g} in parameter block "
+            f"{called(blocks, block)}",
+            "Change its unit: the design does not depend on it.",
         )
 
 
@@ -327,7 +356,9 @@ def check_groups(groups: np.ndarray, n_groups: int, names: Names | None = None) 
     sizes = np.bincount(groups, minlength=n_groups)
     if not sizes.all():
         empty = np.flatnonzero(sizes == 0)
-        raise ValueError(
-            f"every group must have a candidate; group {called(names, empty[0])} of {n_groups} has none. "
-            "Number the groups 0, 1, 2, ... without gaps, with one budget each."
+        raise InputError(
+            "every group",
+            "must have a candidate",
+            f"group {called(names, empty[0])} of {n_groups} has none",
+            "Number the groups 0, 1, 2, ... without gaps, with one budget each.",
         )

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from optdesign.errors import InputError
 from optdesign.problem.candidates import TABLES, Candidates
 from optdesign.tables.columns import (
     Settings,
@@ -64,14 +65,18 @@ def unpack(candidates: Any, names: Any, settings: Any, labels: Sequence[Any]) ->
         if isinstance(name, str):
             at = missing_label(lookup(table, name, argument, "the frame"))
             if at is not None and path is not None:
-                raise ValueError(
-                    f"{argument} must not be missing; {place(path, at)}, column {name!r} of {path} is empty. "
-                    "Fill it in or drop the row."
+                raise InputError(
+                    argument,
+                    "must not be missing",
+                    f"{place(path, at)}, column {name!r} of {path} is empty",
+                    "Fill it in or drop the row.",
                 )
     if {"weight", "variance"} <= set(table).difference(taken):
-        raise ValueError(
-            "candidates must have features; the columns 'weight' and 'variance' are those of a saved design. "
-            "Drop them, or rename them if they are features."
+        raise InputError(
+            "candidates",
+            "must have features",
+            "the columns 'weight' and 'variance' are those of a saved design",
+            "Drop them, or rename them if they are features.",
         )
     rows = [name for name in table if name in {*row_names(table), *index}.difference(taken)]
     if rows:
@@ -81,22 +86,29 @@ def unpack(candidates: Any, names: Any, settings: Any, labels: Sequence[Any]) ->
         )
     features = [name for name in table if name not in taken and name not in rows]
     if not features:
-        raise ValueError(
-            "candidates must have a feature; all columns of the frame are labels or names of rows. "
-            "Add columns."
+        raise InputError(
+            "candidates",
+            "must have a feature",
+            "all columns of the frame are labels or names of rows",
+            "Add columns.",
         )
     for name in features:
         at = missing(table[name])
         if table[name].dtype.kind not in "biuf" or name in table.levels:
-            raise ValueError(
-                f"candidates must be numbers; column {name!r} is not. Name it as groups or parameter_blocks, "
-                "drop it, "
-                "or make the features from a model: candidates(frame, model=...)."
+            raise InputError(
+                "candidates",
+                "must be numbers",
+                f"column {name!r} is not",
+                "Name it as groups or parameter_blocks, drop it, or make the features from a model: "
+                "candidates(frame, model=...).",
             )
         if at is not None:
-            raise ValueError(
-                f"candidates must be finite; column {name!r} is missing in row {at}. "
-                "Drop the row or fill it in."
+            raise InputError(
+                "candidates",
+                "must be finite",
+                f"column {name!r} is missing",
+                "Drop the row or fill it in.",
+                at,
             )
         check_exact(
             table[name][:, None], np.asarray(table[name][:, None], dtype=np.float64), f"column {name!r}"

@@ -1,13 +1,13 @@
 """The one problem of this package.
 
-Given candidates x_n, each in a group i(n) with budget f_i and in a block b(n),
+Given candidates x_n, each in a group i(n) with budget f_i and in a parameter block b(n),
 
     maximise   sum_b log Det( sum_{n in b} w_n x_n x_n' )          (Det: pseudo-determinant)
     subject to sum_{n in i} w_n = f_i  for every group i,  w >= 0,
 
-where every block keeps the rank of its candidates. Classical D-optimality is one group and one block;
-a stratified design is several groups and one block; the multi-client design of Fed-PE has one block
-per arm (disjoint parameters) or a single one (shared parameters).
+where every parameter block keeps the rank of its candidates. Classical D-optimality has one group and one
+parameter block; a stratified design has several groups and one parameter block; the multi-client design of
+Fed-PE has one parameter block per arm (disjoint parameters) or a single one (shared parameters).
 
 >>> import numpy as np, optdesign as od
 >>> p = od.DesignProblem(np.eye(3))
@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optdesign.errors import InputError
 from optdesign.problem.coordinates import Rows, log_volume, refined_rows, working_rows, write_refined
 from optdesign.problem.exact_rank import LARGER, SAME, compare_ranks
 from optdesign.problem.inputs import (
@@ -110,7 +111,7 @@ class DesignProblem:
     """Label of every parameter block, likewise."""
     span: Span = field(repr=False)
     peaks: np.ndarray = field(repr=False)
-    """Largest absolute entry of every block and column."""
+    """Largest absolute entry of every parameter block and column."""
     _grid: tuple[int, int, np.ndarray | None] | None = None
 
     def __init__(
@@ -153,9 +154,11 @@ class DesignProblem:
             if _grid is not None:
                 at = bad if _grid[2] is None else int(_grid[2][bad])
                 where = f"features[{at // _grid[1]}, {at % _grid[1]}]"
-            raise ValueError(
-                f"{where.split('[')[0]} must be finite; {where} = {source.piece(bad, bad + 1)[0].tolist()}. "
-                "Drop the row or fill in its missing entries."
+            raise InputError(
+                f"{where.split('[')[0]}",
+                "must be finite",
+                f"{where} = {source.piece(bad, bad + 1)[0].tolist()}",
+                "Drop the row or fill in its missing entries.",
             )
         given = "candidates" if _grid is None else "features"
         tallest = float(np.maximum.reduce(peaks.value, axis=None))
@@ -163,9 +166,11 @@ class DesignProblem:
         columns = column_names(parts.names, source.dim)
         check_columns(given, peaks.value, columns, of_blocks)
         if tallest == 0:
-            raise ValueError(
-                f"{given} must have at least one non-zero row; all {n} rows are zero. "
-                "There is nothing to inform: check the feature columns."
+            raise InputError(
+                given,
+                "must have at least one non-zero row",
+                f"all {n} rows are zero",
+                "There is nothing to inform: check the feature columns.",
             )
         rtol = max(RANK_RTOL, SINGLE_RTOL if parts.is_single or _single else 0.0)
         span = find_span(source, block, np.sqrt(budget), group, peaks, rtol)
@@ -214,9 +219,11 @@ class DesignProblem:
         x = features if isinstance(features, np.ndarray) else as_array(features, "features")
         refuse_mask(x, "features")
         if x.ndim != 3 or 0 in x.shape:
-            raise ValueError(
-                f"features must have shape (clients, arms, dim), none of them 0; got {x.shape}. "
-                "Stack one (arms, dim) array per client."
+            raise InputError(
+                "features",
+                "must have shape (clients, arms, dim), none of them 0",
+                f"got {x.shape}",
+                "Stack one (arms, dim) array per client.",
             )
         m, k, d = x.shape
         flat: np.ndarray | None = None
@@ -227,15 +234,19 @@ class DesignProblem:
         else:
             mask = as_array(active, "active")
             if mask.shape != (m, k) or mask.dtype != bool:
-                raise ValueError(
-                    f"active must be a boolean array of shape {(m, k)}; got {mask.dtype} of shape "
-                    f"{mask.shape}. Pass active.astype(bool) with one row per client."
+                raise InputError(
+                    "active",
+                    f"must be a boolean array of shape {(m, k)}",
+                    f"got {mask.dtype} of shape {mask.shape}",
+                    "Pass active.astype(bool) with one row per client.",
                 )
             idle = np.flatnonzero(~mask.any(axis=1))
             if len(idle):
-                raise ValueError(
-                    f"active must leave every client an arm; client {idle[0]} has none. "
-                    "Drop the client or keep one of its arms."
+                raise InputError(
+                    "active",
+                    "must leave every client an arm",
+                    f"client {idle[0]} has none",
+                    "Drop the client or keep one of its arms.",
                 )
             flat = np.flatnonzero(mask)
             group, arm = np.divmod(flat, k)
@@ -260,7 +271,7 @@ class DesignProblem:
 
     @cached_property
     def basis(self) -> np.ndarray:
-        """Candidates that span the blocks, one block after the other."""
+        """Candidates that span the parameter blocks, one parameter block after the other."""
         return self.span.pivots[self.span.pivots >= 0]
 
     @property
@@ -270,22 +281,22 @@ class DesignProblem:
 
     @property
     def ranks(self) -> np.ndarray:
-        """Rank of every block."""
+        """Rank of every parameter block."""
         return self.span.ranks
 
     @property
     def largest_rank(self) -> int:
-        """Rank of the block that has the largest."""
+        """Largest rank of a parameter block."""
         return self.span.maps.shape[2]
 
     @property
     def n_parameters(self) -> int:
-        """Number of parameters, one a column in every block: the largest rank there could be."""
+        """Number of parameters, one a column in every parameter block: the largest rank there could be."""
         return self.n_parameter_blocks * self.dim
 
     @cached_property
     def rank(self) -> int:
-        """D, the sum of the ranks of the blocks."""
+        """D, the sum of the ranks of the parameter blocks."""
         return int(np.add.reduce(self.span.ranks))
 
     @cached_property
@@ -313,18 +324,18 @@ class DesignProblem:
 
     @cached_property
     def exact_rank(self) -> np.ndarray:
-        """Whether the exact rank of each block is smaller (-1), the same (0) or larger (1) than ``ranks``."""
+        """Compare the exact rank of each parameter block with ``ranks``: -1 smaller, 0 equal, 1 larger."""
         return compare_ranks(self.source, self.parameter_blocks, self.basis, self.ranks)
 
     @cached_property
     def doubtful_blocks(self) -> np.ndarray:
-        """Blocks whose rank was a close decision, or is not the exact rank of the numbers as given."""
+        """Parameter blocks whose rank is a close decision, or not the exact rank of the numbers as given."""
         exact = np.flatnonzero(self.exact_rank != SAME)
         return np.union1d(self.span.close_blocks, exact)
 
     @property
     def rank_note(self) -> str:
-        """A sentence naming the blocks whose rank is open to doubt, or an empty string."""
+        """A sentence naming the parameter blocks whose rank is open to doubt, or an empty string."""
         doubtful = self.doubtful_blocks
         if not len(doubtful):
             return ""
@@ -345,7 +356,7 @@ class DesignProblem:
         return note
 
     def coordinates(self, rows: slice | np.ndarray) -> np.ndarray:
-        """Coordinates of some candidates in the basis of their blocks, shape (rows, largest rank)."""
+        """Coordinates of some candidates in the basis of their parameter block, (rows, largest rank)."""
         rows = np.arange(self.n_candidates)[rows]  # also checks them
         out = np.empty((len(rows), self.span.maps.shape[2]))
         write_refined(
@@ -411,5 +422,5 @@ def floats(values: ArrayLike, name: str) -> np.ndarray:
     """Values as float64, with an error that names them."""
     array = as_array(values, name)
     if array.dtype.kind not in "buif":
-        raise ValueError(f"{name} must be real numbers; got dtype {array.dtype}. Convert them first.")
+        raise InputError(name, "must be real numbers", f"got dtype {array.dtype}", "Convert them first.")
     return np.asarray(array, dtype=np.float64)

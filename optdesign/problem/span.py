@@ -34,12 +34,6 @@ RANK_RTOL = 1e-12
 CLOSE = 1000.0
 """A rank decision is close when an accepted residual is within this factor of the tolerance."""
 
-POOL = 8
-"""Candidates per dimension and block in the sample that is tried first."""
-
-MODEST = 256.0
-"""Pivots of a sample are taken if no candidate's coordinates, with signs drawn at random, add up to more."""
-
 
 class Span(NamedTuple):
     """A basis of the span of every block; see the module's docstring."""
@@ -94,8 +88,9 @@ def find_span(
         return eliminate(rows, read_only(source.take(rows)))
 
     span: Span | None = None
-    if n > 2 * POOL * d * n_blocks:
-        span = chosen(_pool(n, n // (POOL * d * n_blocks), peak.row))
+    pool = 8  # candidates per dimension and block in the sample that is tried first
+    if n > 2 * pool * d * n_blocks:
+        span = chosen(_pool(n, n // (pool * d * n_blocks), peak.row))
         if _may_miss(peak.row, d, span.ranks, span.margin, rtol) or not _is_modest(
             source, blocks, groups, row_scale, span.maps
         ):
@@ -146,7 +141,9 @@ def _is_modest(
     def largest(first: int, last: int) -> float:
         return _largest_sum(source.piece(first, last), blocks, groups, row_scale, first, directions)
 
-    return all(top <= MODEST for top in threads.each(largest, source.n_rows, source.rows_a_piece))
+    # Pivots of a sample are taken if no candidate's coordinates, with signs drawn at random, add up to more.
+    modest = 256.0
+    return all(top <= modest for top in threads.each(largest, source.n_rows, source.rows_a_piece))
 
 
 @kernel

@@ -49,18 +49,6 @@ from optdesign.runtime import clock
 from optdesign.runtime.stopping import DeferredInterrupt
 from optdesign.solvers.solve import solve
 
-PERTURBATION = 6
-"""Largest number of runs that a perturbation moves."""
-
-PATIENCE = 200
-"""Perturbations in a row without a gain that end a try, where they are cheap."""
-
-WORK = 2e9
-"""Largest number of multiplications of those perturbations: large problems have fewer of them."""
-
-RELAXED = 1e-6
-"""Relative gap to which weights are solved for."""
-
 
 def exact(
     problem: DesignProblem | MainEffects,
@@ -114,8 +102,9 @@ def exact(
             return _levels(problem, seed, tries, n_jobs, Clock(deadline, interrupted), stopwatch)
     check_problem(problem)
     runs = whole_runs(problem)
+    relaxed = 1e-6  # relative gap to which weights are solved for
     # Outside the block below, which would hold the interrupt back from the solver.
-    best = solve(problem, tol=RELAXED, time_limit=None if time_limit is None else time_limit / 2)
+    best = solve(problem, tol=relaxed, time_limit=None if time_limit is None else time_limit / 2)
     with DeferredInterrupt() as interrupted:
         interrupted.held = best.status is Status.INTERRUPTED
         watch = Clock(deadline, interrupted)
@@ -198,7 +187,10 @@ class _Search:
         self.runs, self.seed, self.watch = runs, seed, watch
         support = min(int(runs.sum()), len(order))
         cost = max(1.0, float(support) * board.z.size / len(runs))
-        self.patience = int(np.clip(WORK / cost, 1, PATIENCE))
+        patience = 200  # perturbations in a row without a gain that end a try, where they are cheap
+        # Largest number of multiplications of those perturbations: large problems have fewer of them.
+        work_limit = 2e9
+        self.patience = int(np.clip(work_limit / cost, 1, patience))
         self.batch = int(np.clip(SLICE / cost, 1, 20))
         self.passes = passes_of(board)
 
@@ -224,7 +216,8 @@ class _Search:
 
         Returns the log det of the kept runs and the number of perturbations.
         """
-        draws = rng.random((self.batch, 2 * PERTURBATION))
+        perturbation = 6  # largest number of runs that a perturbation moves
+        draws = rng.random((self.batch, 2 * perturbation))
         best, done = perturb_and_climb(*self.board, *state, *kept, value, draws, self.passes)
         if done < len(draws):
             new = climb_on(self.board, state, self.watch.stopped)

@@ -45,20 +45,8 @@ SAFE = 1e-7
 LARGEST_BOARD = 1 << 19
 """Coordinates that the search keeps at hand, 4 MiB of them: beyond, it sees some candidates only."""
 
-SATURATED = 1e-10
-"""A variance g_m of a run within this of 1, its largest value, is taken as 1: 1 - g_m is mostly round-off."""
-
-SPREAD = 1e-3
-"""Candidates whose variances differ by less than this fraction are picked at random."""
-
-ROUNDS = 20
-"""Most times that all candidates are priced."""
-
 SLICE = 5e7
 """Multiplications between two checks of the clock."""
-
-PASS = 500
-"""Multiplications that take as long as the fixed part of a pass over the candidates of a group."""
 
 
 class Board(NamedTuple):
@@ -145,7 +133,9 @@ def promising(
     np.maximum.at(top, problem.groups, g)
     # Candidates that tie are many on grids, and neighbours are much the same: so ties are broken at random.
     noise = np.random.default_rng(0).random(len(g))
-    score = g / np.where(top > 0, top, 1.0)[problem.groups] * (1.0 + SPREAD * noise)
+    # Candidates whose variances differ by less than this fraction are picked at random.
+    spread = 1e-3
+    score = g / np.where(top > 0, top, 1.0)[problem.groups] * (1.0 + spread * noise)
     best = np.argpartition(score, len(score) - room)[-room:]
     heavy = np.empty(0, np.int64) if weights is None else np.flatnonzero(weights)
     ordered = np.lexsort((-score, problem.groups))
@@ -166,7 +156,8 @@ def climbed(
 ) -> np.ndarray:
     """Runs from which no exchange gains, reached from some of full rank; g ranks the candidates to try."""
     best = -np.inf
-    for _ in range(ROUNDS):
+    rounds = 20  # most times that all candidates are priced
+    for _ in range(rounds):
         board, order = lay_out(problem, promising(problem, g, counts))
         state = state_of(board, counts[order])
         value = climb_on(board, state, stopped)
@@ -184,7 +175,9 @@ def passes_of(board: Board) -> int:
     They cost about SLICE multiplications, and no less than the refreshes at both ends of a climb.
     """
     rows, width = board.z.shape
-    return max(1, int(SLICE / (rows * width + PASS)), 2 * width)
+    # Multiplications that take as long as the fixed part of a pass over the candidates of a group.
+    fixed_part = 500
+    return max(1, int(SLICE / (rows * width + fixed_part)), 2 * width)
 
 
 def climb_on(board: Board, state: State, stopped: Callable[[], bool]) -> float:
@@ -268,7 +261,9 @@ def _best_move(z, columns, groups, blocks, at, ranks, row, inverse, g, work):
     lo, hi = at[i, b], at[i, b + 1]
     _covariances(columns, lo, hi, _towards(z, inverse, row, b, ranks[b]), work)
     keep = 1.0 - g[row]
-    if not keep > SATURATED:  # the gain is then c^2, which is a lower bound
+    # A variance g_m of a run within this of 1, its largest value, is taken as 1: 1 - g_m is mostly round-off.
+    saturated = 1e-10
+    if not keep > saturated:  # the gain is then c^2, which is a lower bound
         keep = 0.0
     best, gain = row, 1.0
     for n in range(lo, hi):

@@ -35,6 +35,7 @@ from typing import Any
 
 import numpy as np
 
+from optdesign.errors import InputError
 from optdesign.numbers.roundoff import gamma
 from optdesign.problem.inputs import LARGEST, SMALLEST
 from optdesign.problem.problem import DesignProblem
@@ -43,21 +44,6 @@ from optdesign.runs.exchange import SLICE
 from optdesign.runs.level_exchange import climb_levels, copy_state, perturb_and_climb
 from optdesign.runs.marginals import Marginal, categories, numbers
 from optdesign.runs.search import GAIN, Best, Clock, Try, best_of
-
-RIDGE = 1e-3
-"""Part of the identity that is added while a start is not of full rank."""
-
-STARTS = 100
-"""Starts that may fail to have full rank before a try is given up."""
-
-PATIENCE = 500
-"""Perturbations in a row without a gain that end a try."""
-
-WORK = 4e8
-"""Largest number of multiplications of those perturbations: large problems have fewer of them."""
-
-PERTURBATION = 4
-"""Levels that a perturbation changes."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,9 +100,11 @@ class MainEffects:
                 raise TypeError(f"levels of {name!r} must be a list; got {values!r}. For instance: [-1, 1].")
         levels = {str(name): tuple(values) for name, values in factors.items()}
         if len(levels) < len(factors):
-            raise ValueError(
-                f"factors must have names that differ as text; got {', '.join(map(repr, factors))}. "
-                "Rename one of them."
+            raise InputError(
+                "factors",
+                "must have names that differ as text",
+                f"got {', '.join(map(repr, factors))}",
+                "Rename one of them.",
             )
         tables, names = [], ["1"]
         for name, values in levels.items():
@@ -125,14 +113,18 @@ class MainEffects:
             names.extend(columns)
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise ValueError(
-                f"factors must give parameters with names that differ; {twice!r} occurs twice ('1' is the "
-                "intercept). Rename a factor."
+            raise InputError(
+                "factors",
+                "must give parameters with names that differ",
+                f"{twice!r} occurs twice ('1' is the intercept)",
+                "Rename a factor.",
             )
         if runs < len(names):
-            raise ValueError(
-                f"runs must be enough to keep the rank: {len(names)} parameters need at least {len(names)} "
-                f"runs; {runs} were given. Raise runs, or drop factors or levels."
+            raise InputError(
+                "runs",
+                f"must be enough to keep the rank: {len(names)} parameters need at least {len(names)} runs",
+                f"{runs} were given",
+                "Raise runs, or drop factors or levels.",
             )
         for key, value in {
             "factors": levels, "runs": int(runs), "degree": int(degree), "names": tuple(names),
@@ -175,32 +167,39 @@ class MainEffects:
 
 def _check_whole(value: object, name: str, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+        raise InputError(name, f"must be a whole number of at least {least}", f"got {value!r}")
 
 
 def _effects(name: str, values: tuple[Any, ...], degree: int) -> tuple[np.ndarray, list[str]]:
     """Return f_j of the levels of a factor, and the names of its entries."""
     if len(set(values)) < max(2, len(values)):
-        raise ValueError(
-            f"factors must have two levels or more, all different; {name!r} has {list(values)}. "
-            "Drop the factor, or the levels that repeat."
+        raise InputError(
+            "factors",
+            "must have two levels or more, all different",
+            f"{name!r} has {list(values)}",
+            "Drop the factor, or the levels that repeat.",
         )
     if _are_text(values):
         table = np.vstack([np.eye(len(values) - 1), -np.ones(len(values) - 1)])
         return table, [f"{name}[{value}]" for value in values[:-1]]
     levels = _floats(name, values)
     if len(set(levels)) < len(levels):
-        raise ValueError(
-            f"levels must differ in double precision; {name!r} has {list(values)}. Subtract a constant."
+        raise InputError(
+            "levels",
+            "must differ in double precision",
+            f"{name!r} has {list(values)}",
+            "Subtract a constant.",
         )
     powers = range(1, min(degree, len(values) - 1) + 1)
     names = [name if k == 1 else f"{name}^{k}" for k in powers]
     largest = max(abs(Fraction(level)) for level in levels)
     for k in powers:
         if not SMALLEST <= largest**k <= LARGEST:
-            raise ValueError(
-                f"levels must have powers between {SMALLEST:g} and {LARGEST:g} in size; {name!r} has levels "
-                f"up to {float(largest):g} and power {k}. Change the unit, or lower degree."
+            raise InputError(
+                "levels",
+                f"must have powers between {SMALLEST:g} and {LARGEST:g} in size",
+                f"{name!r} has levels up to {float(largest):g} and power {k}",
+                "Change the unit, or lower degree.",
             )
     return np.array([[float(Fraction(level) ** k) for k in powers] for level in levels]), names
 
@@ -217,8 +216,8 @@ def _floats(name: str, values: tuple[Any, ...]) -> list[float]:
     except (TypeError, ValueError):
         levels = np.array([np.nan])
     if levels.shape != (len(values),) or not np.isfinite(levels).all():
-        raise ValueError(
-            f"levels must be all numbers or all text; {name!r} has {list(values)}. Convert them."
+        raise InputError(
+            "levels", "must be all numbers or all text", f"{name!r} has {list(values)}", "Convert them."
         )
     return [float(level) for level in levels]
 
@@ -256,7 +255,8 @@ class Bounded:
         for j in range(len(self.sizes)):
             width = self.first[j + 1] - self.first[j]
             z[: len(settings), self.first[j] : self.first[j + 1]] = self.values[j, settings[:, j], :width]
-        z[len(settings) :] = math.sqrt(RIDGE) * np.eye(d)
+        ridge = 1e-3  # part of the identity that is added while a start is not of full rank
+        z[len(settings) :] = math.sqrt(ridge) * np.eye(d)
         return z
 
     def judge(self, settings: np.ndarray) -> tuple[float, float]:
@@ -286,7 +286,10 @@ def search_levels(
     bounded = Bounded(model)
     d, n, k = model.n_parameters, model.runs, len(model.tables)
     cost = float(n) * (d * d + float((bounded.sizes * np.diff(bounded.first) ** 2).sum()))
-    patience = int(np.clip(WORK / cost, 10, PATIENCE))
+    # Largest number of multiplications of those perturbations: large problems have fewer of them.
+    work_limit = 4e8
+    most_perturbations = 500  # perturbations in a row without a gain that end a try
+    patience = int(np.clip(work_limit / cost, 10, most_perturbations))
     bound = d * math.log(n) + bounded.slack
     batch = int(np.clip(SLICE / (10 * cost), 1, 100))
     most = max(2 * (n + 2 * d), int(SLICE * n / cost))  # no less than the refreshes at both ends
@@ -310,7 +313,8 @@ def search_levels(
 
     def run(number: int) -> Try:
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
-        for _ in range(STARTS):
+        starts = 100  # starts that may fail to have full rank before a try is given up
+        for _ in range(starts):
             settings = np.column_stack(
                 [rng.choice(len(share), size=n, p=share) for share in bounded.marginals]
             ).astype(np.int64)
@@ -323,8 +327,9 @@ def search_levels(
                 break
         state, idle = (settings, z, inverse), 0
         kept = tuple(array.copy() for array in state)
+        perturbation = 4  # levels that a perturbation changes
         while -np.inf < value < bound - GAIN and idle < patience and not watch.stopped():
-            draws = rng.random((batch, 3 * PERTURBATION))
+            draws = rng.random((batch, 3 * perturbation))
             new, perturbations, row, rest = perturb_and_climb(
                 *fixed, settings, z, weights, inverse, *kept, value, draws, most
             )
@@ -340,8 +345,10 @@ def search_levels(
 
     best = best_of(run, tries, n_jobs, watch, bound)
     if best.value == -np.inf:
-        raise ValueError(
-            f"runs must be enough for the search to find full rank; {n} runs and {k} factors gave none. "
-            "Raise runs or tries."
+        raise InputError(
+            "runs",
+            "must be enough for the search to find full rank",
+            f"{n} runs and {k} factors gave none",
+            "Raise runs or tries.",
         )
     return best, *bounded.judge(best.found)

@@ -32,13 +32,6 @@ from optdesign.problem.elimination import LOG_2
 from optdesign.problem.problem import DesignProblem
 from optdesign.solvers.solve import solve
 
-OPTIMAL = 1e-10
-"""Relative gap to which the design of a single factor is solved."""
-
-RESIDUE = 2.0**-44
-"""Grid to which orthonormal polynomials are rounded before the design of a factor is solved: finer than its
-gap."""
-
 
 class Marginal(NamedTuple):
     """The optimal design of a factor alone; see the module's docstring."""
@@ -68,9 +61,13 @@ def numbers(levels: Sequence[float], degree: int) -> Marginal:
     """Return the optimal design of a polynomial in numeric levels, with effects of the powers 1 to degree."""
     size, d = len(levels), degree + 1
     even = np.full(size, 1 / size)
+    # Grid to which orthonormal polynomials are rounded before the design of a factor is solved: finer than
+    # its gap.
+    residue = 2.0**-44
     # Only the weights of this problem are used. Residues of cancellation, such as 1e-17, become zeros.
-    start = np.round(orthonormal(levels, degree, even)[0] / RESIDUE) * RESIDUE
-    optimum = solve(DesignProblem(np.column_stack([np.ones(size), start])), tol=OPTIMAL)
+    start = np.round(orthonormal(levels, degree, even)[0] / residue) * residue
+    optimal = 1e-10  # relative gap to which the design of a single factor is solved
+    optimum = solve(DesignProblem(np.column_stack([np.ones(size), start])), tol=optimal)
     share = optimum.weights / math.fsum(optimum.weights)
     values, log_scale = orthonormal(levels, degree, share)
     # With moments S = I + E of (1, q) under the shares, variances are at most |(1, q)|^2 / (1 - |E|) and

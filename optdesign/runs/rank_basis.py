@@ -21,18 +21,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from optdesign.errors import InputError
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.exchange import coordinates_of
+from optdesign.tables.columns import listed
 from optdesign.verification.exact_arithmetic import PRIME, residues
 
-INDEPENDENT = 1e-9
-"""The greedy choice takes vectors whose residual exceeds this fraction of their length."""
-
-WORK = 5e6
+GREEDY_WORK = 5e6
 """Multiplications of the greedy choice: it is among the heaviest candidates if there are very many."""
-
-NAMED = 5
-"""Groups that a message names before the rest is only counted."""
 
 
 def basis(
@@ -57,7 +53,7 @@ def basis(
 def _heavy(problem: DesignProblem, weights: np.ndarray) -> np.ndarray:
     """Return the candidates that have weight, or the heaviest and a basis if there are very many."""
     support = np.flatnonzero(weights != 0)
-    room = max(problem.rank, int(WORK / (problem.rank * problem.largest_rank)))
+    room = max(problem.rank, int(GREEDY_WORK / (problem.rank * problem.largest_rank)))
     if len(support) <= room:
         return support
     share = weights[support] / problem.budgets[problem.groups[support]]
@@ -78,8 +74,10 @@ def _greedy(problem: DesignProblem, rows: np.ndarray, size: np.ndarray, runs: np
     chosen: list[int] = []
     residual = norm.copy()
     same: slice | np.ndarray = slice(None)
+    # The greedy choice takes vectors whose residual exceeds this fraction of their length.
+    independent = 1e-9
     for _ in range(problem.rank):
-        fit = np.where((residual > INDEPENDENT * norm) & (left[groups] > 0), residual, 0.0)
+        fit = np.where((residual > independent * norm) & (left[groups] > 0), residual, 0.0)
         at = int(np.argmax(fit))
         if not fit[at] > 0:
             break
@@ -211,24 +209,44 @@ def _refuse(problem: DesignProblem, runs: np.ndarray, reached: np.ndarray, rest:
     """Say how many runs the groups that were reached must have."""
     needed, which = problem.rank - rest, np.flatnonzero(reached)
     if len(which) == 0:
-        raise ValueError(
-            f"candidates must have rank {problem.rank}, that of the problem, in exact arithmetic too; it is "
-            f"{rest}. {problem.rank_note} Drop columns that follow from others."
+        raise InputError(
+            "candidates",
+            f"must have rank {problem.rank}, that of the problem, in exact arithmetic too",
+            f"it is {rest}",
+            f"{problem.rank_note} Drop columns that follow from others.",
         )
-    given = int(runs[which].sum())
+    given = f"{int(runs[which].sum())} were given"
+    terms, by_block = "or drop terms of the model.", ""
+    if problem.n_parameter_blocks > 1:
+        terms += " If the labels are those of a blocking factor, make it a term of the model instead."
+        by_block = _by_block(problem)
     if rest == 0:
-        raise ValueError(
-            f"budgets must be enough runs to keep the rank: {problem.rank} parameters that can be told apart "
-            f"need at least {needed} runs; {given} were given. Raise the budget, or drop terms of the model."
+        raise InputError(
+            "budgets",
+            f"must be enough runs to keep the rank: {problem.rank} parameters that can be told "
+            f"apart{by_block} need at least {needed} runs",
+            given,
+            f"Raise the budget, {terms}",
         )
     called = which.tolist() if problem.group_names is None else [problem.group_names[i] for i in which]
-    names = ", ".join(map(str, called[:NAMED]))
-    if len(called) > NAMED:
-        names += f" and {len(called) - NAMED} more"
+    named = 5  # groups that a message names before the rest is only counted
+    names = ", ".join(map(str, called[:named]))
+    if len(called) > named:
+        names += f" and {len(called) - named} more"
     several = len(which) > 1
-    raise ValueError(
-        f"budgets must be enough runs to keep the rank: the other groups reach {rest} of {problem.rank}, so "
-        f"group{'s' if several else ''} {names} must have at least {needed} runs"
-        f"{' in all' if several else ''}; {given} were given. "
-        f"Raise {'their budgets' if several else 'its budget'}, or drop terms of the model."
+    raise InputError(
+        "budgets",
+        f"must be enough runs to keep the rank: the other groups reach {rest} of {problem.rank}{by_block}, "
+        f"so group{'s' if several else ''} {names} must have at least {needed} runs"
+        f"{' in all' if several else ''}",
+        given,
+        f"Raise {'their budgets' if several else 'its budget'}, {terms}",
     )
+
+
+def _by_block(problem: DesignProblem) -> str:
+    """Return words that name the parameter blocks by which the number of parameters is multiplied."""
+    count = problem.n_parameter_blocks
+    names = range(count) if problem.parameter_block_names is None else problem.parameter_block_names
+    most = "" if np.all(problem.ranks == problem.largest_rank) else "at most "
+    return f" ({most}{problem.largest_rank} in each of the {count} parameter blocks {listed(names)})"

@@ -30,6 +30,7 @@ import numpy as np
 
 from optdesign.design.certificate import certify
 from optdesign.design.result import DesignResult
+from optdesign.errors import InputError
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.exchange import LARGEST_BOARD, climb_on, climbed, lay_out, state_of
 from optdesign.runs.rank_basis import basis, exact_rank
@@ -41,15 +42,6 @@ from optdesign.runtime.stopping import DeferredInterrupt
 
 ROUNDING = ("efficient", "ceiling")
 """Rules from weights to runs."""
-
-NEARLY = 1e-12
-"""A weight that exceeds a whole number by this fraction or less is rounded down to it: that is round-off."""
-
-MOST_SLICES = 100
-"""Slices of work that exchanges between all candidates may take, some seconds."""
-
-HALVINGS = 200
-"""Most bisections of a multiplier; sixty or so reach the next double."""
 
 
 def round(result: DesignResult, method: str = "efficient", *, exchange: bool = False) -> Runs:
@@ -85,7 +77,9 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = F
     if not isinstance(result, DesignResult):
         raise TypeError(f"result must be a DesignResult; got {type(result).__name__}. Pass solve(problem).")
     if method not in ROUNDING:
-        raise ValueError(f"method must be one of {', '.join(ROUNDING)}; got {method!r}. Leave it out.")
+        raise InputError(
+            "method", f"must be one of {', '.join(ROUNDING)}", f"got {method!r}", "Leave it out."
+        )
     problem = result.problem
     if method == "ceiling":
         counts = _rounded_up(result)
@@ -126,7 +120,9 @@ class _Slices:
     """The slices of work (:data:`optdesign.runs.exchange.SLICE`) that exchanges after rounding may take."""
 
     def __init__(self, interrupted: DeferredInterrupt) -> None:
-        self.left, self.interrupted = MOST_SLICES, interrupted
+        # Slices of work that exchanges between all candidates may take, some seconds.
+        most_slices = 100
+        self.left, self.interrupted = most_slices, interrupted
 
     def are_used_up(self) -> bool:
         """Count a slice. Return True if none is left, or an interrupt is pending."""
@@ -155,21 +151,27 @@ def _rounded_up(result: DesignResult) -> np.ndarray:
     """Return every weight rounded up, apart from round-off; the runs of a group are at least its budget."""
     problem, weights = result.problem, result.weights
     up, down = np.ceil(weights), np.floor(weights)
-    counts = np.where(weights - down <= NEARLY * down, down, up)
+    # A weight that exceeds a whole number by this fraction or less is rounded down to it: that is round-off.
+    nearly = 1e-12
+    counts = np.where(weights - down <= nearly * down, down, up)
     # Above 1e12 every fraction of a run is that small, and several of them add up to runs.
-    short = _totals(problem, counts) < problem.budgets - np.minimum(NEARLY * problem.budgets, 0.5)
+    short = _totals(problem, counts) < problem.budgets - np.minimum(nearly * problem.budgets, 0.5)
     counts = np.where(short[problem.groups], up, counts)
     totals = _totals(problem, counts)
     if np.any(totals > MOST_RUNS):
         i = int(np.argmax(totals))
-        raise ValueError(
-            f"budgets must be at most 2^53 runs, rounded up; budgets[{i}] = {problem.budgets[i]} needs "
-            f"{totals[i]}. Lower the budget: larger counts are not exact in double precision."
+        raise InputError(
+            "budgets",
+            "must be at most 2^53 runs, rounded up",
+            f"budgets[{i}] = {problem.budgets[i]} needs {totals[i]}",
+            "Lower the budget: larger counts are not exact in double precision.",
         )
     if not result.gap < np.inf and exact_rank(problem, np.flatnonzero(counts)) < problem.rank:
-        raise ValueError(
-            f"result must have weights of full rank to be rounded up; they lose some. Its status is "
-            f'"{result.status.value}". Use method="efficient", which adds a basis.'
+        raise InputError(
+            "result",
+            "must have weights of full rank to be rounded up",
+            "they lose some",
+            f'Its status is "{result.status.value}". Use method="efficient", which adds a basis.',
         )
     return counts.astype(np.int64)
 
@@ -227,6 +229,7 @@ def _sum(weights, kept, lo, hi, multiplier, short):
 @kernel
 def apportion(weights, kept, starts, runs, short, counts):
     """Overwrite counts with whole numbers of the sums ``runs``, group by group."""
+    halvings = 200  # most bisections of a multiplier; sixty or so reach the next double
     for i in range(len(runs)):
         lo, hi = starts[i], starts[i + 1]
         total = 0.0
@@ -235,7 +238,7 @@ def apportion(weights, kept, starts, runs, short, counts):
         low, high = 0.0, 2.0 * (runs[i] + 1.0) / total
         while _sum(weights, kept, lo, hi, high, short[i]) <= runs[i]:
             high *= 2.0
-        for _ in range(HALVINGS):
+        for _ in range(halvings):
             middle = 0.5 * (low + high)
             if not low < middle < high:
                 break

@@ -30,6 +30,7 @@ from optdesign.design import display as listing
 from optdesign.design.certificate import certify
 from optdesign.design.efficiency import efficiency
 from optdesign.design.result import DesignResult, rounded_down
+from optdesign.errors import InputError
 from optdesign.factors.formula import pandas
 from optdesign.problem.dependence import of_what
 from optdesign.problem.problem import DesignProblem
@@ -41,9 +42,6 @@ from optdesign.verification.exact_arithmetic import factorise, information
 
 MOST_RUNS = 1 << 53
 """Largest number of runs of a group: counts stay exact in double precision."""
-
-SHOWN = 20
-"""Lines of a printed run list before the rest is only counted."""
 
 
 class RunStatus(Enum):
@@ -75,9 +73,9 @@ class Runs:
     efficiency: float
     """Lower bound on the D-efficiency against all designs with as many runs in every group."""
     log_det: float
-    """F, the sum over blocks of log Det of the information."""
+    """F, the sum over parameter blocks of log Det of the information."""
     rank: int
-    """D, the sum of the ranks of the blocks."""
+    """D, the sum of the ranks of the parameter blocks."""
     status: RunStatus
     method: str
     tries: int
@@ -90,9 +88,14 @@ class Runs:
 
     @property
     def message(self) -> str:
-        """Why the search stopped, and whether there are more runs than were asked for."""
+        """Why the search stopped, and the caveats."""
+        return self.status.value + self.caveats
+
+    @property
+    def caveats(self) -> str:
+        """Whether there are more runs than were asked for or no bound, as text that follows the status."""
         more = self.totals - self.asked
-        text = self.status.value
+        text = ""
         if np.any(more > 1e-9 * self.asked):
             text += (
                 f"; {self.totals.sum()} runs where {self.asked.sum():g} were asked for, and the efficiency "
@@ -193,15 +196,16 @@ class RunTable:
         return pandas().DataFrame(self.columns)
 
     def __str__(self) -> str:
-        shown = {name: column[:SHOWN].tolist() for name, column in self.columns.items()}
+        listed = 20  # lines of a printed run list before the rest is only counted
+        shown = {name: column[:listed].tolist() for name, column in self.columns.items()}
         text = io.StringIO()
         width = {name: max(map(len, [name, *map(str, values)])) for name, values in shown.items()}
         text.write("  ".join(name.rjust(width[name]) for name in shown))
         for line in zip(*shown.values(), strict=True):
             cells = (str(value).rjust(width[name]) for name, value in zip(shown, line, strict=True))
             text.write("\n" + "  ".join(cells))
-        if len(self) > SHOWN:
-            text.write(f"\n... and {len(self) - SHOWN} runs more")
+        if len(self) > listed:
+            text.write(f"\n... and {len(self) - listed} runs more")
         return text.getvalue()
 
 
@@ -210,9 +214,11 @@ def whole_runs(problem: DesignProblem) -> np.ndarray:
     budgets = problem.budgets
     bad = np.flatnonzero((budgets != np.floor(budgets)) | (budgets > MOST_RUNS))
     if len(bad):
-        raise ValueError(
-            f"budgets must be whole numbers of runs, at most 2^53; budgets[{bad[0]}] = {budgets[bad[0]]}. "
-            "Build the problem with the number of runs of every group: DesignProblem(..., budgets=runs)."
+        raise InputError(
+            "budgets",
+            "must be whole numbers of runs, at most 2^53",
+            f"budgets[{bad[0]}] = {budgets[bad[0]]}",
+            "Build the problem with the number of runs of every group: DesignProblem(..., budgets=runs).",
         )
     return budgets.astype(np.int64)
 

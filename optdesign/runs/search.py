@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optdesign.errors import InputError
 from optdesign.problem.problem import check_number
 from optdesign.runtime import clock
 from optdesign.runtime.stopping import DeferredInterrupt
@@ -55,17 +56,21 @@ class Clock(NamedTuple):
 def check_search(seed: int, tries: int | None, time_limit: float | None, n_jobs: int) -> None:
     """Refuse what does not say how to search."""
     if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
-        raise ValueError(f"seed must be a whole number of at least 0; got {seed!r}. The default is 0.")
+        raise InputError("seed", "must be a whole number of at least 0", f"got {seed!r}", "The default is 0.")
     if tries is not None and (isinstance(tries, bool) or not isinstance(tries, Integral) or tries < 1):
-        raise ValueError(
-            f"tries must be a whole number of at least 1; got {tries!r}. Leave it out for {TRIES}."
+        raise InputError(
+            "tries", "must be a whole number of at least 1", f"got {tries!r}", f"Leave it out for {TRIES}."
         )
     if time_limit is not None:
         check_number(time_limit, "time_limit", "Leave it out for none.")
         if not time_limit > 0:
-            raise ValueError(f"time_limit must be positive seconds; got {time_limit}. Leave it out for none.")
+            raise InputError(
+                "time_limit", "must be positive seconds", f"got {time_limit}", "Leave it out for none."
+            )
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
-        raise ValueError(f"n_jobs must be a whole number, not 0; got {n_jobs!r}. Use -1 for one per core.")
+        raise InputError(
+            "n_jobs", "must be a whole number, not 0", f"got {n_jobs!r}", "Use -1 for one per core."
+        )
 
 
 def best_of(

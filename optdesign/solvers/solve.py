@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign.design.result import DesignResult, Status
+from optdesign.errors import InputError
 from optdesign.problem.problem import DesignProblem, check_number, check_problem, read_only
 from optdesign.runtime import clock
 from optdesign.runtime import threads as cores
@@ -125,8 +126,9 @@ def solve_many(problems: Iterable[DesignProblem], *, n_jobs: int = 1, **options:
     >>> all(r.converged for r in results)
     True
     """
-    if n_jobs == 0:
-        raise ValueError("n_jobs must not be 0. Use 1 for one after the other, -1 for one per core.")
+    if not isinstance(n_jobs, Integral) or n_jobs == 0:
+        remedy = "Use 1 for one after the other, -1 for one per core."
+        raise InputError("n_jobs", "must be an integer that is not 0", f"got {n_jobs!r}", remedy)
     if n_jobs == 1:
         return [_or_interrupt(solve(problem, **options)) for problem in problems]
     from joblib import Parallel, delayed
@@ -166,25 +168,23 @@ def _check(
     time_limit: float | None,
     threads: int | None,
 ) -> None:
+    """Raise InputError unless the arguments of solve are valid."""
     check_problem(problem)
     check_number(tol, "tol", "The default is 1e-6.")
     if not 0 < tol < np.inf:
-        raise ValueError(f"tol must be positive and finite; got {tol}. The default is 1e-6.")
+        raise InputError("tol", "must be positive and finite", f"got {tol}", "The default is 1e-6.")
     if not isinstance(method, str) or method not in METHODS:
-        raise ValueError(
-            f"method must be one of {', '.join(METHODS)}; got {method!r}. Leave it out for 'auto'."
-        )
+        rule = f"must be one of {', '.join(METHODS)}"
+        raise InputError("method", rule, f"got {method!r}", "Leave it out for 'auto'.")
     if max_iter is not None and not (isinstance(max_iter, Integral) and max_iter >= 1):
-        raise ValueError(
-            f"max_iter must be an integer, at least 1; got {max_iter!r}. "
-            f"Leave it out for {DEFAULT_MAX_ITER:,}."
-        )
+        remedy = f"Leave it out for {DEFAULT_MAX_ITER:,}."
+        raise InputError("max_iter", "must be an integer, at least 1", f"got {max_iter!r}", remedy)
     if threads is not None and not (isinstance(threads, Integral) and threads >= 1):
-        raise ValueError(
-            f"threads must be an integer, at least 1; got {threads!r}. "
-            "Leave it out for all cores where it pays."
-        )
+        remedy = "Leave it out for all cores if the problem is large."
+        raise InputError("threads", "must be an integer, at least 1", f"got {threads!r}", remedy)
     if time_limit is not None:
         check_number(time_limit, "time_limit", "Leave it out for none.")
     if time_limit is not None and not time_limit > 0:
-        raise ValueError(f"time_limit must be positive seconds; got {time_limit}. Leave it out for none.")
+        raise InputError(
+            "time_limit", "must be positive seconds", f"got {time_limit}", "Leave it out for none."
+        )

@@ -16,6 +16,7 @@ from optdesign.algebra.blocks import WIDE
 from optdesign.algebra.passes import above
 from optdesign.algebra.whitening import measured
 from optdesign.design.certificate import certify, scale
+from optdesign.errors import InputError
 from optdesign.numbers.roundoff import UNIT
 from optdesign.problem.problem import DesignProblem, floats
 from optdesign.runtime.jit import kernel
@@ -48,17 +49,17 @@ def given_start(problem: DesignProblem, start: ArrayLike) -> np.ndarray:
     uniform = problem.uniform()
     w = floats(start, "start").copy()
     if w.shape != (problem.n_candidates,):
-        raise ValueError(
-            f"start must have one entry per candidate, shape ({problem.n_candidates},); got {w.shape}. "
-            "For weights per client and arm, pass those of the active arms: w[active]."
+        raise InputError(
+            "start",
+            f"must have one entry per candidate, shape ({problem.n_candidates},)",
+            f"got {w.shape}",
+            "For weights per client and arm, pass those of the active arms: w[active].",
         )
     bad = ~((w >= 0) & np.isfinite(w))
     if bad.any():
         at = int(np.argmax(bad))
-        raise ValueError(
-            f"start must be finite and not negative; start[{at}] = {w[at]}. "
-            "Leave it out to start from the uniform design."
-        )
+        remedy = "Leave it out to start from the uniform design."
+        raise InputError("start", "must be finite and not negative", f"start[{at}] = {w[at]}", remedy)
     # Divide by the largest entry of a group first: a sum of huge or subnormal entries would over- or
     # underflow.
     largest = np.zeros(problem.n_groups)

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from optdesign.errors import InputError
+
 NUMERIC = ("int", "uint", "float", "double", "halffloat")
 """How the names of numeric types of pyarrow begin."""
 
@@ -39,9 +41,11 @@ class Settings(Mapping[str, np.ndarray]):
         for name, values in _items(columns):
             array, own = column(values, name)
             if array.ndim != 1:
-                raise ValueError(
-                    f"settings must have one entry per candidate in each column; {name!r} has shape "
-                    f"{array.shape}. Give one column a factor."
+                raise InputError(
+                    "settings",
+                    "must have one entry per candidate in each column",
+                    f"{name!r} has shape {array.shape}",
+                    "Give one column a factor.",
                 )
             if own is not None:
                 known[name] = own
@@ -51,9 +55,11 @@ class Settings(Mapping[str, np.ndarray]):
         if len(set(lengths.values())) > 1:
             first = next(iter(lengths))
             other = next(name for name, n in lengths.items() if n != lengths[first])
-            raise ValueError(
-                f"settings must have columns of one length; {first!r} has {lengths[first]} entries and "
-                f"{other!r} {lengths[other]}. Pad or drop the short ones."
+            raise InputError(
+                "settings",
+                "must have columns of one length",
+                f"{first!r} has {lengths[first]} entries and {other!r} {lengths[other]}",
+                "Pad or drop the short ones.",
             )
         self._columns, self._levels = read, known
 
@@ -130,9 +136,11 @@ def missing_label(array: np.ndarray) -> int | None:
 def lookup(columns: Mapping[str, Any], name: str, argument: str, source: str = "the settings") -> Any:
     """The column of a name, or an error that lists the names."""
     if name not in columns:
-        raise ValueError(
-            f"{argument} must name a column of {source}; there is no {name!r}{meant(name, columns)}. "
-            f"The columns are {listed(columns)}."
+        raise InputError(
+            argument,
+            f"must name a column of {source}",
+            f"there is no {name!r}{meant(name, columns)}",
+            f"The columns are {listed(columns)}.",
         )
     return columns[name]
 
@@ -164,9 +172,11 @@ def check_index(frame: Any, values: Any, name: str) -> None:
     own: Any = getattr(frame, "index", None)
     other: Any = getattr(values, "index", None)
     if hasattr(own, "equals") and hasattr(other, "equals") and not own.equals(other):
-        raise ValueError(
-            f"{name} must have the index of the frame, in its order; the two differ. Align it, "
-            f"{name}.reindex(frame.index), or pass {name}.to_numpy() if the order is right."
+        raise InputError(
+            name,
+            "must have the index of the frame, in its order",
+            "the two differ",
+            f"Align it, {name}.reindex(frame.index), or pass {name}.to_numpy() if the order is right.",
         )
 
 
@@ -174,11 +184,13 @@ def column(values: Any, name: str) -> tuple[np.ndarray, tuple[Any, ...] | None]:
     """A column as a read-only array of its own, and the levels of a categorical one in their order."""
     values, levels = _decoded(values)
     if isinstance(values, np.ma.MaskedArray):
-        raise ValueError(f"{name} must not be masked. Drop the masked rows, or fill them in.")
+        raise InputError(name, "must not be masked", remedy="Drop the masked rows, or fill them in.")
     try:
         array = np.array(values)
     except ValueError:
-        raise ValueError(f"{name} must have one plain value a row. Unpack nested values first.") from None
+        raise InputError(
+            name, "must have one plain value a row", remedy="Unpack nested values first."
+        ) from None
     if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
         array = np.array(values, dtype=object)  # lest numbers among text become text
     has_integers = isinstance(values, list | tuple) or _type_name(values).startswith(("int", "uint"))
@@ -190,8 +202,11 @@ def column(values: Any, name: str) -> tuple[np.ndarray, tuple[Any, ...] | None]:
     elif array.dtype.kind == "O":
         array = _plain(array, name)
     elif array.dtype.kind not in "biufmM":
-        raise ValueError(
-            f"{name} must hold numbers, text, booleans or dates; got dtype {array.dtype}. Convert it first."
+        raise InputError(
+            name,
+            "must hold numbers, text, booleans or dates",
+            f"got dtype {array.dtype}",
+            "Convert it first.",
         )
     elif array.dtype.kind in "iu" and int(array.max(initial=0)) < 2**63:
         array = array.astype(np.int64)
@@ -215,9 +230,10 @@ def check_exact(source: np.ndarray, x: np.ndarray, name: str = "candidates") -> 
     lost = ~np.all((back == source) | (source != source), axis=1)
     if lost.any():
         at = int(np.argmax(lost))
-        raise ValueError(
-            f"{name} must fit double precision, which {name}[{at}] = {source[at].tolist()} does not. "
-            "Subtract an offset, or round them yourself: astype(float)."
+        raise InputError(
+            name,
+            f"must fit double precision, which {name}[{at}] = {source[at].tolist()} does not",
+            remedy="Subtract an offset, or round them yourself: astype(float).",
         )
 
 
@@ -238,14 +254,16 @@ def _items(columns: Any) -> Iterator[tuple[str, Any]]:
     seen = set()
     for key, values in pairs:
         if isinstance(key, tuple):
-            raise ValueError(
-                f"columns must have one name each; got the levels {key}. Join them: "
-                "frame.columns = ['_'.join(map(str, k)) for k in frame.columns]."
+            raise InputError(
+                "columns",
+                "must have one name each",
+                f"got the levels {key}",
+                "Join them: frame.columns = ['_'.join(map(str, k)) for k in frame.columns].",
             )
         name = str(key)
         if name in seen:
-            raise ValueError(
-                f"columns must have names that differ; {name!r} occurs twice. Rename one of them."
+            raise InputError(
+                "columns", "must have names that differ", f"{name!r} occurs twice", "Rename one of them."
             )
         seen.add(name)
         yield name, values
@@ -299,9 +317,12 @@ def _plain(array: np.ndarray, name: str) -> np.ndarray:
         at = next(
             k for k, v in enumerate(values) if v is not None and _kind(v, name, k) != _kind(first, name, 0)
         )
-        raise ValueError(
-            f"{name} must be all numbers, all text or all booleans; it holds {first!r}, and {values[at]!r} "
-            f"in row {at}. Convert the column first."
+        raise InputError(
+            name,
+            "must be all numbers, all text or all booleans",
+            f"it holds {first!r}, and {values[at]!r}",
+            "Convert the column first.",
+            at,
         )
     kind = kinds.pop() if kinds else "text"
     if kind == "number":
@@ -323,9 +344,12 @@ def _numbers(values: list[Any], name: str) -> np.ndarray:
         return np.array(values, dtype=np.uint64)
     for row, value in enumerate(values if size > 2**53 else ()):
         if isinstance(value, Integral) and (abs(int(value)) >= 2**1023 or int(float(value)) != value):
-            raise ValueError(
-                f"{name} must fit double precision beside fractions and missing entries, which {value} in "
-                f"row {row} does not. Subtract an offset."
+            raise InputError(
+                name,
+                "must fit double precision beside fractions and missing entries",
+                f"it holds {value}",
+                "Subtract an offset.",
+                row,
             )
     return np.array([np.nan if v is None else float(v) for v in values], dtype=np.float64)
 
@@ -350,7 +374,9 @@ def _kind(value: Any, name: str, row: int) -> str:
         return "number"
     if isinstance(value, str | date | datetime | time | timedelta | np.datetime64):
         return "text"
-    raise ValueError(
-        f"{name} must hold numbers, text, booleans or dates; row {row} holds a {type(value).__name__}. "
-        "Convert the column first."
+    raise InputError(
+        name,
+        "must hold numbers, text, booleans or dates",
+        f"row {row} holds a {type(value).__name__}",
+        "Convert the column first.",
     )

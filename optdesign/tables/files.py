@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from optdesign.errors import InputError
 from optdesign.tables.columns import column as plain_column
 
 SEPARATORS = ",;\t"
@@ -36,7 +37,7 @@ FOREIGN = re.compile(r"\s*[-+]?\d[\d.,' ]*([eE][-+]?\d+)?\s*")
 THOUSANDS = re.compile(r"\s*[-+]?([1-9]\d{0,2}(\.\d{3})+|\d{1,3})\s*")
 """Numbers such as 1.000, a thousand where decimals have commas."""
 
-CHUNK = 4096
+CSV_ROWS = 4096
 """Rows of a CSV file that are converted at a time."""
 
 ROW_NAMES = re.compile(r"(Unnamed: \d+|__index_level_\d+__)?")
@@ -120,8 +121,10 @@ def read_archive(path: Path) -> Table:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
     except (ValueError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
-        raise ValueError(
-            f"{path} must be an NPZ archive of plain arrays ({error}). Write it with numpy.savez."
+        raise InputError(
+            str(path),
+            f"must be an NPZ archive of plain arrays ({error})",
+            remedy="Write it with numpy.savez.",
         ) from None
 
 
@@ -131,9 +134,11 @@ def csv_rows(path: Path) -> Iterator[list[str]]:
         with open(path, newline="", encoding="utf-8-sig") as file:
             yield from filter(None, csv.reader(file, delimiter=separator(path), skipinitialspace=True))
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must be text in UTF-8 ({error.reason}). Save it again as UTF-8.") from None
+        raise InputError(
+            str(path), f"must be text in UTF-8 ({error.reason})", remedy="Save it again as UTF-8."
+        ) from None
     except csv.Error as error:
-        raise ValueError(f"{path} must be a CSV file ({error}). Export it again.") from None
+        raise InputError(str(path), f"must be a CSV file ({error})", remedy="Export it again.") from None
 
 
 def separator(path: Path) -> str:
@@ -230,7 +235,9 @@ def check_suffix(path: Path, argument: str, known: Sequence[str]) -> str:
     """The suffix of a path in lower case, if it is a known one."""
     suffix = path.suffix.lower()
     if suffix not in known:
-        raise ValueError(f"{argument} must end in {' or '.join(known)}; got {str(path)!r}. Rename the file.")
+        raise InputError(
+            argument, f"must end in {' or '.join(known)}", f"got {str(path)!r}", "Rename the file."
+        )
     return suffix
 
 
@@ -245,11 +252,16 @@ def check_writable(path: Path, argument: str, *, force: bool) -> None:
     elif not os.access(folder, os.W_OK | os.X_OK):
         wrong = "lies in a directory that you may not write to"
     if wrong:
-        raise ValueError(
-            f"{argument} must be a file in an existing directory; {str(path)!r} {wrong}. Choose another path."
+        raise InputError(
+            argument,
+            "must be a file in an existing directory",
+            f"{str(path)!r} {wrong}",
+            "Choose another path.",
         )
     if path.exists() and not force:
-        raise ValueError(f"{argument} must be a new file; {str(path)!r} exists. Add --force to overwrite it.")
+        raise InputError(
+            argument, "must be a new file", f"{str(path)!r} exists", "Add --force to overwrite it."
+        )
 
 
 def pyarrow() -> Any:
@@ -270,9 +282,11 @@ def _read_parquet(path: Path) -> Table:
     try:
         table = arrow.parquet.read_table(path)
     except arrow.ArrowInvalid as error:
-        raise ValueError(
-            f"{path} must be a Parquet file with one candidate a row; it is none ({error}). Write it anew, "
-            "or name it .csv if that is what it is."
+        raise InputError(
+            str(path),
+            "must be a Parquet file with one candidate a row",
+            f"it is none ({error})",
+            "Write it anew, or name it .csv if that is what it is.",
         ) from None
     columns = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
@@ -297,12 +311,14 @@ def _read_csv(path: Path, text: set[str], numbers: set[str] | None) -> Table:
     grouped = dict.fromkeys(names, "") if mark != "," else {}  # columns of which all may be thousands
     comma = ""
     done = 0
-    while chunk := list(islice(rows, CHUNK)):
+    while chunk := list(islice(rows, CSV_ROWS)):
         if set(map(len, chunk)) != {len(names)}:
             at = next(k for k, row in enumerate(chunk) if len(row) != len(names))
-            raise ValueError(
-                f"{path} must have {len(names)} fields in every row, as in its header; "
-                f"{place(path, done + at)} has {len(chunk[at])}. Quote fields that contain {mark!r}."
+            raise InputError(
+                str(path),
+                f"must have {len(names)} fields in every row, as in its header",
+                f"{place(path, done + at)} has {len(chunk[at])}",
+                f"Quote fields that contain {mark!r}.",
             )
         for name, fields in zip(names, zip(*chunk, strict=True), strict=True):
             if mark != ",":
@@ -324,16 +340,20 @@ def _read_csv(path: Path, text: set[str], numbers: set[str] | None) -> Table:
         done += len(chunk)
     for name, example in grouped.items():
         if comma and example and name not in plain:
-            raise ValueError(
-                f"numbers of {path} must be written in one way; {comma!r} has a decimal comma, and column "
-                f"{name!r} holds {example!r}, a thousand or a decimal point. Leave out the thousands "
-                "separators, or write all decimals with a comma."
+            raise InputError(
+                f"numbers of {path}",
+                "must be written in one way",
+                f"{comma!r} has a decimal comma, and column {name!r} holds {example!r}, a thousand or a "
+                "decimal point",
+                "Leave out the thousands separators, or write all decimals with a comma.",
             )
     for name in [name for name in names if name.startswith(UNNAMED)]:
         if any(str(value).strip() for part in parts.pop(name) for value in np.atleast_1d(part)):
-            raise ValueError(
-                f"{path} must name every column; column {names.index(name) + 1} has no name. Name it, or "
-                "delete it."
+            raise InputError(
+                str(path),
+                "must name every column",
+                f"column {names.index(name) + 1} has no name",
+                "Name it, or delete it.",
             )
     return {
         name: _text_column(values, name in text) if name in plain else _number_column(values)
@@ -358,10 +378,12 @@ def _header(row: list[str], path: Path) -> list[str]:
     names = [name.strip() for name in row]
     names[1:] = [name or f"{UNNAMED}{k}" for k, name in enumerate(names[1:], 2)]
     if not names:
-        raise ValueError(f"{path} must have a header and one candidate a row; it is empty.")
+        raise InputError(str(path), "must have a header and one candidate a row", "it is empty")
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{path} must name each column once; {twice!r} occurs twice. Rename one of them.")
+        raise InputError(
+            str(path), "must name each column once", f"{twice!r} occurs twice", "Rename one of them."
+        )
     return names
 
 
@@ -387,5 +409,5 @@ def _write_csv(path: Path, columns: Table) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
         values = [v if v.dtype.kind in "biufO" else v.astype(str) for v in columns.values()]
-        for start in range(0, len(values[0]), CHUNK):
-            writer.writerows(zip(*(v[start : start + CHUNK].tolist() for v in values), strict=True))
+        for start in range(0, len(values[0]), CSV_ROWS):
+            writer.writerows(zip(*(v[start : start + CSV_ROWS].tolist() for v in values), strict=True))

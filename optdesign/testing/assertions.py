@@ -15,12 +15,13 @@ from numpy.typing import ArrayLike
 
 from optdesign.design.certificate import FEASIBILITY_RTOL
 from optdesign.design.result import DesignResult, Status
+from optdesign.errors import InputError
 from optdesign.numbers.roundoff import UNIT
 from optdesign.problem.problem import DesignProblem, check_problem, floats
 from optdesign.verification.audit import Audit, Comparison, audit
 from optdesign.verification.verify import compare
 
-SHOWN = 40
+MOST_ENTRIES = 40
 """Problems up to this many numbers are written out in messages."""
 
 MEANINGS = {
@@ -129,9 +130,11 @@ def assert_same_design(a: DesignResult, b: DesignResult) -> None:
     for one in (a, b):
         _check_result(one)
     if not same_problem(a.problem, b.problem):
-        raise ValueError(
-            f"a and b must be designs of the same problem; got {a.problem} and {b.problem}. Solve one of "
-            "them twice."
+        raise InputError(
+            "a and b",
+            "must be designs of the same problem",
+            f"got {a.problem} and {b.problem}",
+            "Solve one of them twice.",
         )
     own, _ = _audited(a), _audited(b)
     for one in (a, b):
@@ -193,7 +196,8 @@ def _deserving(result: DesignResult) -> str:
     if not np.all(np.isfinite(g)):
         n = int(np.argmax(~np.isfinite(g)))
         return (
-            f"\n  candidate {n} lies outside the span of those with weight in block {p.parameter_blocks[n]}"
+            f"\n  candidate {n} lies outside the span of those with weight in parameter block "
+            f"{p.parameter_blocks[n]}"
         )
     mean = np.bincount(p.groups, weights=result.weights * g, minlength=p.n_groups) / p.budgets
     n = int(np.argmax(p.budgets[p.groups] * (g - mean[p.groups])))
@@ -208,7 +212,7 @@ def _about(problem: DesignProblem, *designs: np.ndarray) -> str:
     """The problem and the weights, for the end of a message."""
     lines = f"\n  problem  {as_code(problem)}"
     for w in designs:
-        lines += f"\n  weights  {w.tolist() if w.size <= SHOWN else np.array2string(w, threshold=10)}"
+        lines += f"\n  weights  {w.tolist() if w.size <= MOST_ENTRIES else np.array2string(w, threshold=10)}"
     return lines
 
 
@@ -218,7 +222,7 @@ def as_code(problem: DesignProblem) -> str:
     >>> as_code(DesignProblem([[1.0], [2.0]], groups=[0, 1]))
     'DesignProblem([[1.0], [2.0]], groups=[0, 1])'
     """
-    if problem.candidates.size > SHOWN:
+    if problem.candidates.size > MOST_ENTRIES:
         return repr(problem)
     parts = [str(problem.candidates.tolist())]
     for name, usual in (("groups", 0), ("parameter_blocks", 0), ("budgets", 1)):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from optdesign.errors import InputError
+
 
 def chosen(name: str, given: str | Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...]:
     """One or several of the known words; all of them if none is given.
@@ -15,7 +17,7 @@ def chosen(name: str, given: str | Sequence[str] | None, known: Sequence[str]) -
     unknown = [word for word in words if word not in known]
     if unknown or not words:
         what = repr(unknown[0]) if unknown else "none"
-        raise ValueError(f"{name} must be of {', '.join(known)}; got {what}. Leave it out for any.")
+        raise InputError(name, f"must be of {', '.join(known)}", f"got {what}", "Leave it out for any.")
     return words
 
 
@@ -23,4 +25,4 @@ def at_least_one(**sizes: int) -> None:
     """Refuse sizes that leave nothing."""
     for name, size in sizes.items():
         if size < 1:
-            raise ValueError(f"{name} must be at least 1; got {size}. One is the smallest there is.")
+            raise InputError(name, "must be at least 1", f"got {size}", "One is the smallest there is.")

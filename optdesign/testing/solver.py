@@ -30,9 +30,6 @@ Solver = Callable[[DesignProblem], ArrayLike | DesignResult]
 PHASES = [phase for phase in Phase if phase is not Phase.explain]
 """What hypothesis does: all but naming the lines of this package that only failing examples run."""
 
-OURS = 1e-9
-"""Tolerance of our own design, with which others are compared."""
-
 
 def assert_solves(
     solve: Solver,
@@ -75,7 +72,8 @@ which none exceeds at the optimum
     name = getattr(solve, "__name__", type(solve).__name__)
     result = _as_result(problem, answer, name)
     assert_certified(result, tol)
-    ours = solve_ours(problem, tol=OURS)
+    own_tol = 1e-9  # tolerance of our own design, with which others are compared
+    ours = solve_ours(problem, tol=own_tol)
     if efficiency is not None:
         proved = efficiency_of(problem, result.weights, best=ours)
         if not proved >= efficiency:

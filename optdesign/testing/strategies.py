@@ -15,6 +15,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from optdesign.errors import InputError
 from optdesign.problem.problem import DesignProblem
 from optdesign.testing.linear import lattice
 from optdesign.testing.options import at_least_one, chosen
@@ -22,9 +23,6 @@ from optdesign.testing.options import at_least_one, chosen
 Structure = Literal["classical", "strata", "disjoint", "shared", "mixed"]
 STRUCTURES: tuple[Structure, ...] = get_args(Structure)
 """One group and one block; groups; clients and arms with parameters per arm, or shared; any of these."""
-
-MOST_SCALES = 20.0
-"""Rows, columns and budgets differ by so many orders of magnitude at most, in either direction."""
 
 
 class _Options(NamedTuple):
@@ -96,15 +94,21 @@ def problems(
         max_candidates, max_groups, max_blocks, max_dim, entries, deficient, int(duplicates), scales, budgets
     )
     at_least_one(max_candidates=max_candidates, max_groups=max_groups, max_blocks=max_blocks, max_dim=max_dim)
+    # Rows, columns and budgets differ by so many orders of magnitude at most, in either direction.
+    most_scales = 20.0
     for name, orders in {"scales": scales, "budgets": budgets}.items():
-        if not 0 <= orders <= MOST_SCALES:
-            raise ValueError(f"{name} must lie between 0 and {MOST_SCALES:g} orders; got {orders}. Use 6.")
+        if not 0 <= orders <= most_scales:
+            raise InputError(
+                name, f"must lie between 0 and {most_scales:g} orders", f"got {orders}", "Use 6."
+            )
     if deficient and max_dim < 2:
-        raise ValueError("max_dim must be at least 2 for deficient problems; got 1. Use 3.")
+        raise InputError("max_dim", "must be at least 2 for deficient problems", "got 1", "Use 3.")
     if duplicates and (max_candidates < 2 or (max_groups < 2 and not {*kinds}.isdisjoint(GRIDS))):
-        raise ValueError(
-            f"duplicates need max_candidates of at least 2 and, with clients, max_groups of at least 2; got "
-            f"{max_candidates} and {max_groups}. Raise them, or leave duplicates out."
+        raise InputError(
+            "duplicates",
+            "need max_candidates of at least 2 and, with clients, max_groups of at least 2",
+            f"got {max_candidates} and {max_groups}",
+            "Raise them, or leave duplicates out.",
         )
     return _problems(kinds, options)
 

@@ -28,26 +28,9 @@ from optdesign.verification.exact_arithmetic import Factor, exact_rank, factoris
 ROUNDING = 1e-9
 """What doubles may be wrong by where nothing else is claimed, relative to max(1, size of the quantity)."""
 
-MOST_DOUBT = 1e-6
-"""Largest relative error of log Det and variances that is allowed for round-off in ill-conditioned data."""
-
-SHARP = 1e-14
-"""Allowance where a bound is claimed, relative to its size: budgets are met, and numbers printed, to
-rounding."""
-
-LEFT_OUT = 1e-5
-"""What a noted rank leaves out of a candidate is taken for rounding up to this share of its length."""
-
-NOISE = 10.0
-"""Claims about a block with a noted rank may be off by this many times what is left out, over the shortest
-axis."""
-
-WORK = 20_000_000
+EXACT_WORK = 20_000_000
 """Most products of integers for the information of a design, two or three seconds; and as many for
 variances."""
-
-LOG_DET_NOISE = 1e-2
-"""If log Det may be off by more than this for each dimension, there is nothing to compare."""
 
 DECIMAL_WORK = 4
 """Products of integers that take as long as one of decimals."""
@@ -113,16 +96,20 @@ def audit(result: DesignResult) -> Audit:
     doubt = _doubt(problem, rows, factors, chosen)
     left = [_left_out(problem, rows[b], factors[b], chosen) for b in noted if b in factors]
     share, noise, plain = (max(sizes) for sizes in zip((0.0, 0.0, 0.0), *left, strict=True))
+    # What a noted rank leaves out of a candidate is taken for rounding up to this share of its length.
+    left_out = 1e-5
     if noted:
-        comparisons.append(Comparison("what the noted ranks leave out", share, LEFT_OUT))
+        comparisons.append(Comparison("what the noted ranks leave out", share, left_out))
         notes.append(f"that leaves room for relative differences of {noise:.1g} in what is compared.")
     missing = int(np.count_nonzero(ranks)) - len(factors)
+    # If log Det may be off by more than this for each dimension, there is nothing to compare.
+    log_det_noise = 1e-2
     if missing:
         notes.append(
-            f"log Det and variances of {missing} of {np.count_nonzero(ranks)} block(s) were not computed "
-            "exactly: too many numbers."
+            f"log Det and variances of {missing} of {np.count_nonzero(ranks)} parameter block(s) were not "
+            "computed exactly: too many numbers."
         )
-    elif plain > LOG_DET_NOISE:
+    elif plain > log_det_noise:
         notes.append("log Det was not compared: in these units, what the noted ranks leave out decides it.")
     else:
         log_det = math.fsum(float(f.log_det) for f in factors.values())
@@ -151,7 +138,9 @@ def _doubt(
         eta = max(eta, float(np.max(sizes, initial=0.0)))
         rank = max(rank, len(factor.columns))
     doubt = 4 * gamma(problem.dim + 8) * eta * math.sqrt(problem.n_groups * rank)
-    return min(doubt, MOST_DOUBT)
+    # Largest relative error of log Det and variances that is allowed for round-off in ill-conditioned data.
+    most_doubt = 1e-6
+    return min(doubt, most_doubt)
 
 
 def _compared_variances(
@@ -175,15 +164,18 @@ def _compared_variances(
     claimed = np.min([result.gap, result.relative_gap * rank, result.g_value - rank])
     truth = rank / g_value if g_value > 0 else math.inf
     allowed = ROUNDING + noise + doubt
+    # Allowance where a bound is claimed, relative to its size: budgets are met, and numbers printed, to
+    # rounding.
+    sharp = 1e-14
     comparisons = [
         Comparison("sum of weight times variance", abs(total - rank), allowed * rank),
         Comparison("variances", float(np.max(error, initial=0.0)), allowed * size),
-        Comparison("gap", _excess(g_value - rank - claimed), (SHARP + noise) * size),
-        Comparison("efficiency", _excess(result.efficiency - truth), SHARP + noise),
+        Comparison("gap", _excess(g_value - rank - claimed), (sharp + noise) * size),
+        Comparison("efficiency", _excess(result.efficiency - truth), sharp + noise),
     ]
     if result.converged and result.tol is not None:
         excess = _excess(g_value - rank - result.tol * rank)
-        comparisons.append(Comparison("status", excess, (SHARP + noise) * size))
+        comparisons.append(Comparison("status", excess, (sharp + noise) * size))
     return comparisons
 
 
@@ -202,7 +194,10 @@ def _left_out(
     left = factor.left_out(x[informs])
     part = part[informs]
     root = np.sqrt(problem.budgets[problem.groups[part]])
-    noise, plain = (NOISE * float(np.max(root * size, initial=0.0)) for size in (left.ratio, left.plain))
+    # Claims about a block with a noted rank may be off by this many times what is left out, over the shortest
+    # axis.
+    allowance = 10.0
+    noise, plain = (allowance * float(np.max(root * size, initial=0.0)) for size in (left.ratio, left.plain))
     return float(np.max(left.share, initial=0.0)), noise, plain
 
 
@@ -252,8 +247,9 @@ def _ranks(
     notes = []
     if noted:
         notes.append(
-            f"the exact rank of {len(noted)} block(s), the first of them block {noted[0]}, is larger than "
-            "claimed; the problem's rank_note says so, and what exceeds the claim is taken for rounding."
+            f"the exact rank of {len(noted)} parameter block(s), the first of them parameter block "
+            f"{noted[0]}, is larger than claimed; the problem's rank_note says so, and what exceeds the "
+            "claim is taken for rounding."
         )
     return ranks, lost, notes, noted
 
@@ -266,7 +262,7 @@ def _factors(
     for b in sorted(rows, key=lambda b: np.count_nonzero(w[rows[b]])):
         used = rows[b][w[rows[b]] > 0]
         cost = information_work(problem, len(used)) + 4 * DECIMAL_WORK * problem.dim**2 * int(ranks[b])
-        if ranks[b] == 0 or work + cost > WORK:
+        if ranks[b] == 0 or work + cost > EXACT_WORK:
             continue
         work += cost
         if factor := factorise(information(problem.source.take(used), w[used]), int(ranks[b])):
@@ -291,7 +287,7 @@ def _chosen(
     problem = result.problem
     some = np.concatenate([np.empty(0, np.int64), *(rows[b] for b in factors)])
     rank = max([1, *(len(f.columns) for f in factors.values())])
-    most = max(4, WORK // (DECIMAL_WORK * (rank * (rank + 1) // 2 + 4 * rank)))
+    most = max(4, EXACT_WORK // (DECIMAL_WORK * (rank * (rank + 1) // 2 + 4 * rank)))
     if len(some) <= most:
         return some, []
     quarter = most // 4

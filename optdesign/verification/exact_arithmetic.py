@@ -37,12 +37,6 @@ LOWEST, HIGHEST = -1140, 1040
 POWERS = np.array([pow(2, e % (PRIME - 1), PRIME) for e in range(LOWEST, HIGHEST)])
 """2^e modulo the prime, e from LOWEST."""
 
-CHUNK = 1 << 15
-"""Candidates worked on at a time."""
-
-DIGITS, MOST_DIGITS = 50, 1600
-"""Decimal digits tried first, and at most."""
-
 AGREEMENT = Decimal("1e-20")
 """Two numbers of digits agree when log Det differs by no more, relative to ``max(1, |log Det|)``."""
 
@@ -77,8 +71,9 @@ def exact_rank(x: np.ndarray, basis: np.ndarray) -> tuple[int, int]:
 
 def _first_outside(x: np.ndarray, v: np.ndarray) -> int:
     """The first row with x'v != 0 modulo the prime, or -1."""
-    for start in range(0, len(x), CHUNK):
-        dots = (residues(x[start : start + CHUNK]) * v % PRIME).sum(axis=1) % PRIME
+    chunk = 1 << 15  # candidates worked on at a time
+    for start in range(0, len(x), chunk):
+        dots = (residues(x[start : start + chunk]) * v % PRIME).sum(axis=1) % PRIME
         if dots.any():
             return start + int(np.argmax(dots != 0))
     return -1
@@ -206,8 +201,8 @@ class Factor:
 
 def factorise(u: Information, rank: int) -> Factor | None:
     """Factorise to a rank, with as many digits as it takes; None where that many are not to be had."""
-    before, digits = None, DIGITS
-    while digits <= MOST_DIGITS:
+    before, digits, most_digits = None, 50, 1600
+    while digits <= most_digits:
         factor = _factorise(u, rank, digits)
         if factor and before and _agree(factor, before):
             return factor

@@ -19,6 +19,7 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,7 @@ from optdesign.algebra.blocks import entries
 from optdesign.algebra.reduced import Reduced, reduce
 from optdesign.design.certificate import Certificate, certify
 from optdesign.design.result import DesignResult, History, Status
+from optdesign.errors import InputError
 from optdesign.problem.problem import DesignProblem
 from optdesign.runtime import clock
 from optdesign.runtime.progress import Progress
@@ -35,47 +37,30 @@ from optdesign.runtime.stopping import DeferredInterrupt
 from optdesign.verification.programs import PROGRAMS, repaired
 from optdesign.verification.worker import Worker
 
-DUAL_RATIO = 4.0
-"""``form="auto"`` takes the dual when candidates outnumber the entries of the H_b by this factor."""
 
-UNIFORM_FLOOR = 1e-12
-"""Share of the uniform design mixed into weights that a solver leaves without full rank."""
+@dataclass(frozen=True)
+class Limits:
+    """Sizes and times that decide how a problem is given to a solver."""
 
-BROKEN = 1e-2
-"""A solver has broken down if the relative gap over the candidates that it was given exceeds this."""
+    broken_gap: float = 1e-2
+    """A solver has broken down if the relative gap over the candidates that it was given exceeds this."""
+    entries: int = 200_000
+    """Entries of outer products above which a solver is only given the candidates that matter."""
+    rounds: int = 20
+    """Most rounds in which candidates are added."""
+    process_entries: int = 80_000
+    """Entries above which a solver works in a process of its own, which takes a second or two to start."""
+    clarabel_rank: int = 64
+    """Largest rank of a parameter block that CLARABEL is given: its systems grow with the fourth power."""
+    call_seconds: float = 30.0
+    """Most seconds of one call of a solver."""
+    solver_share: float = 0.7
+    """Share of that time that is the limit of a solver in another process. Its start takes the rest."""
+    grace: float = 1.5
+    """Seconds that solvers have to end by themselves at their limit and after Ctrl-C."""
 
-LARGE = 200_000
-"""Entries of outer products above which a solver is only given the candidates that matter."""
 
-ROUNDS = 20
-"""Most rounds in which candidates are added."""
-
-SETTLED = 1e-6
-"""No more are added when the relative gap is this, or twice that over the candidates given."""
-
-USED = 1e-6
-NEAR = 0.9
-"""Candidates stay from round to round if they have this share of their budget, or a variance this near the
-largest."""
-
-HEAVY = 80_000
-"""Entries above which a solver works in a process of its own, which takes a second or two to start."""
-
-WIDE = 64
-"""Largest rank of a block that CLARABEL is given: the size of its systems grows with the fourth power."""
-
-CALL_SECONDS = 30.0
-"""Most seconds of one call of a solver."""
-
-SOLVER_SHARE = 0.7
-"""Share of that time that a solver in another process is told of: starting it, and cvxpy, need the rest."""
-
-GRACE = 1.5
-"""Seconds that solvers are given to end by themselves at their limit, with what they have, and after
-Ctrl-C."""
-
-TICK = 0.1
-"""Seconds between two looks at Ctrl-C and the clock while a solver works."""
+LIMITS = Limits()
 
 TIME_OPTIONS = {"CLARABEL": "time_limit", "SCS": "time_limit_secs"}
 """What solvers call a time limit."""
@@ -109,9 +94,13 @@ def solve(
         Show a progress display on standard error once a second has passed.
     """
     if form not in ("auto", *PROGRAMS):
-        raise ValueError(f"form must be 'auto', 'primal' or 'dual'; got {form!r}. Leave it out for auto.")
+        raise InputError(
+            "form", "must be 'auto', 'primal' or 'dual'", f"got {form!r}", "Leave it out for auto."
+        )
     if time_limit is not None and not time_limit > 0:
-        raise ValueError(f"time_limit must be positive seconds; got {time_limit}. Leave it out for none.")
+        raise InputError(
+            "time_limit", "must be positive seconds", f"got {time_limit}", "Leave it out for none."
+        )
     began = time.perf_counter()
     with (
         DeferredInterrupt() as interrupted,
@@ -137,12 +126,12 @@ class _Attempt:
 
     def __call__(self, reduced: Reduced, seconds: float, worker: Worker) -> tuple[np.ndarray, int]:
         """Raw weights and iterations, after that many seconds at most if the solver can tell the time."""
-        if self.solver == "CLARABEL" and reduced.ranks.max() > WIDE:
-            raise MemoryError(f"CLARABEL takes blocks up to rank {WIDE}")
-        heavy = _entries(reduced.ranks, reduced.blocks) > HEAVY
+        if self.solver == "CLARABEL" and reduced.ranks.max() > LIMITS.clarabel_rank:
+            raise MemoryError(f"CLARABEL takes parameter blocks up to rank {LIMITS.clarabel_rank}")
+        heavy = _entries(reduced.ranks, reduced.blocks) > LIMITS.process_entries
         options = dict(self.options)
         if self.solver in TIME_OPTIONS:
-            options.setdefault(TIME_OPTIONS[self.solver], SOLVER_SHARE * seconds if heavy else seconds)
+            options.setdefault(TIME_OPTIONS[self.solver], LIMITS.solver_share * seconds if heavy else seconds)
         if heavy:
             return worker.run(self.form, reduced, self.solver, options)
         return PROGRAMS[self.form](reduced, self.solver, options)
@@ -156,9 +145,11 @@ def _plan(problem: DesignProblem, solver: str, form: str, options: dict[str, Any
         raise cvxpy.error.SolverError(
             f"solver must be one of {', '.join(cvxpy.installed_solvers())}; got {solver!r}."
         )
+    # ``form="auto"`` takes the dual when candidates outnumber the entries of the H_b by this factor.
+    dual_ratio = 4.0
     if form == "auto":
         entries = int(np.sum(problem.ranks * (problem.ranks + 1)) // 2)
-        form = "dual" if problem.n_candidates > DUAL_RATIO * entries else "primal"
+        form = "dual" if problem.n_candidates > dual_ratio * entries else "primal"
     forms = [form, *(set(PROGRAMS) - {form})]
     plan = [_Attempt(solver, f, options) for f in forms]
     return plan if solver == "SCS" else plan + [_Attempt("SCS", f, {}) for f in forms]
@@ -195,9 +186,11 @@ class _Run:
     def go(self, plan: list[_Attempt]) -> None:
         """Solve, adding candidates until no other matters."""
         problem = self.problem
-        large = _entries(problem.ranks, problem.parameter_blocks) > LARGE
+        large = _entries(problem.ranks, problem.parameter_blocks) > LIMITS.entries
         rows = _first_rows(problem) if large else None
-        for _ in range(ROUNDS):
+        # No more are added when the relative gap is this, or twice that over the candidates given.
+        settled = 1e-6
+        for _ in range(LIMITS.rounds):
             try:
                 weights, certificate = self._answer(plan, rows)
             except _StopAsked:
@@ -210,7 +203,7 @@ class _Run:
                 return
             bound = _largest(problem, rows, certificate.variances)
             near = math.fsum(problem.budgets * bound) - problem.rank
-            if certificate.gap <= max(2 * near, SETTLED * problem.rank):
+            if certificate.gap <= max(2 * near, settled * problem.rank):
                 return
             rows = _next_rows(problem, rows, weights, certificate.variances, bound)
 
@@ -223,7 +216,7 @@ class _Run:
             attempt, last = plan[0], len(plan) == 1
             self._check_stop(0.0)
             before = time.perf_counter()
-            seconds = min(CALL_SECONDS, self.deadline - before)
+            seconds = min(LIMITS.call_seconds, self.deadline - before)
             try:
                 raw, iterations = self._watched(partial(attempt, reduced, seconds, self.worker), seconds)
             except _StopAsked:
@@ -238,8 +231,8 @@ class _Run:
                 weights, certificate = _certified(problem, reduced, raw)
                 self._keep(weights, certificate, attempt, given)
                 near = math.fsum(problem.budgets * _largest(problem, given, certificate.variances))
-                slow = time.perf_counter() - before > SOLVER_SHARE * seconds
-                if near <= (1 + BROKEN) * problem.rank or last or (slow and not _others(plan)):
+                slow = time.perf_counter() - before > LIMITS.solver_share * seconds
+                if near <= (1 + LIMITS.broken_gap) * problem.rank or last or (slow and not _others(plan)):
                     return weights, certificate
             self.failed.append(attempt.name)
             plan[:] = _others(plan) if slow else plan[1:]  # if it is slow, the other form is no faster
@@ -272,22 +265,23 @@ class _Run:
                 outcome.append(error)
 
         thread = threading.Thread(target=run, daemon=True)
-        until = time.perf_counter() + seconds + GRACE
+        until = time.perf_counter() + seconds + LIMITS.grace
+        tick = 0.1  # seconds between two looks at Ctrl-C and the clock while a solver works
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self._show()
             thread.start()
             try:
                 while not outcome:
-                    thread.join(TICK)
+                    thread.join(tick)
                     self._show()
                     _take_signals_back()
-                    self._check_stop(GRACE)
+                    self._check_stop(LIMITS.grace)
                     if not outcome and time.perf_counter() > until:
                         raise TimeoutError(f"no answer after {seconds:g} s")
             except BaseException:
                 self.worker.end()
-                thread.join(GRACE)
+                thread.join(LIMITS.grace)
                 raise
         if isinstance(outcome[0], BaseException):
             raise outcome[0]
@@ -330,8 +324,10 @@ def _certified(problem: DesignProblem, reduced: Reduced, raw: np.ndarray) -> tup
     weights = np.zeros(problem.n_candidates)
     reduced.extend(repaired(raw, reduced), problem, weights)
     certificate = certify(problem, weights)
+    # Share of the uniform design mixed into weights that a solver leaves without full rank.
+    uniform_floor = 1e-12
     if not np.isfinite(certificate.gap):
-        weights = (1 - UNIFORM_FLOOR) * weights + UNIFORM_FLOOR * problem.uniform()
+        weights = (1 - uniform_floor) * weights + uniform_floor * problem.uniform()
         certificate = certify(problem, weights)
     return weights, certificate
 
@@ -360,7 +356,10 @@ def _next_rows(
 ) -> np.ndarray:
     """The candidates that were used or nearly so, and those outside with the largest variances."""
     share = weights[rows] / problem.budgets[problem.groups[rows]]
-    kept = rows[(share > USED) | (variances[rows] > NEAR * bound[problem.groups[rows]])]
+    # Candidates stay from round to round if they have this share of their budget, or a variance this near the
+    # largest.
+    used, near = 1e-6, 0.9
+    kept = rows[(share > used) | (variances[rows] > near * bound[problem.groups[rows]])]
     excess = problem.budgets[problem.groups] * (variances - bound[problem.groups])
     return np.union1d(np.union1d(kept, _basis(problem)), _top(problem, excess, problem.enough))
 

@@ -25,7 +25,7 @@ from scipy.optimize import brentq
 from optdesign.design.result import DesignResult, Status
 from optdesign.runtime.progress import waiting
 from optdesign.verification import reference
-from optdesign.verification.audit import ROUNDING, WORK, Audit, Comparison, audit, information_work
+from optdesign.verification.audit import EXACT_WORK, ROUNDING, Audit, Comparison, audit, information_work
 from optdesign.verification.exact_arithmetic import information
 
 INCONCLUSIVE_GAP = 0.1
@@ -140,7 +140,7 @@ def _against(
     """Objective and information of two designs, and a note where matrices are too large to be exact."""
     problem, other = ours.problem, theirs.method.partition("/")[0]
     allowed = max(ours.gap, theirs.gap) + ROUNDING * max(1.0, abs(ours.log_det)) + own.noise * ours.rank
-    if own.missing or (information_work(problem, int(np.count_nonzero(theirs.weights))) > WORK):
+    if own.missing or (information_work(problem, int(np.count_nonzero(theirs.weights))) > EXACT_WORK):
         difference = abs(ours.log_det - theirs.log_det)
         note = "the information of the two designs was not compared: too many numbers for exact arithmetic."
         return (Comparison(f"objective against {other}", difference, allowed),), (note,)

@@ -39,7 +39,7 @@ def report(*arguments: Any) -> dict[str, Any]:
     return json.loads(result.stdout)
 
 
-def blocked(heading: str = "a,b,block") -> Path:
+def blocked(heading: str = "a,b,parameter_block") -> Path:
     return write(heading + "\n" + "".join(f"{a},{b},{c}.5\n" for a, b, c in GRID))
 
 
@@ -48,22 +48,23 @@ def blocked(heading: str = "a,b,block") -> Path:
 
 def test_a_column_that_the_model_names_is_no_label() -> None:
     blocked()
-    f = files.read(Path("f.csv"), model="~ a + b + block")
+    name = "parameter_block"
+    f = files.read(Path("f.csv"), model=f"~ a + b + {name}")
     assert (f.block, f.problem().n_parameter_blocks, f.problem().rank) == (None, 1, 4)
-    assert f.features == ("Intercept", "a", "b", "block")  # a number, although labels are text
+    assert f.features == ("Intercept", "a", "b", name)  # a number, although labels are text
     assert f.notes == (
-        "column 'block' is named by the model or the features, so it does not label blocks; if it does both, "
-        "add --block block.",
+        "column 'parameter_block' is named by the model or the features, so it does not label parameter "
+        "blocks; if it does both, add --parameter-block parameter_block.",
     )
-    found = report("solve", "f.csv", "--model", "~ a + b + block", "--runs", 6)
+    found = report("solve", "f.csv", "--model", f"~ a + b + {name}", "--runs", 6)
     assert (found["rank"], found["notes"]) == (4, list(f.notes))
-    both = files.read(Path("f.csv"), model="~ a + b + block", block="block")
-    assert (both.block, both.problem().n_parameter_blocks, both.notes) == ("block", 2, ())
-    for model in ("~ a + log(block)", "~ a + `block`", "~ C(block):a"):
+    both = files.read(Path("f.csv"), model=f"~ a + b + {name}", block=name)
+    assert (both.block, both.problem().n_parameter_blocks, both.notes) == (name, 2, ())
+    for model in (f"~ a + log({name})", f"~ a + `{name}`", f"~ C({name}):a"):
         assert files.read(Path("f.csv"), model=model).block is None
 
 
-@pytest.mark.parametrize("name", ["group", "block"])
+@pytest.mark.parametrize("name", ["group", "parameter_block"])
 def test_a_column_that_the_features_name_is_no_label(name: str) -> None:
     blocked(f"a,b,{name}")
     f = files.read(Path("f.csv"), features=["a", name])
@@ -71,7 +72,7 @@ def test_a_column_that_the_features_name_is_no_label(name: str) -> None:
     assert f.notes[0].startswith(f"column '{name}' is named by the model or the features")
 
 
-@pytest.mark.parametrize("name", ["group", "block"])
+@pytest.mark.parametrize("name", ["group", "parameter_block"])
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
 def test_the_default_can_be_switched_off(name: str, suffix: str) -> None:
     frame = pd.read_csv(blocked(f"a,b,{name}"))
@@ -80,27 +81,75 @@ def test_the_default_can_be_switched_off(name: str, suffix: str) -> None:
     elif suffix == ".npz":
         np.savez("f.npz", candidates=frame[["a", "b"]].to_numpy(), **{f"{name}s": frame[name].to_numpy()})
     on = files.read(Path(f"f{suffix}"))
-    assert {"group": on.group, "block": on.block}[name] == name
-    off = files.read(Path(f"f{suffix}"), **{name: False})
+    assert {"group": on.group, "parameter_block": on.block}[name] == name
+    off = files.read(Path(f"f{suffix}"), **{name.removeprefix("parameter_"): False})
+    option = name.replace("_", "-")
     assert (off.group, off.block) == (None, None)
     assert off.features == (("x0", "x1") if suffix == ".npz" else ("a", "b", name))
-    assert report("solve", f"f{suffix}", f"--no-{name}")["rank"] == len(off.features)
-    assert run("solve", f"f{suffix}", "--out", "d.csv", f"--no-{name}").exit_code == 0
+    assert report("solve", f"f{suffix}", f"--no-{option}")["rank"] == len(off.features)
+    assert run("solve", f"f{suffix}", "--out", "d.csv", f"--no-{option}").exit_code == 0
     for command in ("certify", "verify"):
-        assert run(command, "d.csv", f"--no-{name}", "--features", ",".join(off.features)).exit_code == 0
-    refused = run("solve", f"f{suffix}", f"--no-{name}", f"--{name}", name)
+        assert run(command, "d.csv", f"--no-{option}", "--features", ",".join(off.features)).exit_code == 0
+    refused = run("solve", f"f{suffix}", f"--no-{option}", f"--{option}", name)
     assert refused.exit_code == 2
-    assert f"--{name} and --no-{name} must not both be given" in refused.stderr
+    assert f"--{option} and --no-{option} must not both be given" in refused.stderr
 
 
 def test_an_error_names_the_columns_that_are_labels_by_default() -> None:
     blocked()
     refused = run("solve", "f.csv", "--model", "~ a * b", "--runs", 6)
     assert refused.exit_code == 2
-    assert "Column 'block' was taken as the label of blocks because of its name" in refused.stderr
-    assert "--no-block ignores it" in refused.stderr
-    assert run("solve", "f.csv", "--model", "~ a * b", "--runs", 6, "--no-block").exit_code == 0
-    assert "was taken" not in run("solve", "f.csv", "--model", "~ a", "--runs", 1, "--block", "block").stderr
+    assert "Column 'parameter_block' was taken as the label of parameter blocks because" in refused.stderr
+    assert "--no-parameter-block ignores it" in refused.stderr
+    assert "8 parameters that can be told apart (4 in each of the 2 parameter blocks" in refused.stderr
+    assert run("solve", "f.csv", "--model", "~ a * b", "--runs", 6, "--no-parameter-block").exit_code == 0
+    by_name = run("solve", "f.csv", "--model", "~ a", "--runs", 1, "--parameter-block", "parameter_block")
+    assert by_name.exit_code == 2
+    assert "was taken" not in by_name.stderr
+
+
+@pytest.mark.parametrize("name", ["block", "Block", "blocks"])
+def test_a_column_called_block_is_no_label_and_a_note_explains_it(name: str) -> None:
+    blocked(f"a,b,{name}")
+    for options in ({}, {"model": "~ a * b"}):
+        f = files.read(Path("f.csv"), **options)
+        assert (f.block, f.problem().n_parameter_blocks) == (None, 1)
+        assert f.notes[-1] == (
+            f"column '{name}' is not a label by its name. If it is a blocking factor, make it a term of the "
+            f"model, C({name}), and add --group {name} if the number of runs in each block is fixed. If "
+            f"every label has parameters of its own, add --parameter-block {name}."
+        )
+    chosen = {"model": f"~ a + C({name})"}, {"features": ["a", name]}, {"block": name}, {"group": name}
+    for options in chosen:
+        assert files.read(Path("f.csv"), **options).notes == ()
+
+
+def test_an_array_called_blocks_is_refused() -> None:
+    np.savez("f.npz", candidates=np.eye(2), blocks=[0, 1])
+    with pytest.raises(ValueError, match=r"must not be called 'blocks'.*blocking factor.*'parameter_blocks'"):
+        files.read(Path("f.npz"))
+    assert files.read(Path("f.npz"), block="blocks").problem().n_parameter_blocks == 2
+
+
+@pytest.mark.parametrize("option", ["--block", "--block=c", "--no-block"])
+@pytest.mark.parametrize("command", ["solve", "certify", "verify"])
+def test_the_former_option_explains_both_meanings(command: str, option: str) -> None:
+    refused = run(command, "f.csv", option, "c")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    name = option.partition("=")[0]
+    assert refused.stderr == (
+        f"optdesign: {name} must not be given: the word has two meanings. A parameter block has a parameter "
+        "vector of its own, as every product may have. A blocking factor, such as a day, only shifts the "
+        "response: make it a term of the model, and a group if the number of runs on every day is fixed. For "
+        f"parameter blocks, the option is {name.replace('block', 'parameter-block')}; for a blocking factor, "
+        "use --model and --group.\n"
+    )
+
+
+def test_the_report_names_the_parameter_blocks() -> None:
+    blocked("a,b,product")
+    printed = run("solve", "f.csv", "--model", "~ a + b", "--parameter-block", "product").stdout
+    assert "\nparameter blocks  2, one per product, 3 parameters each\n" in printed
 
 
 def test_a_factor_that_is_also_a_group_stays_a_number() -> None:
@@ -214,7 +263,7 @@ def test_single_precision_in_a_file_has_its_tolerance(suffix: str) -> None:
 
 
 def test_chosen_labels() -> None:
-    assert roles.chosen(None, None, []) == ("group", "block")
+    assert roles.chosen(None, None, []) == ("group", "parameter_block")
     assert roles.chosen(None, "b", ["group", "b"]) == (None, "b")
     assert roles.chosen(False, False, []) == (None, None)
 
@@ -222,9 +271,4 @@ def test_chosen_labels() -> None:
 def test_the_option_is_parameter_block(tmp_path) -> None:
     path = tmp_path / "runs.csv"
     path.write_text("kind,x,y\na,1,0\na,0,1\nb,1,1\nb,1,2\n")
-    outputs = []
-    for option in ("--parameter-block", "--block"):
-        result = CliRunner().invoke(cli.app, ["solve", str(path), option, "kind", "--json"])
-        assert result.exit_code == 0
-        outputs.append(json.loads(result.stdout)["rank"])
-    assert outputs == [4, 4]
+    assert report("solve", path, "--parameter-block", "kind")["rank"] == 4

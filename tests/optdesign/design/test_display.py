@@ -17,7 +17,7 @@ def result() -> od.DesignResult:
 
 def test_a_frame_has_settings_labels_and_numbers(result: od.DesignResult) -> None:
     frame = result.to_frame()
-    assert list(frame.columns) == ["t", "<b>", "group", "block", "weight", "variance"]
+    assert list(frame.columns) == ["t", "<b>", "group", "parameter_block", "weight", "variance"]
     assert frame["t"].tolist() == [20, 20, 30, 30, 40, 40]
     assert frame["group"].tolist() == frame["<b>"].tolist() == ["u&v", "w"] * 3
     assert frame.index.name == "candidate"  # as arrays count: from 0
@@ -30,9 +30,14 @@ def test_a_frame_has_settings_labels_and_numbers(result: od.DesignResult) -> Non
 
 def test_frames_of_named_features_and_of_plain_arrays() -> None:
     x = np.array([[1.0, 0.0], [0.0, 2.0]])
-    assert list(od.solve(od.DesignProblem(x)).to_frame().columns) == ["group", "block", "weight", "variance"]
+    assert list(od.solve(od.DesignProblem(x)).to_frame().columns) == [
+        "group",
+        "parameter_block",
+        "weight",
+        "variance",
+    ]
     named = od.solve(od.DesignProblem(x, names=["weight", "b"])).to_frame()
-    assert list(named.columns) == ["weight_setting", "b", "group", "block", "weight", "variance"]
+    assert list(named.columns) == ["weight_setting", "b", "group", "parameter_block", "weight", "variance"]
     assert named["weight_setting"].tolist() == [1.0, 0.0]
 
 

@@ -168,7 +168,7 @@ def test_files_that_are_not_ours_or_not_whole_are_refused(tmp_path) -> None:
     refused("\0", "is no JSON")
     refused("[1, 2]", "its format is another")
     refused('{"format": "other"}', "its format is another")
-    refused(json.dumps(document | {"version": 2}), "must be of version 1; it is of 2")
+    refused(json.dumps(document | {"version": 1}), "must be of version 2; it is of 1")
     refused(text.replace("CONVERGED", "STALLED"), "its checksum is another")
     document["content"]["result"]["weights"]["entries"] = [0.5, 0.25, 0.25]
     content = json.dumps(document["content"], ensure_ascii=False)

@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 
 import optdesign as od
 from optdesign.design import cheapest, vertices
-from optdesign.design.vertices import SAME
+from optdesign.design.vertices import SAME_RTOL
 from optdesign.testing.families import ugly_problem
 
 
@@ -31,7 +31,7 @@ def as_result(problem, weights):
 
 def assert_same_information(problem, a, b):
     values = relative_eigenvalues(plain(problem, a), plain(problem, b))
-    assert np.abs(values - 1).max(initial=0.0) <= 10 * SAME
+    assert np.abs(values - 1).max(initial=0.0) <= 10 * SAME_RTOL
 
 
 @settings(max_examples=60, deadline=None)
@@ -127,7 +127,7 @@ def test_ill_conditioned_designs_become_sparse_too(family, seed):
     thin = od.sparsify(od.DesignResult.given(problem, weights))
     assert len(thin.support) <= problem.enough
     assert thin.method == "given, sparsified"
-    assert change(problem, weights, thin.weights) <= SAME
+    assert change(problem, weights, thin.weights) <= SAME_RTOL
 
 
 def some_costs(n, rng):
@@ -161,7 +161,7 @@ def test_cost_is_the_least_in_rational_arithmetic(seed):
     size = math.fsum(np.abs(cost) * thin.weights)
     assert abs(ours - least) <= 1e-9 * size
     assert ours <= math.fsum(cost * weights) + 1e-12 * math.fsum(np.abs(cost) * weights)
-    assert change(problem, weights, thin.weights) <= SAME
+    assert change(problem, weights, thin.weights) <= SAME_RTOL
 
 
 @pytest.mark.parametrize("large", [1e3, 1e9, 1e15, 1e100, 1e300])
@@ -205,7 +205,7 @@ def test_the_result_says_what_round_off_prevents(monkeypatch):
     problem = od.DesignProblem(np.random.default_rng(6).normal(size=(40, 3)))
     result = od.DesignResult.given(problem, problem.uniform())
     cost = np.random.default_rng(7).random(40)
-    monkeypatch.setattr(vertices, "SAME", -1.0)
+    monkeypatch.setattr(vertices, "SAME_RTOL", -1.0)
     thin = od.sparsify(result)
     assert thin.method == "given, sparsified (40 candidates, because round-off prevents 7)"
     np.testing.assert_allclose(thin.weights, result.weights, rtol=1e-12)

@@ -14,13 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optdesign as od
-from optdesign.tables.columns import Settings
 
 ROWS = {"temp": [20, 40, 60, 40], "cat": ["a", "b", "a", "c"], "mg": [0.5, 0.25, 1.0, 2.0]}
 FRAMES = [pd.DataFrame(ROWS), pl.DataFrame(ROWS), pa.table(ROWS)]
-
-
-# ----------------------------------------------------------------------------------------------- models
 
 
 def test_a_factorial_with_a_model_is_the_matrix_made_by_hand() -> None:
@@ -134,107 +130,14 @@ def test_rows_of_other_settings_have_the_same_coding_contrasts_and_bases() -> No
             coded.rows({"t": bad})
 
 
-# ------------------------------------------------------------------------------------------------ where
-
-
-@pytest.mark.parametrize(
-    "where",
-    [
-        "a * 2 + b <= 5 and g != 'v'",
-        "(a * 2 + b <= 5) & ~(g == 'v')",
-        "not (a * 2 + b > 5 or g in ['v'])",
-        "-10 < a * 2 + b <= 5 and `g` not in ('v', 'w')",
-        lambda s: (s["a"] * 2 + s["b"] <= 5) & (s["g"] != "v"),
-        [a * 2 + b <= 5 and g != "v" for a in (1, 2, 3) for b in (1, 2) for g in "uv"],
-    ],
-)
-def test_conditions_say_the_same_in_three_ways(where) -> None:
-    c = od.candidates({"a": [1, 2, 3], "b": [1, 2], "g": ["u", "v"]}, model="~ a", where=where)
-    rows = list(zip(*(c.settings[k].tolist() for k in "abg"), strict=True))
-    assert rows == [(a, b, "u") for a in (1, 2, 3) for b in (1, 2) if a * 2 + b <= 5]
-
-
-@pytest.mark.parametrize(
-    ("where", "message"),
-    [
-        ("a > 7", "'a > 7' must leave some settings; it leaves none of 3"),
-        ("aa > 1", "there is no 'aa'"),
-        ("a.max() > 1", "has call, which is not evaluated"),
-        ("a.size", "has attribute, which"),
-        ("__import__('os').getcwd()", "which is not evaluated"),
-        ("[k for k in (1,)]", "has listcomp, which"),
-        ("(lambda: a)()", "which is not evaluated"),
-        ("@a > 1", "is none .invalid syntax"),
-        ("a >", "must be an expression such as"),
-        ("1 < 2", "must name a factor"),
-        ("a + 1", "True or False for each of 3 settings; got int64"),
-        ("a > 'x'", "'a > 'x'' fails|fails"),
-        ([True, False], r"got bool of shape \(2,\)"),
-        (lambda s: s["a"], "as a function of the settings, must give True or False"),
-    ],
-)
-def test_bad_conditions(where, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        od.candidates({"a": [1, 2, 3]}, model="~ a", where=where)
-
-
-@pytest.mark.parametrize(
-    ("where", "keeps"),
-    [
-        ("a + b <= 0.3", lambda a, b: a + b <= 3),
-        ("a + b - 0.3 <= 0", lambda a, b: a + b <= 3),
-        ("0.3 >= b + a", lambda a, b: a + b <= 3),
-        ("a + b < 0.3", lambda a, b: a + b < 3),
-        ("a + b > 0.3", lambda a, b: a + b > 3),
-        ("a + b == 0.3", lambda a, b: a + b == 3),
-        ("a + b != 0.3", lambda a, b: a + b != 3),
-        ("a + b in [0.3, 0.7]", lambda a, b: a + b in (3, 7)),
-        ("a + b not in [0.3]", lambda a, b: a + b != 3),
-        ("0.3 < a + b <= 0.7", lambda a, b: 3 < a + b <= 7),
-        ("not a + b > 0.3 or a / b == 3", lambda a, b: a + b <= 3 or (a == 3 * b and b > 0)),
-        ("a + b <= 0.3 & 3 * a >= 0.3", lambda a, b: a + b <= 3 and a >= 1),
-        ("a < 1e400 and (a + b == 0.3) == True", lambda a, b: a + b == 3),
-    ],
-)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_comparisons_forgive_rounding(where: str, keeps, dtype) -> None:
-    lattice = od.simplex_lattice(["a", "b", "c"], 10)
-    tenths = {name: np.round(10 * column) for name, column in lattice.items()}
-    mixtures = Settings({name: column.astype(dtype) for name, column in lattice.items()})
-    c = od.candidates(mixtures, model="~ 0 + a + b + c", where=where)
-    expected = [k for k in range(66) if keeps(tenths["a"][k], tenths["b"][k])]
-    assert np.array_equal(c.settings["a"], mixtures["a"][expected])
-    assert np.array_equal(c.settings["b"], mixtures["b"][expected])
-
-
-def test_comparisons_forgive_no_more_than_rounding() -> None:
-    close = [1.0, 1.0 + 1e-9, 2.0]
-    assert len(od.candidates({"x": close}, model="~ x", where="x > 1")) == 2
-    large = [10**15, 10**15 + 1, 10**15 + 2]
-    assert len(od.candidates({"x": large}, model="~ x", where=f"x > {large[1]}")) == 1
-
-
-def test_a_series_that_is_in_another_order_than_the_frame() -> None:
-    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [1.0, 0.0, 1.0]}, index=["p", "q", "r"])
-    mask = frame["x"] > 1
-    assert od.candidates(frame, "~ x", where=mask).settings["x"].tolist() == [2.0, 3.0]
-    with pytest.raises(ValueError, match=r"where must have the index of the frame.*where.to_numpy\(\)"):
-        od.candidates(frame, "~ x", where=mask.iloc[::-1])
-    groups = pd.Series(["a", "a", "b"], index=frame.index)
-    assert od.DesignProblem(frame, groups=groups).groups.tolist() == [0, 0, 1]
-    with pytest.raises(ValueError, match="groups must have the index of the frame"):
-        od.DesignProblem(frame, groups=groups.iloc[::-1])
-    with pytest.raises(ValueError, match="blocks must have the index of the frame"):
-        od.DesignProblem(frame, parameter_blocks=groups.reset_index(drop=True))
-
-
-# ------------------------------------------------------------------------------------- notes and refusals
-
-
 @pytest.mark.parametrize(
     ("factors", "model", "note"),
     [
-        ({"a": 2, "b": 2}, "~ a", "not in the model: 'b'; such factors may still be groups or blocks"),
+        (
+            {"a": 2, "b": 2},
+            "~ a",
+            "not in the model: 'b'; such factors may still be groups or parameter blocks",
+        ),
         ({"a": [5], "b": 2}, "~ a + b", "only one level, so no effect to estimate: 'a'"),
         ({"a": ["x"], "b": 2}, "~ a + b", "only one level, so no effect to estimate: 'a'"),
         (
@@ -268,16 +171,16 @@ def test_what_is_odd_is_noted(factors, model: str, note: str) -> None:
         (
             {"temp": [0, 1]},
             "~ log(temp)",
-            "'log.temp.' is -inf in row 0, where temp = 0. Leave such settings",
+            "with temp = 0, 'log.temp.' is -inf in row 0. Leave such settings",
         ),
         ({"C": 2, "g": ["u", "v"]}, "~ C(g)", r"the factor 'C' hides the function C\(\)"),
         (pd.DataFrame(np.eye(2)), "~ `0`", "must not name factors by numbers"),
         (
             pd.DataFrame({"a": [1, None]}),
             "~ a",
-            "'a' is, in row 1. Fill it in or drop the row: none is dropped",
+            "'a' is missing in row 1. Fill it in or drop the row: none is dropped",
         ),
-        (pd.DataFrame({"a": ["x", None]}), "~ a", "'a' is, in row 1"),
+        (pd.DataFrame({"a": ["x", None]}), "~ a", "'a' is missing in row 1"),
         (pd.DataFrame({"a": pd.date_range("2020", periods=2)}), "~ a", "'a' holds dates"),
         (pd.DataFrame({"a": [2**53 + 1, 1]}), "~ a", "a must fit double precision"),
         (pd.DataFrame({"a": [1, "x"]}, dtype=object), "~ a", "a must be all numbers, all text or all"),
@@ -364,56 +267,6 @@ def test_missing_libraries_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "formulaic", None)
     with pytest.raises(ImportError, match=r"optdesign\[formula\]"):
         od.candidates({"a": 2}, model="~ a")
-
-
-# ---------------------------------------------------------------------------------------------- settings
-
-
-@pytest.mark.parametrize(("q", "m"), [(1, 3), (2, 4), (3, 2), (4, 3)])
-def test_simplex_lattice(q: int, m: int) -> None:
-    s = od.simplex_lattice(q, m)
-    points = np.column_stack(list(s.values()))
-    np.testing.assert_allclose(points.sum(axis=1), 1, atol=1e-15)
-    whole = np.rint(points * m)
-    np.testing.assert_allclose(points * m, whole, atol=1e-12)
-    every = [p for p in np.ndindex(*(m + 1,) * q) if sum(p) == m]
-    assert sorted(map(tuple, whole.astype(int))) == sorted(every)
-
-
-@pytest.mark.parametrize("q", [1, 2, 3, 5])
-def test_simplex_centroid(q: int) -> None:
-    s = od.simplex_centroid([f"c{k}" for k in range(q)])
-    points = np.column_stack(list(s.values()))
-    assert len({tuple(p > 0) for p in points}) == len(points) == 2**q - 1
-    for p in points:
-        np.testing.assert_array_equal(p[p > 0], 1 / np.count_nonzero(p))
-
-
-def test_factorial() -> None:
-    s = od.factorial([3, ["u", "v"], range(2)])
-    assert list(s) == ["x1", "x2", "x3"]
-    assert s.n_rows == 12
-    assert s["x1"].tolist() == [-1.0] * 4 + [0.0] * 4 + [1.0] * 4
-    assert repr(s) == "Settings(12 rows: x1, x2, x3)"
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: od.factorial(3),
-        lambda: od.factorial("ab"),
-        lambda: od.simplex_lattice("abc", 2),
-        lambda: od.simplex_lattice(["a", "a"], 2),
-        lambda: od.simplex_lattice(0, 2),
-        lambda: od.simplex_lattice(3, 0),
-        lambda: od.simplex_lattice(3, 1.5),
-        lambda: od.simplex_centroid(40),
-        lambda: od.simplex_lattice(30, 30),
-    ],
-)
-def test_bad_settings(call) -> None:
-    with pytest.raises((TypeError, ValueError), match="must"):
-        call()
 
 
 def test_durations_are_refused_by_name() -> None:

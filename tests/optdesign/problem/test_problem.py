@@ -392,7 +392,7 @@ def test_numbers_that_double_precision_cannot_hold_are_refused(kind: type) -> No
 
 
 def test_the_former_word_blocks_is_refused_with_both_of_its_meanings() -> None:
-    with pytest.raises(TypeError, match=r"pass parameter_blocks.*blocking factor.*term of the model"):
+    with pytest.raises(TypeError, match=r"blocking factor.*term of the model.*Pass parameter_blocks"):
         od.DesignProblem(np.eye(2), blocks=[0, 1])
     p = od.DesignProblem(np.eye(2), parameter_blocks=["a", "b"])
     assert (p.n_parameter_blocks, p.parameter_block_names) == (2, ("a", "b"))

@@ -224,7 +224,7 @@ def test_runs_that_nearly_agree_are_not_refused():
 
 
 def test_a_basis_among_very_many_candidates_is_one_of_the_heaviest(monkeypatch):
-    monkeypatch.setattr("optdesign.runs.rank_basis.WORK", 100.0)
+    monkeypatch.setattr("optdesign.runs.rank_basis.GREEDY_WORK", 100.0)
     rng = np.random.default_rng(0)
     problem = od.DesignProblem(rng.normal(size=(500, 4)), budgets=9)
     weights = rng.dirichlet(np.full(500, 0.1)) * 9
@@ -290,7 +290,7 @@ class TestTable:
 
     def test_has_a_line_for_every_run(self):
         table = self.runs.table()
-        assert list(table.columns) == ["run", "candidate", "group", "block", "x0", "x1"]
+        assert list(table.columns) == ["run", "candidate", "group", "parameter_block", "x0", "x1"]
         assert np.array_equal(np.bincount(table["candidate"], minlength=20), self.runs.counts)
         assert np.array_equal(table["group"], self.problem.groups[table["candidate"]])
         assert np.array_equal(table["x1"], self.problem.candidates[table["candidate"], 1])
@@ -304,7 +304,9 @@ class TestTable:
 
     def test_goes_to_a_file_and_a_frame(self, tmp_path):
         self.runs.table().write(tmp_path / "runs.csv")
-        assert (tmp_path / "runs.csv").read_text().splitlines()[0] == "run,candidate,group,block,x0,x1"
+        assert (tmp_path / "runs.csv").read_text().splitlines()[
+            0
+        ] == "run,candidate,group,parameter_block,x0,x1"
         assert len(self.runs.table().to_frame()) == 8
         for name in ("runs.xlsx", "runs.txt", "runs.tsv", "runs"):
             with pytest.raises(ValueError, match=r"path must end in \.csv or \.parquet; got"):

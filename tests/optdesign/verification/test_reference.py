@@ -20,6 +20,7 @@ from problems import (
     random_problem,
     relative_eigenvalues,
 )
+from reference_limits import limit
 from structures import instances
 
 import optdesign as od
@@ -176,7 +177,7 @@ def test_a_solver_that_breaks_down_is_followed_by_the_other_form_and_scs(break_d
         assert broken.seen == order[: k + 1]
         after = f", after {', '.join(names[:k])} failed" if k else ""
         assert r.method == f"cvxpy/{names[k]}{after}"
-        assert r.relative_gap <= reference.BROKEN
+        assert r.relative_gap <= reference.LIMITS.broken_gap
 
 
 def test_the_error_of_the_last_solver_is_raised(break_down) -> None:
@@ -212,7 +213,7 @@ def many() -> od.DesignProblem:
 
 
 def test_of_many_candidates_a_solver_gets_those_that_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference, "LARGE", 100_000)
+    limit(monkeypatch, entries=100_000)
     problem = many()
     theirs, ours = reference.solve(problem), od.solve(problem)
     assert theirs.relative_gap <= 1e-4
@@ -224,7 +225,7 @@ def test_of_many_candidates_a_solver_gets_those_that_matter(monkeypatch: pytest.
 
 def test_candidates_are_added_until_no_other_matters(monkeypatch: pytest.MonkeyPatch) -> None:
     """Started from a basis alone, which is far from enough."""
-    monkeypatch.setattr(reference, "LARGE", 100_000)
+    limit(monkeypatch, entries=100_000)
     problem = many()
     monkeypatch.setattr(reference, "_first_rows", reference._basis)
     r = reference.solve(problem)
@@ -234,7 +235,7 @@ def test_candidates_are_added_until_no_other_matters(monkeypatch: pytest.MonkeyP
 
 
 def test_rounds_that_end_in_failure_leave_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference, "LARGE", 100_000)
+    limit(monkeypatch, entries=100_000)
     problem = many()
     monkeypatch.setattr(reference, "_first_rows", reference._basis)
     calls = []
@@ -253,8 +254,8 @@ def test_rounds_that_end_in_failure_leave_the_best_so_far(monkeypatch: pytest.Mo
 
 
 def test_the_number_of_rounds_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference, "LARGE", 100_000)
-    monkeypatch.setattr(reference, "ROUNDS", 1)
+    limit(monkeypatch, entries=100_000)
+    limit(monkeypatch, rounds=1)
     monkeypatch.setattr(reference, "_first_rows", reference._basis)
     r = reference.solve(many())
     assert r.status is od.Status.STALLED
@@ -287,7 +288,7 @@ def test_every_group_and_block_keeps_candidates() -> None:
 @pytest.fixture
 def blocked(monkeypatch: pytest.MonkeyPatch):
     """A solver that does not come back before the test ends, after doing what it is told."""
-    monkeypatch.setattr(reference, "GRACE", 0.05)
+    limit(monkeypatch, grace=0.05)
     over = threading.Event()
 
     def make(before=lambda: None) -> None:
@@ -310,7 +311,7 @@ def test_time_limits_reach_the_solvers(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ArithmeticError("no step")
 
     monkeypatch.setattr(reference, "PROGRAMS", {"primal": program, "dual": program})
-    monkeypatch.setattr(reference, "CALL_SECONDS", 7.0)
+    limit(monkeypatch, call_seconds=7.0)
     with pytest.raises(ArithmeticError):
         reference.solve(od.DesignProblem(np.eye(2)))
     assert seen == [("CLARABEL", {"time_limit": 7.0})] * 2 + [("SCS", {"time_limit_secs": 7.0})] * 2
@@ -333,7 +334,7 @@ def test_at_the_time_limit_there_is_a_certified_answer(blocked) -> None:
 
 def test_a_call_that_never_ends_is_a_failure(blocked, monkeypatch: pytest.MonkeyPatch) -> None:
     blocked()
-    monkeypatch.setattr(reference, "CALL_SECONDS", 0.05)
+    limit(monkeypatch, call_seconds=0.05)
     with pytest.raises(TimeoutError, match=r"no answer after 0.05 s"):
         reference.solve(random_problem(3, "shared"))
 
@@ -348,7 +349,7 @@ def test_ctrl_c_is_answered_while_a_solver_works(blocked) -> None:
 
 def test_ctrl_c_is_answered_though_scs_takes_signals(monkeypatch: pytest.MonkeyPatch) -> None:
     """SCS installs a handler of its own while it works. It is asked for more than it can give."""
-    monkeypatch.setattr(reference, "CALL_SECONDS", 10.0)
+    limit(monkeypatch, call_seconds=10.0)
     problem = od.DesignProblem(np.random.default_rng(0).normal(size=(600, 12)))
     timer = threading.Timer(1.0, os.kill, [os.getpid(), signal.SIGINT])
     handler = signal.getsignal(signal.SIGINT)
@@ -368,7 +369,7 @@ def test_a_call_that_takes_too_long_is_not_tried_in_the_other_form(
 ) -> None:
     seen = []
     blocked(before=lambda: seen.append(None))
-    monkeypatch.setattr(reference, "CALL_SECONDS", 0.05)
+    limit(monkeypatch, call_seconds=0.05)
     with pytest.raises(TimeoutError):
         reference.solve(random_problem(3, "shared"))
     assert len(seen) == 2  # CLARABEL and SCS
@@ -377,7 +378,7 @@ def test_a_call_that_takes_too_long_is_not_tried_in_the_other_form(
 def test_a_slow_solver_with_a_poor_answer_is_not_tried_in_the_other_form(
     break_down, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reference, "SOLVER_SHARE", 0.0)
+    limit(monkeypatch, solver_share=0.0)
     broken = break_down("stops in a corner", "CLARABEL primal", "SCS primal")
     r = reference.solve(random_problem(3, "shared"), form="primal")
     assert broken.seen == ["CLARABEL primal", "SCS primal"]
@@ -385,7 +386,7 @@ def test_a_slow_solver_with_a_poor_answer_is_not_tried_in_the_other_form(
 
 
 def test_blocks_that_are_too_wide_for_clarabel_are_for_scs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference, "WIDE", 2)
+    limit(monkeypatch, clarabel_rank=2)
     r = reference.solve(od.DesignProblem(np.random.default_rng(0).normal(size=(30, 3))), form="dual")
     assert r.method == "cvxpy/SCS (dual), after CLARABEL (dual), CLARABEL (primal) failed"
     assert r.relative_gap <= 1e-2
@@ -396,7 +397,7 @@ def test_large_calls_are_made_in_another_process(form: str, monkeypatch: pytest.
     """It gives the same answer."""
     problem = random_problem(3, "shared")
     here = reference.solve(problem, form=form)
-    monkeypatch.setattr(reference, "HEAVY", 1)
+    limit(monkeypatch, process_entries=1)
     monkeypatch.setattr(reference, "PROGRAMS", {"primal": None, "dual": None})  # nothing is done here
     there = reference.solve(problem, form=form)
     np.testing.assert_array_equal(there.weights, here.weights)
@@ -405,7 +406,7 @@ def test_large_calls_are_made_in_another_process(form: str, monkeypatch: pytest.
 
 def test_ctrl_c_ends_the_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """SCS is asked for more than it can give, and not waited for."""
-    monkeypatch.setattr(reference, "HEAVY", 1)
+    limit(monkeypatch, process_entries=1)
     workers = []
 
     class Watched(Worker):
@@ -477,7 +478,7 @@ def test_the_best_of_several_poor_answers_is_kept(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(reference, "PROGRAMS", {form: program(form) for form in shares})
     r = reference.solve(problem, form="primal")
     gaps = {f: od.certify(problem, (1 - s) * best + s * uniform).gap for f, s in shares.items()}
-    assert reference.BROKEN * problem.rank < gaps["primal"] < gaps["dual"]
+    assert reference.LIMITS.broken_gap * problem.rank < gaps["primal"] < gaps["dual"]
     assert r.gap == pytest.approx(gaps["primal"], rel=1e-9)
     assert r.method == "cvxpy/CLARABEL (primal)"
     assert r.iterations == 12

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 import pytest
 from problems import KINDS, KNOWN, METHODS, plain, random_problem, relative_eigenvalues
+from reference_limits import limit
 from scipy.special import lambertw
 
 import optdesign as od
@@ -327,7 +328,7 @@ def test_a_rank_that_is_lower_because_of_rounding_is_noted() -> None:
     v = od.verify(r)
     assert v
     assert "rank_note says so" in v.notes[0]
-    assert "note: the exact rank of 1 block(s)" in str(v)
+    assert "note: the exact rank of 1 parameter block(s)" in str(v)
     assert wrong(od.verify(forged(r, log_det=r.log_det + 1e-6))) == ["log Det"]
 
 
@@ -417,7 +418,7 @@ def test_equal_objectives_with_other_information_differ() -> None:
 def test_large_problems_are_compared_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """A false variance is found wherever it counts: in the support, and where it is or should be largest."""
     r = od.solve(od.DesignProblem(np.random.default_rng(0).normal(size=(4000, 3)), np.arange(4000) % 2))
-    monkeypatch.setattr(audit, "WORK", 25_000)
+    monkeypatch.setattr(audit, "EXACT_WORK", 25_000)
     v = od.verify(r)
     assert v
     assert "variances were computed exactly for" in v.notes[0]
@@ -437,11 +438,11 @@ def test_large_problems_are_compared_in_part(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_what_is_too_large_for_exact_arithmetic_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     r = od.solve(random_problem(53, "shared"), tol=1e-8)
-    monkeypatch.setattr(audit, "WORK", 1)
+    monkeypatch.setattr(audit, "EXACT_WORK", 1)
     v = od.verify(r)
     assert v
     assert v.message.startswith("with exact ranks and with cvxpy")
-    assert "log Det and variances of 1 of 1 block(s) were not computed exactly" in v.notes[0]
+    assert "log Det and variances of 1 of 1 parameter block(s) were not computed exactly" in v.notes[0]
     assert "the information of the two designs was not compared" in v.notes[1]
     assert "log Det" not in [c.name for c in v.comparisons]
     assert wrong(od.verify(forged(r, rank=r.rank + 1)))[0] == "rank of the candidates"
@@ -450,7 +451,7 @@ def test_what_is_too_large_for_exact_arithmetic_is_said(monkeypatch: pytest.Monk
 
 def test_information_of_the_reference_that_is_too_large_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     r = od.solve(random_problem(53, "shared"), tol=1e-8)
-    monkeypatch.setattr(verification, "WORK", 1)
+    monkeypatch.setattr(verification, "EXACT_WORK", 1)
     v = od.verify(r)
     assert v
     assert [c.name for c in v.comparisons] == NAMES[:-1]
@@ -462,7 +463,7 @@ def test_the_limit_of_work_may_be_reached(short: int, monkeypatch: pytest.Monkey
     problem = random_problem(53, "shared")
     r, own = od.solve(problem, tol=1e-8), given(problem, problem.uniform())
     work = audit.information_work(problem, problem.n_candidates)
-    monkeypatch.setattr(verification, "WORK", work - short)
+    monkeypatch.setattr(verification, "EXACT_WORK", work - short)
     comparisons, notes = verification._against(r, own, audit.audit(r))
     assert len(comparisons) == 2 - short
     assert len(notes) == short
@@ -472,7 +473,7 @@ def test_digits_that_do_not_suffice_are_said(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(audit, "factorise", lambda *_: None)
     v = od.verify(od.solve(od.DesignProblem(np.eye(3))))
     assert v
-    assert "1 of 1 block(s) were not computed exactly" in v.notes[0]
+    assert "1 of 1 parameter block(s) were not computed exactly" in v.notes[0]
 
 
 def test_a_certificate_that_proves_nothing_is_no_confirmation() -> None:
@@ -543,7 +544,7 @@ def test_solvers_that_all_fail_are_inconclusive(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_time_limit_is_inconclusive_if_nothing_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reference, "PROGRAMS", {"primal": blocked, "dual": blocked})
-    monkeypatch.setattr(reference, "GRACE", 0.05)
+    limit(monkeypatch, grace=0.05)
     v = od.verify(od.solve(pair_of_lengths()), time_limit=0.1)
     assert v.verdict == "inconclusive"
     assert v.message.endswith("too far from the optimum (time limit)")

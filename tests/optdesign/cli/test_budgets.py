@@ -1,0 +1,62 @@
+"""Files of budgets."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from optdesign.cli import budgets
+from optdesign.cli import candidate_file as files
+
+CSV = """site,arm,dose,heat,note
+north,a,1,0.5,first
+south,b,2,0.25,"with, comma"
+north,b,3,-1e3,
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def put(text, name="data.csv"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return put
+
+
+@pytest.mark.parametrize("header", ["", "site,budget\n"])
+def test_budgets(write, header):
+    path = write(header + "south,2.5\nnorth,1\n", "budgets.csv")
+    f = files.read(write(CSV), group="site").with_budgets(str(path))
+    np.testing.assert_array_equal(f.problem().budgets, [1, 2.5])
+
+
+def test_budgets_in_parquet_with_numbers_for_labels(tmp_path):
+    path = tmp_path / "budgets.parquet"
+    pq.write_table(pa.table({"g": [2.0, 1.0, 0.5], "f": [20, 10, 5]}), path)
+    assert budgets.read(path, np.array([0.5, 1.0, 2.0])).tolist() == [5, 10, 20]
+    assert budgets.read(path, np.array(["0.5", "1", "2"], dtype=object)).tolist() == [5, 10, 20]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("north,1\n", ["cover every group", "'south'"]),
+        ("", ["cover every group", "'north', 'south'"]),
+        ("north,1\nsouth,1\nwest,2\n", ["'west'", "'north', 'south'"]),
+        ("north,1\nsouth,0\n", ["positive", "'south'", "'0'"]),
+        ("north,1\nsouth,much\n", ["positive", "'much'"]),
+        ("north,1\nnorth,2\nsouth,1\n", ["'north' twice"]),
+        ("north\n", ["two columns", "line 1 of", "has 1."]),
+        ("g,f\n\nnorth,1\nsouth,1,1\n", ["two columns", "line 4 of", "has 3."]),
+        ("g,f\nnorth,1\nsouth,-1\n", ["line 3 of", "gives group 'south' '-1'"]),
+        ("North,1\nsouth,1\n", ["no budget for 'north', but one for 'North'", "Spell the labels alike"]),
+    ],
+)
+def test_bad_budgets(write, text, words):
+    f = files.read(write(CSV), group="site")
+    with pytest.raises(ValueError, match="--budget") as caught:
+        f.with_budgets(str(write(text, "budgets.csv")))
+    for word in words:
+        assert word in str(caught.value)
