@@ -31,6 +31,7 @@ from optdesign.problem.coordinates import log_gram, write_refined
 from optdesign.problem.problem import DesignProblem, floats
 from optdesign.problem.source import read_only
 from optdesign.solvers.solve import solve
+from optdesign.tables.columns import check_exact
 
 LARGEST = 1e250
 """Coordinates of points may be as large as this, and their largest as small as its inverse."""
@@ -104,6 +105,7 @@ def min_volume_ellipsoid(points: ArrayLike, *, centred: bool = False, **options:
     x = floats(points, "points")
     if x.ndim != 2 or 0 in x.shape:
         raise ValueError(f"points must have shape (N, d), neither of them 0; got {x.shape}. One point a row.")
+    check_exact(np.asarray(points), x, "points")
     bad = ~np.isfinite(x).all(axis=1)
     if bad.any():
         at = int(np.argmax(bad))

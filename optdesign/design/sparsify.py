@@ -107,7 +107,9 @@ def _whitened(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, 
         maps, _, log_det = whitened(problem, rows, support, weights[support])
         change = _round_off(problem, maps, rows)
     if log_det.sum() == -np.inf:
-        raise ValueError("result must have full rank; its weights lose some. Solve the problem first.")
+        raise ValueError(
+            "result must have full rank; that of its weights is not proved. Solve the problem first."
+        )
     return support, rows._replace(maps=maps), change
 
 
