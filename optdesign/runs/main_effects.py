@@ -292,6 +292,10 @@ def search_levels(
     most = max(2 * (n + 2 * d), int(SLICE * n / cost))  # no less than the refreshes at both ends
     fixed = bounded.values, bounded.sizes, bounded.first
 
+    def slice_of_work() -> int:
+        """Return the units of work until the next check of the clock."""
+        return int(min(most, watch.work_left() * n / cost))
+
     def climb(
         settings: np.ndarray,
         z: np.ndarray,
@@ -303,7 +307,7 @@ def search_levels(
         """Climb in slices, until the climb is complete or there is no more time. Returns log det."""
         value = -np.inf
         while idle < n:
-            value, row, idle = climb_levels(*fixed, settings, z, weights, inverse, row, idle, most)
+            value, row, idle = climb_levels(*fixed, settings, z, weights, inverse, row, idle, slice_of_work())
             if watch.stopped():
                 break
         return value
@@ -326,7 +330,7 @@ def search_levels(
         while -np.inf < value < bound - GAIN and idle < patience and not watch.stopped():
             draws = rng.random((batch, 3 * PERTURBATION))
             new, perturbations, row, rest = perturb_and_climb(
-                *fixed, settings, z, weights, inverse, *kept, value, draws, most
+                *fixed, settings, z, weights, inverse, *kept, value, draws, slice_of_work()
             )
             if perturbations < batch:
                 perturbations += 1
