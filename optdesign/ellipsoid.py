@@ -122,8 +122,8 @@ def min_volume_ellipsoid(points: ArrayLike, *, centred: bool = False, **options:
     peak = np.abs(x - middle).max(axis=0)
     scale = np.exp2(np.ceil(np.log2(np.where(peak > 0, peak, 1.0))))
     y = (x - middle) / scale
-    problem = DesignProblem(y if centred else np.column_stack([np.ones(len(y)), y]))
-    if problem.rank < problem.dim:
+    problem = DesignProblem(y if centred else np.column_stack([np.ones(len(y)), y])) if peak.any() else None
+    if problem is None or problem.rank < problem.dim:
         flat = "a hyperplane through the origin" if centred else "a hyperplane"
         raise ValueError(
             f"points must span all {d} dimensions; to rounding they lie in {flat}, where the smallest "

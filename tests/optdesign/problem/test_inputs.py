@@ -38,3 +38,9 @@ def test_weights_whose_information_overflows_have_no_certificate():
     p = od.DesignProblem(x)
     assert od.certify(p, p.uniform()).gap == np.inf
     assert od.solve(p).efficiency >= 0
+
+
+def test_points_at_the_origin_have_no_ellipsoid():
+    for centred in (True, False):
+        with pytest.raises(ValueError, match="points must span all 2 dimensions"):
+            od.min_volume_ellipsoid(np.zeros((3, 2)), centred=centred)
