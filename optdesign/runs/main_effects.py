@@ -43,6 +43,7 @@ from optdesign.runs.exchange import SLICE
 from optdesign.runs.level_exchange import climb_levels, copy_state, perturb_and_climb
 from optdesign.runs.marginals import Marginal, categories, numbers
 from optdesign.runs.search import GAIN, Best, Clock, Try, best_of
+from optdesign.tables.columns import refuse_mask
 
 RIDGE = 1e-3
 """Part of the identity that is added while a start is not of full rank."""
@@ -110,6 +111,7 @@ class MainEffects:
         _check_whole(runs, "runs", 1)
         _check_whole(degree, "degree", 1)
         for name, values in factors.items():
+            refuse_mask(values, f"levels of {name!r}")
             if isinstance(values, str) or not isinstance(values, Iterable):
                 raise TypeError(f"levels of {name!r} must be a list; got {values!r}. For instance: [-1, 1].")
         levels = {str(name): tuple(values) for name, values in factors.items()}

@@ -88,6 +88,7 @@ def test_masked_arrays_are_refused_everywhere():
         "points": lambda: od.min_volume_ellipsoid(points),
         "active": lambda: od.DesignProblem.shared([X], active=np.ma.array([[True] * 4], mask=False)),
         "where": lambda: od.candidates({"x": [1, 2, 3, 4]}, model="~ x", where=masked > 0),
+        "levels of 'f'": lambda: od.MainEffects({"f": masked}, runs=4),
         "a": lambda: od.linalg.pseudo_inverse(np.ma.array(np.eye(2), mask=np.eye(2))),
     }
     for name, call in calls.items():
