@@ -29,9 +29,11 @@ from optdesign.design.result import DesignResult
 from optdesign.errors import InputError
 from optdesign.numbers.roundoff import UNIT, gamma
 from optdesign.problem.coordinates import log_gram, write_refined
-from optdesign.problem.problem import DesignProblem, floats
+from optdesign.problem.inputs import floats
+from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
 from optdesign.solvers.solve import solve
+from optdesign.tables.columns import check_exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +102,7 @@ def min_volume_ellipsoid(points: ArrayLike, *, centred: bool = False, **options:
         raise InputError(
             "points", "must have shape (N, d), neither of them 0", f"got {x.shape}", "One point a row."
         )
+    check_exact(np.asarray(points), x, "points")
     bad = ~np.isfinite(x).all(axis=1)
     if bad.any():
         at = int(np.argmax(bad))
@@ -120,8 +123,8 @@ def min_volume_ellipsoid(points: ArrayLike, *, centred: bool = False, **options:
     peak = np.abs(x - middle).max(axis=0)
     scale = np.exp2(np.ceil(np.log2(np.where(peak > 0, peak, 1.0))))
     y = (x - middle) / scale
-    problem = DesignProblem(y if centred else np.column_stack([np.ones(len(y)), y]))
-    if problem.rank < problem.dim:
+    problem = DesignProblem(y if centred else np.column_stack([np.ones(len(y)), y])) if peak.any() else None
+    if problem is None or problem.rank < problem.dim:
         flat = "a hyperplane through the origin" if centred else "a hyperplane"
         raise InputError(
             "points",

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign.errors import InputError
+from optdesign.problem.inputs import floats
 
 
 def eigen_range(a: ArrayLike, rtol: float | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -26,18 +27,15 @@ def eigen_range(a: ArrayLike, rtol: float | None = None) -> tuple[np.ndarray, np
     >>> values.tolist(), vectors.shape
     ([2.0], (2, 1))
     """
-    matrix = np.asarray(a, dtype=np.float64)
+    matrix = floats(a, "a")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InputError("a", "must be a square matrix", f"got shape {matrix.shape}", "Pass X' W X, not X.")
-    if not np.all(np.isfinite(matrix)):
-        raise InputError("a", "must be finite", "it has NaN or infinite entries", "Clean the data first.")
-    size = np.abs(matrix).max(initial=0.0)
-    if np.abs(matrix - matrix.T).max(initial=0.0) > 1e-8 * size:
+    matrix, exponent = _scaled(matrix)
+    if np.abs(matrix - matrix.T).max(initial=0.0) > 1e-8:
         raise InputError("a", "must be symmetric", "a differs from its transpose", "Pass (a + a.T) / 2.")
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    tolerance = len(matrix) * np.finfo(float).eps if rtol is None else rtol
-    keep = np.abs(values) > tolerance * np.abs(values).max(initial=0.0)
-    return values[keep], vectors[:, keep]
+    keep = np.abs(values) > _tolerance(len(matrix), rtol) * np.abs(values).max(initial=0.0)
+    return np.ldexp(values[keep], exponent), vectors[:, keep]
 
 
 def range_basis(a: ArrayLike, rtol: float | None = None) -> np.ndarray:
@@ -49,18 +47,18 @@ def range_basis(a: ArrayLike, rtol: float | None = None) -> np.ndarray:
     >>> range_basis([[3.0, 6.0], [0.0, 0.0]]).shape
     (2, 1)
     """
-    matrix = np.asarray(a, dtype=np.float64)
+    matrix = floats(a, "a")
     if matrix.ndim != 2:
         raise InputError("a", "must be a matrix", f"got shape {matrix.shape}", "Put one vector a column.")
-    if not np.all(np.isfinite(matrix)):
-        raise InputError("a", "must be finite", "it has NaN or infinite entries", "Clean the data first.")
-    u, s, _ = np.linalg.svd(matrix, full_matrices=False)
-    tolerance = max(matrix.shape) * np.finfo(float).eps if rtol is None else rtol
-    return u[:, s > tolerance * s.max(initial=0.0)]
+    u, s, _ = np.linalg.svd(_scaled(matrix)[0], full_matrices=False)
+    return u[:, s > _tolerance(max(matrix.shape), rtol) * s.max(initial=0.0)]
 
 
 def pseudo_det(a: ArrayLike, degree: int | None = None, *, rtol: float | None = None) -> float:
     """Pseudo-determinant of a given degree, by default the rank.
+
+    It overflows to infinity and underflows to 0 outside the range of floating point; then use
+    :func:`log_pseudo_det`.
 
     >>> a = [[2.0, 0.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.0, 0.0]]
     >>> round(pseudo_det(a), 12), pseudo_det(a, 3), pseudo_det(a, 1)
@@ -101,6 +99,11 @@ def pseudo_inverse(a: ArrayLike, *, rtol: float | None = None) -> np.ndarray:
     [[0.25, 0.0], [0.0, 0.0]]
     """
     values, vectors = eigen_range(a, rtol)
+    if np.any(np.abs(values) < np.finfo(float).tiny):
+        raise ValueError(
+            f"a must have an inverse in the range of floating point; it has the eigenvalue "
+            f"{values[np.argmin(np.abs(values))]:g}. Change the units."
+        )
     return (vectors / values) @ vectors.T
 
 
@@ -113,7 +116,7 @@ def rank_one_update(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> np.ndarray
     >>> rank_one_update(np.eye(2), [1.0, 0.0], 1.0).tolist()
     [[0.5, 0.0], [0.0, 1.0]]
     """
-    inverse, vector = np.asarray(a_pinv, dtype=np.float64), np.asarray(u, dtype=np.float64)
+    inverse, vector = _update(a_pinv, u, scale)
     _, basis = eigen_range(inverse)
     outside = float(np.linalg.norm(vector - basis @ (basis.T @ vector)))
     # A rank-one update that leaves less than this fraction of the determinant loses the range.
@@ -143,5 +146,39 @@ def det_ratio(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> float:
     >>> det_ratio(np.eye(2), [2.0, 0.0], 0.25)
     2.0
     """
-    vector = np.asarray(u, dtype=np.float64)
-    return float(1.0 + scale * (vector @ np.asarray(a_pinv, dtype=np.float64) @ vector))
+    inverse, vector = _update(a_pinv, u, scale)
+    return float(1.0 + scale * (vector @ inverse @ vector))
+
+
+def _scaled(matrix: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return a matrix times the power of 2 that makes its largest entry 1/2 to 1, and the exponent."""
+    if not np.all(np.isfinite(matrix)):
+        raise InputError("a", "must be finite", "it has NaN or infinite entries", "Clean the data first.")
+    exponent = int(np.frexp(np.abs(matrix).max(initial=0.0))[1])
+    return np.ldexp(matrix, -exponent), exponent
+
+
+def _tolerance(size: int, rtol: float | None) -> float:
+    """Return the relative tolerance of a rank decision, by default that of round-off."""
+    if rtol is None:
+        return size * float(np.finfo(float).eps)
+    if not 0 <= rtol < 1:
+        raise InputError(
+            "rtol", "must be at least 0 and less than 1", f"got {rtol}", "Leave it out for round-off."
+        )
+    return rtol
+
+
+def _update(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> tuple[np.ndarray, np.ndarray]:
+    """Check the arguments of a rank-one update."""
+    inverse, vector = floats(a_pinv, "a_pinv"), floats(u, "u")
+    if inverse.ndim != 2 or vector.shape * 2 != inverse.shape:
+        raise InputError(
+            "u",
+            "must have an entry for each row of a_pinv, a square matrix",
+            f"got shapes {vector.shape} and {inverse.shape}",
+            "Pass a vector.",
+        )
+    if not (np.isfinite(vector).all() and np.isfinite(scale)):
+        raise InputError("u and scale", "must be finite", remedy="Clean the data first.")
+    return inverse, vector

@@ -392,8 +392,9 @@ def _first_text(column: np.ndarray, name: str, path: Path) -> str:
     at = next((k for k, v in enumerate(column) if number(written(v)) is None), None)
     why = ""
     if at is None:
-        at = next((k for k, v in enumerate(column) if not is_exact(str(v))), 0)
-        why = ", which double precision cannot hold: subtract an offset"
+        at = next((k for k, v in enumerate(column) if not is_exact(str(v))), None)
+        why = ", which double precision cannot hold: subtract an offset" if at is not None else " as text"
+        at = at or 0
     held = written(column[at])
     what = f"holds {held!r}{why}" if held.strip() else "is empty"
     return f"{place(path, at)}, column {name!r} of {path} {what}"

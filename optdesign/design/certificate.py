@@ -40,7 +40,8 @@ from optdesign.algebra.whitening import measured
 from optdesign.errors import InputError
 from optdesign.numbers.roundoff import UNIT, gamma, sum_groups, two_sum
 from optdesign.problem.coordinates import Rows
-from optdesign.problem.problem import DesignProblem, check_problem, floats, read_only
+from optdesign.problem.inputs import floats
+from optdesign.problem.problem import DesignProblem, check_problem, read_only
 from optdesign.runtime.jit import kernel
 
 FEASIBILITY_RTOL = 1e-6
@@ -187,8 +188,9 @@ def _singular_variances(
     rank = problem.ranks[b]
     members = np.flatnonzero(problem.parameter_blocks == b)
     t = coordinates(problem, members, rows)[:, :rank]
+    t /= np.maximum(np.abs(t).max(axis=0), np.finfo(float).tiny)  # variances do not depend on these scales
     own = problem.parameter_blocks[support] == b
-    used = coordinates(problem, support[own], rows)[:, :rank]
+    used = t[np.searchsorted(members, support[own])]
     values, vectors = np.linalg.eigh((used.T * w[own]) @ used)
     keep = values > SINGULAR_RTOL * rank * max(values[-1], 0.0)
     inside = t @ vectors[:, keep]

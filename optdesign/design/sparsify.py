@@ -24,7 +24,8 @@ from optdesign.design.result import DesignResult, Status, rounded_up
 from optdesign.design.vertices import SAME_RTOL, thin_out
 from optdesign.errors import InputError
 from optdesign.problem.coordinates import Rows
-from optdesign.problem.problem import DesignProblem, floats, read_only
+from optdesign.problem.inputs import floats
+from optdesign.problem.problem import DesignProblem, read_only
 from optdesign.runtime import clock
 
 
@@ -110,7 +111,9 @@ def _whitened(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, 
         maps, _, log_det = whitened(problem, rows, support, weights[support])
         change = _round_off(problem, maps, rows)
     if log_det.sum() == -np.inf:
-        raise InputError("result", "must have full rank", "its weights lose some", "Solve the problem first.")
+        raise InputError(
+            "result", "must have full rank", "that of its weights is not proved", "Solve the problem first."
+        )
     return support, rows._replace(maps=maps), change
 
 

@@ -31,7 +31,7 @@ import numpy as np
 from optdesign.errors import InputError
 from optdesign.numbers import quantities
 from optdesign.numbers.quantities import Quantity, compare, quantity
-from optdesign.tables.columns import Settings, listed, lookup
+from optdesign.tables.columns import Settings, listed, lookup, refuse_mask
 
 ARITHMETIC: dict[type, Callable[[Quantity, Quantity], Quantity]] = {
     ast.Add: quantities.add, ast.Sub: quantities.subtract, ast.Mult: quantities.multiply,
@@ -69,8 +69,11 @@ def kept(settings: Settings, where: Any) -> np.ndarray:
     if isinstance(where, str):
         mask, what = _evaluated(settings, where), repr(where)
     elif callable(where):
-        mask, what = np.asarray(where(settings)), "the function"
+        given, what = where(settings), "the function"
+        refuse_mask(given, "where, as a function of the settings,")
+        mask = np.asarray(given)
     else:
+        refuse_mask(where, "where")
         mask, what = np.asarray(where), "the array"
     if mask.dtype == object and all(isinstance(v, bool | np.bool_) for v in mask.reshape(-1)):
         mask = mask.astype(bool)
@@ -223,6 +226,8 @@ class _Evaluator:
                     raise ValueError(
                         f"a list must follow in or not in, as in x in [1, 2]; {self.said(right)} is none"
                     )
+                if op is not node.ops[-1]:
+                    raise ValueError(f"no comparison must follow a list; {self.said(node)} has one. Use and")
                 equal = [self.pair(operator.eq, left, a, entry, self.value(entry)) for entry in right.elts]
                 among = np.logical_or.reduce(np.broadcast_arrays(False, *equal))
                 found.append(among == isinstance(op, ast.In))

@@ -17,7 +17,7 @@ from optdesign.design.result import rounded_up
 from optdesign.ellipsoid import Ellipsoid
 from optdesign.errors import InputError
 from optdesign.plot.style import BLUE, GREY, ORANGE, legend, picture, thinned
-from optdesign.problem.problem import floats
+from optdesign.problem.inputs import floats
 
 
 def ellipsoid(

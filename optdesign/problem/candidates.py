@@ -154,9 +154,15 @@ def candidates(
         path = Path(factors)
         check_suffix(path, "factors", TABLES)
         return from_table(read_table(path, text=set()), path, model, where=where, coded=coded)[0]
-    check_index(factors, where, "where")
     settings, dropped = _without_row_names(_settings(factors), model, where, is_frame(factors))
-    return _made(settings, model, where, coded, dropped)
+    check_index(factors, where, "where")
+
+    def aligned(settings: Settings) -> Any:
+        mask = where(settings)
+        check_index(factors, mask, "where")
+        return mask
+
+    return _made(settings, model, aligned if callable(where) else where, coded, dropped)
 
 
 def _made(

@@ -25,8 +25,7 @@ from numpy.typing import ArrayLike
 
 from optdesign.errors import InputError
 from optdesign.problem.candidates import Candidates
-from optdesign.problem.inputs import matrix
-from optdesign.problem.problem import floats
+from optdesign.problem.inputs import floats, matrix
 from optdesign.tables.columns import is_single, listed
 
 

@@ -16,7 +16,16 @@ from numpy.typing import ArrayLike
 
 from optdesign.errors import InputError
 from optdesign.problem.source import read_only
-from optdesign.tables.columns import Settings, check_exact, column, listed, lookup, missing_label, number
+from optdesign.tables.columns import (
+    Settings,
+    check_exact,
+    column,
+    listed,
+    lookup,
+    missing_label,
+    number,
+    refuse_mask,
+)
 
 COPY_LIMIT = 1 << 26
 """Input arrays up to this many bytes are copied; larger ones are kept by reference if their type fits."""
@@ -81,22 +90,27 @@ def refuse_blocks(blocks: object) -> None:
         )
 
 
-def refuse_mask(array: Any, name: str) -> None:
-    """Raise ValueError if an array is masked."""
-    if isinstance(array, np.ma.MaskedArray):
-        raise InputError(
-            name, "must not be masked", "NumPy would drop the mask", "Drop the masked rows, or fill them in."
-        )
-
-
 def as_array(values: ArrayLike, name: str) -> np.ndarray:
-    """Values as an array, if they are rectangular."""
+    """Values as an array, if they are rectangular and not masked."""
+    refuse_mask(values, name)
     try:
         return np.asarray(values)
     except ValueError:
         raise InputError(
             name, "must be a rectangular array", "its rows differ in length", "Pad or drop the short rows."
         ) from None
+
+
+def floats(values: ArrayLike, name: str) -> np.ndarray:
+    """Values as float64, with an error that names them. Integers must fit double precision."""
+    array = as_array(values, name)
+    if array.dtype.kind not in "buif":
+        raise InputError(name, "must be real numbers", f"got dtype {array.dtype}", "Convert them first.")
+    x = np.asarray(array, dtype=np.float64)
+    if array.dtype.kind in "iu" and array.size:
+        rows = len(array) if array.ndim else 1
+        check_exact(array.reshape(rows, -1), x.reshape(rows, -1), name)
+    return x
 
 
 def label(
@@ -249,10 +263,7 @@ def check_budgets(budgets: Any, n_groups: int, names: Names | None = None) -> np
     """A budget for every group: given by position, by label, as one number for all, or 1."""
     if budgets is None:
         return read_only(np.ones(n_groups))
-    refuse_mask(budgets, "budgets")
-    array = as_array(_by_label(budgets, n_groups, names), "budgets")
-    if array.dtype.kind not in "buif":
-        raise InputError("budgets", "must be real numbers", f"got dtype {array.dtype}", "Convert them first.")
+    array = floats(_by_label(budgets, n_groups, names), "budgets")
     if array.ndim == 0:
         array = np.full(n_groups, array)
     if array.ndim != 1 or len(array) < n_groups or (names is not None and len(array) > n_groups):
@@ -264,7 +275,6 @@ def check_budgets(budgets: Any, n_groups: int, names: Names | None = None) -> np
         raise InputError(
             "budgets", f"must have one entry per group, shape ({n_groups},)", f"got {array.shape}", f"{last}."
         )
-    array = np.asarray(array, dtype=np.float64)
     low, high = float(np.minimum.reduce(array)), float(np.maximum.reduce(array))
     if not (low > 0 and high < np.inf):
         bad = np.flatnonzero(~((array > 0) & np.isfinite(array)))
@@ -348,6 +358,20 @@ def check_columns(
             f"column {called(names, column)} is at most {peaks[block, column]:g} in parameter block "
             f"{called(blocks, block)}",
             "Change its unit: the design does not depend on it.",
+        )
+
+
+def check_span(name: str, maps: np.ndarray, blocks: Names | None = None) -> None:
+    """Refuse rows of so different sizes that coordinates of some of them leave the range of floating point.
+
+    ``maps`` has the matrix of every block that computes the coordinates.
+    """
+    if not np.isfinite(maps).all():
+        block = int(np.argmin(np.isfinite(maps).all(axis=(1, 2))))
+        raise ValueError(
+            f"{name} must have rows of similar sizes; in parameter block {called(blocks, block)} a direction "
+            "that only tiny entries inform leaves the range of floating point. Drop the tiny rows, or set "
+            "tiny entries to 0."
         )
 
 

@@ -37,16 +37,16 @@ from optdesign.problem.inputs import (
     check_groups,
     check_range,
     check_settings,
+    check_span,
     column_names,
     label,
     matrix,
     refuse_blocks,
-    refuse_mask,
 )
 from optdesign.problem.parts import unpack
 from optdesign.problem.source import Source, read_only
 from optdesign.problem.span import RANK_RTOL, Span, find_span, scan
-from optdesign.tables.columns import Settings
+from optdesign.tables.columns import Settings, refuse_mask
 
 SINGLE_RTOL = 2.0**-19
 """Tolerance of the rank decision for candidates given in single precision: sixteen roundings."""
@@ -174,6 +174,7 @@ class DesignProblem:
             )
         rtol = max(RANK_RTOL, SINGLE_RTOL if parts.is_single or _single else 0.0)
         span = find_span(source, block, np.sqrt(budget), group, peaks, rtol)
+        check_span(given, span.maps, of_blocks)
         values: dict[str, Any] = {
             "source": source, "groups": group, "parameter_blocks": block, "budgets": budget,
             "n_parameter_blocks": n_blocks, "names": columns, "settings": parts.settings,
@@ -416,11 +417,3 @@ def check_number(value: object, name: str, remedy: str) -> None:
     """Refuse what is not a real number."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number; got {value!r} of type {type(value).__name__}. {remedy}")
-
-
-def floats(values: ArrayLike, name: str) -> np.ndarray:
-    """Values as float64, with an error that names them."""
-    array = as_array(values, name)
-    if array.dtype.kind not in "buif":
-        raise InputError(name, "must be real numbers", f"got dtype {array.dtype}", "Convert them first.")
-    return np.asarray(array, dtype=np.float64)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from optdesign.runs.exchange import REFRESH, SAFE, refresh
+from optdesign.algebra.blocks import accumulate, factorise, invert
+from optdesign.runs.exchange import REFRESH, SAFE
 from optdesign.runs.search import GAIN
 from optdesign.runtime.jit import kernel
 
@@ -21,7 +22,12 @@ CHANGE = 5
 def _refreshed(z, weights, inverse):
     """Overwrite inverse with that of the rows' information. Returns log det, -inf if they lose rank."""
     ranks = np.array([z.shape[1]])
-    return refresh(z, np.zeros(len(z), np.int64), ranks, weights, inverse, np.empty(len(z)))
+    information, factor = np.zeros_like(inverse), np.zeros_like(inverse)
+    accumulate(z, np.zeros(len(z), np.int64), ranks, weights, information)
+    total = factorise(information, ranks, factor)[0]
+    if total > -np.inf:
+        invert(factor, ranks, inverse)
+    return total
 
 
 @kernel
@@ -115,7 +121,9 @@ def climb_levels(values, sizes, first, settings, z, weights, inverse, row, idle,
                     if not total > before:
                         return total, 0, n
         row = (row + 1) % n
-    return _refreshed(z, weights, inverse), row, idle
+    if done % REFRESH > 0:
+        total = _refreshed(z, weights, inverse)
+    return total, row, idle
 
 
 @kernel

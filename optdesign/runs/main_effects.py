@@ -44,6 +44,7 @@ from optdesign.runs.exchange import SLICE
 from optdesign.runs.level_exchange import climb_levels, copy_state, perturb_and_climb
 from optdesign.runs.marginals import Marginal, categories, numbers
 from optdesign.runs.search import GAIN, Best, Clock, Try, best_of
+from optdesign.tables.columns import refuse_mask
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,6 +97,7 @@ class MainEffects:
         _check_whole(runs, "runs", 1)
         _check_whole(degree, "degree", 1)
         for name, values in factors.items():
+            refuse_mask(values, f"levels of {name!r}")
             if isinstance(values, str) or not isinstance(values, Iterable):
                 raise TypeError(f"levels of {name!r} must be a list; got {values!r}. For instance: [-1, 1].")
         levels = {str(name): tuple(values) for name, values in factors.items()}
@@ -295,6 +297,10 @@ def search_levels(
     most = max(2 * (n + 2 * d), int(SLICE * n / cost))  # no less than the refreshes at both ends
     fixed = bounded.values, bounded.sizes, bounded.first
 
+    def slice_of_work() -> int:
+        """Return the units of work until the next check of the clock."""
+        return int(min(most, watch.work_left() * n / cost))
+
     def climb(
         settings: np.ndarray,
         z: np.ndarray,
@@ -306,7 +312,7 @@ def search_levels(
         """Climb in slices, until the climb is complete or there is no more time. Returns log det."""
         value = -np.inf
         while idle < n:
-            value, row, idle = climb_levels(*fixed, settings, z, weights, inverse, row, idle, most)
+            value, row, idle = climb_levels(*fixed, settings, z, weights, inverse, row, idle, slice_of_work())
             if watch.stopped():
                 break
         return value
@@ -331,7 +337,7 @@ def search_levels(
         while -np.inf < value < bound - GAIN and idle < patience and not watch.stopped():
             draws = rng.random((batch, 3 * perturbation))
             new, perturbations, row, rest = perturb_and_climb(
-                *fixed, settings, z, weights, inverse, *kept, value, draws, most
+                *fixed, settings, z, weights, inverse, *kept, value, draws, slice_of_work()
             )
             if perturbations < batch:
                 perturbations += 1

@@ -25,6 +25,10 @@ GAIN = 1e-9
 """log det must gain this much, so that rounding makes no circles and no difference."""
 
 
+SPEED = 1e9
+"""Multiplications a second, roughly."""
+
+
 class Try(NamedTuple):
     """Result of a try: log det, the runs or settings, and True if they are proved optimal."""
 
@@ -51,6 +55,10 @@ class Clock(NamedTuple):
     def stopped(self) -> bool:
         """Whether there is no more time."""
         return bool(self.interrupted) or clock.now() > self.deadline
+
+    def work_left(self) -> float:
+        """Return the multiplications that may be done before the deadline, at SPEED a second."""
+        return 0.0 if self.interrupted else SPEED * max(0.0, self.deadline - clock.now())
 
 
 def check_search(seed: int, tries: int | None, time_limit: float | None, n_jobs: int) -> None:

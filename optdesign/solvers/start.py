@@ -18,7 +18,8 @@ from optdesign.algebra.whitening import measured
 from optdesign.design.certificate import certify, scale
 from optdesign.errors import InputError
 from optdesign.numbers.roundoff import UNIT
-from optdesign.problem.problem import DesignProblem, floats
+from optdesign.problem.inputs import floats
+from optdesign.problem.problem import DesignProblem
 from optdesign.runtime.jit import kernel
 from optdesign.solvers.costs import pass_time, steps_time, sweeps_time
 from optdesign.solvers.method import ROUNDOFF

@@ -180,11 +180,18 @@ def check_index(frame: Any, values: Any, name: str) -> None:
         )
 
 
+def refuse_mask(array: Any, name: str) -> None:
+    """Raise ValueError if an array is masked."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise InputError(
+            name, "must not be masked", "NumPy would drop the mask", "Drop the masked rows, or fill them in."
+        )
+
+
 def column(values: Any, name: str) -> tuple[np.ndarray, tuple[Any, ...] | None]:
     """A column as a read-only array of its own, and the levels of a categorical one in their order."""
-    values, levels = _decoded(values)
-    if isinstance(values, np.ma.MaskedArray):
-        raise InputError(name, "must not be masked", remedy="Drop the masked rows, or fill them in.")
+    values, levels = _decoded(values, name)
+    refuse_mask(values, name)
     try:
         array = np.array(values)
     except ValueError:
@@ -197,8 +204,10 @@ def column(values: Any, name: str) -> tuple[np.ndarray, tuple[Any, ...] | None]:
     if array.dtype == np.float64 and has_integers and np.any(np.abs(array) >= 2.0**53):
         # Integers beside missing entries or fractions, which float64 may have rounded.
         array = np.array(values.to_pylist() if hasattr(values, "to_pylist") else list(values), dtype=object)
-    if array.dtype.kind in "US":
-        array = array.astype(str).astype(object)
+    if array.dtype.kind == "S":
+        array = _utf8(array, name)
+    if array.dtype.kind == "U":
+        array = array.astype(object)
     elif array.dtype.kind == "O":
         array = _plain(array, name)
     elif array.dtype.kind not in "biufmM":
@@ -269,25 +278,58 @@ def _items(columns: Any) -> Iterator[tuple[str, Any]]:
         yield name, values
 
 
-def _decoded(values: Any) -> tuple[Any, tuple[Any, ...] | None]:
+def check_local_times(name: str, differ: bool) -> None:
+    """Raise ValueError unless different times of a column with a time zone differ as local times."""
+    if not differ:
+        raise InputError(
+            name,
+            "must have different local times for different times",
+            "two of them coincide where the clocks are set back",
+            "Convert the column to UTC first.",
+        )
+
+
+def _plain_levels(levels: list[Any], name: str) -> tuple[Any, ...]:
+    """Return the levels of a categorical type as text or numbers."""
+    plain = tuple(
+        v if isinstance(v, str | Real) else _date_text(v) if isinstance(v, datetime) else str(v)
+        for v in levels
+    )
+    if len(set(plain)) < len(plain):
+        raise InputError(
+            name,
+            "must have categories that differ as text",
+            f"got {listed(levels)}",
+            "Rename the categories.",
+        )
+    return plain
+
+
+def _date_text(value: Any) -> str:
+    return str(np.datetime_as_string(_instant(value), unit="auto"))
+
+
+def _decoded(values: Any, name: str) -> tuple[Any, tuple[Any, ...] | None]:
     """Values without their categorical type, and its levels. Other values as they are."""
     categorical = getattr(values, "cat", values)
     if hasattr(categorical, "categories") and hasattr(categorical, "codes"):  # pandas
-        levels = tuple(
-            v if isinstance(v, str | Real | date) else str(v) for v in list(categorical.categories)
-        )
+        levels = _plain_levels(list(categorical.categories), name)
         return _by_code(np.asarray(categorical.codes), levels), levels
+    if hasattr(values, "get_chunks") and _type_name(values).endswith("int128"):  # which NumPy does not have
+        return values.to_list(), None
     if hasattr(values, "get_chunks") and _type_name(values).startswith(("int", "uint")):
         return values, None
     if hasattr(values, "get_chunks"):  # polars, of whose categorical types only Enum has an order of its own
         if getattr(values.dtype, "time_zone", None) is not None:
-            values = values.dt.replace_time_zone(None)
+            local = values.dt.replace_time_zone(None)
+            check_local_times(name, local.n_unique() == values.n_unique())
+            values = local
         ordered = getattr(values.dtype, "categories", None) if str(values.dtype).startswith("Enum") else None
         return values.to_numpy(), None if ordered is None else tuple(ordered.to_list())
     if hasattr(values, "dictionary") or str(getattr(values, "type", "")).startswith("dictionary"):  # pyarrow
         one = values.unify_dictionaries().combine_chunks() if hasattr(values, "chunks") else values
-        levels = tuple(one.dictionary.to_pylist())
-        return one.to_pylist(), levels
+        levels = _plain_levels(one.dictionary.to_pylist(), name)
+        return _by_code(np.array(one.indices.fill_null(-1)), levels), levels
     if hasattr(values, "to_pylist") and not _type_name(values).startswith(NUMERIC):
         return values.to_pylist(), None
     return values, None
@@ -305,12 +347,25 @@ def _by_code(codes: np.ndarray, levels: tuple[Any, ...]) -> np.ndarray:
     return table[codes]
 
 
+def _utf8(array: np.ndarray, name: str) -> np.ndarray:
+    """Return bytes as text."""
+    try:
+        return np.char.decode(array, "utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            name, "must be text, or bytes in UTF-8", f"got {error.object!r}", "Decode the column first."
+        ) from None
+
+
 def _plain(array: np.ndarray, name: str) -> np.ndarray:
     """An object array as booleans, numbers or text, with None or NaN where entries are missing."""
     values = [None if _is_missing(v) else v for v in array.reshape(-1).tolist()]
     present = [v for v in values if v is not None]
     if present and all(isinstance(v, datetime) and v.tzinfo == present[0].tzinfo for v in present):
-        return np.array([_instant(v) for v in values]).reshape(array.shape)
+        local = np.array([_instant(v) for v in values])
+        differ = {(t, v.utcoffset()) for t, v in zip(local.tolist(), values, strict=True) if v is not None}
+        check_local_times(name, len(differ) == len({t for t, _ in differ}))
+        return local.reshape(array.shape)
     kinds = {_kind(v, name, k) for k, v in enumerate(values) if v is not None}
     if len(kinds) > 1:
         first = next(v for v in values if v is not None)

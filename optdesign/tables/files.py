@@ -23,19 +23,15 @@ from typing import Any
 import numpy as np
 
 from optdesign.errors import InputError
+from optdesign.tables.columns import check_local_times
 from optdesign.tables.columns import column as plain_column
+from optdesign.tables.marks import DECIMAL_COMMA, DECIMALS, Marks
 
 SEPARATORS = ",;\t"
 """What may stand between the columns of a CSV file: the one that its header has most of."""
 
-DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*")
-"""Numbers such as 1,5, which other separators than commas leave room for."""
-
 FOREIGN = re.compile(r"\s*[-+]?\d[\d.,' ]*([eE][-+]?\d+)?\s*")
 """Text that may be meant as a number: 1,5 in a file that has commas between columns, or 1.000,5."""
-
-THOUSANDS = re.compile(r"\s*[-+]?([1-9]\d{0,2}(\.\d{3})+|\d{1,3})\s*")
-"""Numbers such as 1.000, a thousand where decimals have commas."""
 
 CSV_ROWS = 4096
 """Rows of a CSV file that are converted at a time."""
@@ -282,6 +278,10 @@ def _read_parquet(path: Path) -> Table:
     try:
         table = arrow.parquet.read_table(path)
     except arrow.ArrowInvalid as error:
+        if "Multiple matches" in str(error):
+            raise InputError(
+                str(path), "must name each column once", "one name occurs twice", "Rename it."
+            ) from None
         raise InputError(
             str(path),
             "must be a Parquet file with one candidate a row",
@@ -293,9 +293,13 @@ def _read_parquet(path: Path) -> Table:
         if arrow.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         if arrow.types.is_decimal(column.type):
-            column = column.cast(arrow.float64())
+            columns[name] = plain_column(column, name)[0]  # correctly rounded, which cast is not
+            continue
         if arrow.types.is_timestamp(column.type) and column.type.tz is not None:
-            column = arrow.compute.local_timestamp(column)
+            local = arrow.compute.local_timestamp(column)
+            distinct = arrow.compute.count_distinct
+            check_local_times(f"column {name!r} of {path}", distinct(local) == distinct(column))
+            column = local
         if arrow.types.is_integer(column.type) and column.null_count:
             columns[name] = plain_column(column, name)[0]  # raises ValueError if float64 would round
             continue
@@ -308,8 +312,7 @@ def _read_csv(path: Path, text: set[str], numbers: set[str] | None) -> Table:
     names = _header(next(rows, []), path)
     plain = {name for name in names if name in text or (numbers is not None and name not in numbers)}
     parts: dict[str, list[Any]] = {name: [] for name in names}
-    grouped = dict.fromkeys(names, "") if mark != "," else {}  # columns of which all may be thousands
-    comma = ""
+    marks = [Marks(sign, [name for name in names if name not in plain]) for sign in DECIMALS if mark != ","]
     done = 0
     while chunk := list(islice(rows, CSV_ROWS)):
         if set(map(len, chunk)) != {len(names)}:
@@ -321,12 +324,8 @@ def _read_csv(path: Path, text: set[str], numbers: set[str] | None) -> Table:
                 f"Quote fields that contain {mark!r}.",
             )
         for name, fields in zip(names, zip(*chunk, strict=True), strict=True):
-            if mark != ",":
-                comma = comma or next((v for v in fields if DECIMAL_COMMA.fullmatch(v.replace(".", ""))), "")
-                if name in grouped and not all(map(THOUSANDS.fullmatch, fields)):
-                    del grouped[name]
-                elif name in grouped:
-                    grouped[name] = grouped[name] or next((v for v in fields if "." in v), "")
+            for one in marks:
+                one.add(name, fields)
             if name not in plain:
                 values = _numbers(fields, mark)
                 if values is not None:
@@ -338,15 +337,8 @@ def _read_csv(path: Path, text: set[str], numbers: set[str] | None) -> Table:
                 plain.add(name)
             parts[name].extend(fields)
         done += len(chunk)
-    for name, example in grouped.items():
-        if comma and example and name not in plain:
-            raise InputError(
-                f"numbers of {path}",
-                "must be written in one way",
-                f"{comma!r} has a decimal comma, and column {name!r} holds {example!r}, a thousand or a "
-                "decimal point",
-                "Leave out the thousands separators, or write all decimals with a comma.",
-            )
+    for one in marks:
+        one.check(path, plain)
     for name in [name for name in names if name.startswith(UNNAMED)]:
         if any(str(value).strip() for part in parts.pop(name) for value in np.atleast_1d(part)):
             raise InputError(

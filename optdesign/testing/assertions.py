@@ -17,7 +17,8 @@ from optdesign.design.certificate import FEASIBILITY_RTOL
 from optdesign.design.result import DesignResult, Status
 from optdesign.errors import InputError
 from optdesign.numbers.roundoff import UNIT
-from optdesign.problem.problem import DesignProblem, check_problem, floats
+from optdesign.problem.inputs import floats
+from optdesign.problem.problem import DesignProblem, check_problem
 from optdesign.verification.audit import Audit, Comparison, audit
 from optdesign.verification.verify import compare
 

@@ -141,3 +141,29 @@ def test_the_logarithm_does_not_overflow() -> None:
 def test_errors_say_what_to_do(call, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("size", [5e-308, 1e-200, 1e200, 1e308])
+def test_matrices_near_the_ends_of_the_range(size: float) -> None:
+    a = size * np.array([[1.0, 0.5], [0.5, 1.0]])
+    inverse = np.array([[4.0, -2.0], [-2.0, 4.0]]) / 3
+    np.testing.assert_allclose(linalg.pseudo_inverse(a) * size, inverse, rtol=1e-12)
+    assert linalg.log_pseudo_det(a) == pytest.approx(2 * np.log(size) + np.log(0.75), rel=1e-12)
+    assert linalg.range_basis(a).shape == (2, 2)
+
+
+def test_bad_arguments_are_explained() -> None:
+    eye = np.eye(2)
+    for call, words in [
+        (lambda: linalg.pseudo_det([[2, 1j], [-1j, 2]]), "a must be real numbers"),
+        (lambda: linalg.pseudo_det([["a"]]), "a must be real numbers"),
+        (lambda: linalg.pseudo_det([[1, 2], [3]]), "a must be a rectangular array"),
+        (lambda: linalg.pseudo_det(eye, rtol=np.nan), "rtol must be at least 0"),
+        (lambda: linalg.pseudo_det(eye, rtol=-1), "rtol must be at least 0"),
+        (lambda: linalg.pseudo_inverse([[1e-320]]), "inverse in the range of floating point"),
+        (lambda: linalg.rank_one_update(eye, [1.0, 0.0, 0.0], 1.0), "an entry for each row"),
+        (lambda: linalg.rank_one_update(eye, [1.0, 0.0], np.inf), "must be finite"),
+        (lambda: linalg.det_ratio(eye, [np.nan, 0.0], 1.0), "must be finite"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            call()

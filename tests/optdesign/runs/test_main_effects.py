@@ -8,6 +8,7 @@ import pytest
 from exact_levels import true_efficiency
 
 import optdesign as od
+from optdesign.runs import main_effects
 from optdesign.runs.level_exchange import CHANGE, climb_levels, perturb_and_climb
 from optdesign.runs.main_effects import Bounded
 
@@ -270,3 +271,21 @@ def test_two_to_the_fifty_combinations_are_no_obstacle():
 def test_mistakes_are_named(arguments, error, message):
     with pytest.raises(error, match=re.escape(message)):
         od.MainEffects(*arguments)
+
+
+def test_no_work_is_begun_after_the_time_limit(monkeypatch):
+    slices = []
+    climb = main_effects.climb_levels
+
+    def recorded(*args):
+        slices.append(args[-1])
+        return climb(*args)
+
+    monkeypatch.setattr(main_effects, "climb_levels", recorded)
+    model = od.MainEffects({f"f{j}": list("abcdefgh") for j in range(8)}, runs=80)
+    runs = od.exact(model, time_limit=1e-9)
+    assert runs.status is od.RunStatus.TIME_LIMIT
+    assert runs.rank == model.n_parameters
+    assert runs.efficiency > 0
+    assert slices
+    assert max(slices) == 0

@@ -1,0 +1,55 @@
+"""Signs in numbers: decimal commas and points, and thousands separators that cannot be told from them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from optdesign.errors import InputError
+
+DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*")
+"""Numbers such as 1,5, which other separators than commas leave room for."""
+
+DECIMAL_POINT = re.compile(r"\s*[-+]?\d*\.\d+([eE][-+]?\d+)?\s*")
+
+DECIMALS = {".": (DECIMAL_COMMA, ","), ",": (DECIMAL_POINT, ".")}
+"""By the sign between thousands, how decimals are written beside it, and their sign."""
+
+THOUSANDS = {
+    sign: re.compile(rf"\s*[-+]?([1-9]\d{{0,2}}([{sign}]\d{{3}})+|\d{{1,3}})\s*") for sign in DECIMALS
+}
+"""Numbers such as 1.000, a thousand where decimals have commas, and 1,000, one where they have points."""
+
+
+class Marks:
+    """Columns of which all numbers may have thousands separators, beside decimals with the other sign."""
+
+    def __init__(self, sign: str, names: Sequence[str]) -> None:
+        self.sign = sign
+        self.grouped = dict.fromkeys(names, "")  # an example of each
+        self.numeric, self.decimal = set(names), ""
+
+    def add(self, name: str, fields: Sequence[str]) -> None:
+        """Add fields of a column."""
+        written, _ = DECIMALS[self.sign]
+        if name in self.numeric and not self.decimal:
+            self.decimal = next((v for v in fields if written.fullmatch(v.replace(self.sign, ""))), "")
+        if name in self.grouped and not all(map(THOUSANDS[self.sign].fullmatch, fields)):
+            del self.grouped[name]
+        elif name in self.grouped and not self.grouped[name]:
+            self.grouped[name] = next((v for v in fields if self.sign in v), "")
+
+    def check(self, path: Path, text: set[str]) -> None:
+        """Raise InputError if thousands separators cannot be told from decimal signs."""
+        words = {".": "point", ",": "comma"}
+        own, other = words[self.sign], words[DECIMALS[self.sign][1]]
+        for name, example in self.grouped.items():
+            if self.decimal and example and name not in text:
+                raise InputError(
+                    f"numbers of {path}",
+                    "must be written in one way",
+                    f"{self.decimal!r} has a decimal {other}, and column {name!r} holds {example!r}, a "
+                    f"thousand or a decimal {own}",
+                    f"Leave out the thousands separators, or write all decimals with a {other}.",
+                )
