@@ -5,8 +5,10 @@ import doctest
 import importlib
 import importlib.util
 import pkgutil
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,17 @@ def test_import_stays_light() -> None:
     )
     assert done.stdout.strip() == "[]"
     assert done.stderr == ""
+
+
+def test_the_citation_has_the_version_of_the_package() -> None:
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert re.findall(r"^version: *(.*)$", citation, flags=re.M) == [optdesign.__version__]
+
+
+def test_the_version_is_written_in_one_module() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert "version" not in project["project"]
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "optdesign.__version__"}
 
 
 def test_everything_public_exists() -> None:
