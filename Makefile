@@ -16,7 +16,7 @@ COMMIT = $$(git describe --always)$$(git diff --quiet HEAD -- optdesign bandits 
 # Every table of docs/measured that a benchmark prints, whole, in one run of one commit.
 TABLES := first_use design suite before classical wide large exact rounding fedpe regret baselines movielens ablation
 
-.PHONY: demo test slow lint hunt mutants bench docs clean
+.PHONY: demo test slow lint hooks hunt mutants bench docs clean
 
 demo: $(STAMP)
 	@echo "== demo: the paper's synthetic instance, solved, certified, verified (output in demo/)"
@@ -49,6 +49,10 @@ lint: $(STAMP)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo --no-cache
+
+hooks: $(STAMP)
+	@echo "== the checks of make lint before every commit"
+	@$(BIN)/pre-commit install
 
 bench: $(STAMP)
 	@echo "== benchmarks, two hours: what they print goes to docs/measured/"
