@@ -16,7 +16,7 @@ COMMIT = $$(git describe --always)$$(git diff --quiet HEAD -- optdesign bandits 
 # Every table of docs/measured that a benchmark prints, whole, in one run of one commit.
 TABLES := first_use design suite before classical wide large exact rounding fedpe regret baselines movielens ablation
 
-.PHONY: demo test slow lint hooks hunt mutants bench docs clean
+.PHONY: demo test slow lint hooks hunt mutants bench docs package clean
 
 demo: $(STAMP)
 	@echo "== demo: the paper's synthetic instance, solved, certified, verified (output in demo/)"
@@ -69,6 +69,17 @@ docs: $(STAMP)
 	@echo "== documentation: docs/_build/index.html"
 	@$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	@$(BIN)/python -m sphinx -q -W -b html docs docs/_build
+
+# The wheel is tested alone: in a virtual environment of its own, outside the checkout, without optional dependencies.
+package: $(STAMP)
+	@echo "== wheel: dist/, installed into an empty environment and tested there"
+	@rm -rf build dist
+	@$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	@rm -rf build
+	@set -e; smoke=$$PWD/.ci/smoke.py; wheel=$$(ls $$PWD/dist/*.whl); folder=$$(mktemp -d); \
+		trap 'rm -rf "$$folder"' EXIT; cd "$$folder"; \
+		$(PYTHON) -m venv venv; venv/bin/python -m pip install --quiet "$$wheel"; \
+		venv/bin/python -I "$$smoke"
 
 $(STAMP): pyproject.toml
 	@echo "== setting up .venv (only when pyproject.toml changes)"
