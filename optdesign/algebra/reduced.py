@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from optdesign.algebra.passes import coordinates
-from optdesign.problem.problem import DesignProblem, read_only
+from optdesign.problem.problem import DesignProblem
+from optdesign.problem.source import read_only
 from optdesign.runtime import threads
 from optdesign.runtime.jit import kernel
 from optdesign.runtime.limits import undisturbed

@@ -39,7 +39,8 @@ from optdesign.algebra.passes import coordinates, tile
 from optdesign.algebra.whitening import measured
 from optdesign.numbers.roundoff import UNIT, gamma, sum_groups, two_sum
 from optdesign.problem.coordinates import Rows
-from optdesign.problem.problem import DesignProblem, check_problem, floats, read_only
+from optdesign.problem.problem import DesignProblem, check_problem, floats
+from optdesign.problem.source import read_only
 from optdesign.runtime.jit import kernel
 
 FEASIBILITY_RTOL = 1e-6

@@ -23,7 +23,8 @@ from optdesign.design.cheapest import COST, cheapest
 from optdesign.design.result import DesignResult, Status, rounded_up
 from optdesign.design.vertices import SAME, thin_out
 from optdesign.problem.coordinates import Rows
-from optdesign.problem.problem import DesignProblem, floats, read_only
+from optdesign.problem.problem import DesignProblem, floats
+from optdesign.problem.source import read_only
 from optdesign.runtime import clock
 
 

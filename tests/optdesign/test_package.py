@@ -99,3 +99,17 @@ def test_no_module_is_hidden_by_a_function_of_its_name(name: str) -> None:
     module = importlib.import_module(name)
     parent, _, last = name.rpartition(".")
     assert getattr(importlib.import_module(parent), last) is module
+
+
+def test_only_kernels_lack_annotations() -> None:
+    """In modules with kernels, mypy accepts any function without annotations."""
+    for path in sorted(Path(optdesign.__file__).parent.rglob("*.py")):
+        functions = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef)]
+        for function in functions:
+            if {"kernel", "uncached"} & {ast.unparse(decorator) for decorator in function.decorator_list}:
+                continue
+            a = function.args
+            arguments = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
+            bare = [x.arg for x in arguments if x.annotation is None and x.arg not in ("self", "cls")]
+            assert not bare, (path, function.name)
+            assert function.returns is not None or function.name == "__init__", (path, function.name)
