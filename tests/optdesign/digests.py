@@ -105,7 +105,7 @@ class _Compiled(event.Listener):
 
 if __name__ == "__main__":
     interpreted = sys.argv[1] == "interpreted"
-    _kernel.ALLOWANCE = _kernel.TOGETHER = _kernel.SMALL = math.inf if interpreted else 0.0
+    _kernel.ALLOWANCE = _kernel.TOGETHER = _kernel.SMALL = math.inf if interpreted else 0.0  # type: ignore[assignment]
     noted = _Compiled()
     event.register("numba:compile", noted)
     for line in computations():

@@ -214,8 +214,8 @@ def test_factorise_and_invert(seed: int) -> None:
     m = c.matrices()
     factor = np.zeros_like(m)
     log_det = information.factorise(np.tril(m), c.ranks, factor)
-    expected = [np.linalg.slogdet(m[b, :r, :r])[1] for b, r in enumerate(c.ranks)]
-    np.testing.assert_allclose(log_det, expected, rtol=RTOL, atol=RTOL)
+    logarithms = [np.linalg.slogdet(m[b, :r, :r])[1] for b, r in enumerate(c.ranks)]
+    np.testing.assert_allclose(log_det, logarithms, rtol=RTOL, atol=RTOL)
     assert log_det.sum() == pytest.approx(c.objective(c.u), rel=RTOL, abs=RTOL)
     inverse = np.zeros_like(m)
     information.invert(factor, c.ranks, inverse)
@@ -274,7 +274,8 @@ def test_sort_by_block(seed: int) -> None:
 
 
 def test_write_starts() -> None:
-    sorted_ones, others = ([], [3], [1, 1, 2], [0, 5, 9]), ([2, 1], [0, 0, 1, 0], [0, 5, 9, 8])
+    sorted_ones: tuple[list[int], ...] = ([], [3], [1, 1, 2], [0, 5, 9])
+    others = ([2, 1], [0, 0, 1, 0], [0, 5, 9, 8])
     for values in (*sorted_ones, *others):
         starts = np.zeros(12, np.int64)
         groups = np.array(values, dtype=np.int64)

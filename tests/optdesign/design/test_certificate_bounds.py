@@ -7,6 +7,7 @@ doubles unless all else is exact; so those cases are made of powers of two.
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -191,7 +192,8 @@ class Proofs:
     """Proofs to order, one for the rows that are worked with and one for refined ones."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, problem: od.DesignProblem) -> None:
-        self.problem, self.seen, self.patch = problem, [], monkeypatch.setattr
+        self.problem, self.patch = problem, monkeypatch.setattr
+        self.seen: list[tuple[Any, float]] = []
 
     def certificate(
         self, g: float, rounding: float, refined: tuple[float, float] = (7.0, 0.0)

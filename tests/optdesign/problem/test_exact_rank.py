@@ -59,8 +59,8 @@ def test_a_prime_in_the_data_is_no_coincidence() -> None:
     while math.gcd(a, b) != 1:
         b += 1
     d = p * pow(a, -1, b) % b
-    x = np.array([[a, b], [(a * d - p) // b, d]], dtype=float)
-    verdict = modular.compare_ranks(Source(x), np.zeros(2, np.int64), np.array([0]), np.array([1]))
+    rows = np.array([[a, b], [(a * d - p) // b, d]], dtype=float)
+    verdict = modular.compare_ranks(Source(rows), np.zeros(2, np.int64), np.array([0]), np.array([1]))
     assert verdict.tolist() == [modular.LARGER]
 
 

@@ -133,7 +133,8 @@ class Broken:
     """Programs of which some fail: as a list of names, "SOLVER form"."""
 
     def __init__(self, how: str, names: list[str]) -> None:
-        self.how, self.names, self.seen = how, names, []
+        self.how, self.names = how, names
+        self.seen: list[str] = []
 
     def __call__(self, form: str):
         def program(reduced, solver, options):

@@ -174,7 +174,7 @@ def test_ctrl_c_is_answered_though_scs_takes_signals(monkeypatch: pytest.MonkeyP
 def test_a_call_that_takes_too_long_is_not_tried_in_the_other_form(
     blocked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = []
+    seen: list[None] = []
     blocked(before=lambda: seen.append(None))
     monkeypatch.setattr(reference, "CALL_SECONDS", 0.05)
     with pytest.raises(TimeoutError):

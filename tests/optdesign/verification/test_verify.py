@@ -262,7 +262,7 @@ def test_relative_eigenvalues(kind: str) -> None:
 def test_verifications_are_frozen() -> None:
     v = od.verify(od.solve(od.DesignProblem(np.eye(2))))
     with pytest.raises(dataclasses.FrozenInstanceError):
-        v.verdict = "agrees"
+        v.verdict = "agrees"  # type: ignore[misc]
 
 
 def test_the_range_of_eigenvalues_is_bracketed_for_any_gap() -> None:
