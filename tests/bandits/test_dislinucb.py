@@ -124,6 +124,7 @@ def test_only_changed_models_are_sent(clients, d):
     assert sent.max() <= len(clients) * blocks * (d * d + d), "never more than all models in full"
 
 
+@pytest.mark.slow
 def test_uploads_are_a_tenth_of_all_models_on_the_authors_instance():
     """Most clients pull few arms between synchronisations; the other clients together pull all of them."""
     env = bandits.environments.authors(100, 10, 3, seed=0)

@@ -116,6 +116,7 @@ def test_an_interrupt_ends_many_solves_at_once(slow: od.DesignProblem, n_jobs: i
     assert raised
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_not_one_of_hundreds_escapes(method: str) -> None:
     """Signals at any moment of short runs, the start and the certificate among them: 150 for each method."""

@@ -51,6 +51,7 @@ def test_pieces_end_where_they_are(count: int, after: int) -> None:
     assert count > 1 or len(ended) == after
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("method", ["auto", "newton"])
 @pytest.mark.parametrize("structure", ["one group", "groups", "blocks"])

@@ -223,6 +223,7 @@ print(r.gap.hex(), *(len(k.signatures) + 10 * sum(k.stats.cache_hits.values()) f
 """
 
 
+@pytest.mark.slow
 def test_a_small_problem_is_solved_without_the_compiler(tmp_path: Path) -> None:
     """The next process as well, until some process compiles: then its machine code is used."""
     copy = Copy(tmp_path, {"NUMBA_CACHE_DIR": "", "NUMBA_DISABLE_JIT": "0"})
@@ -234,6 +235,7 @@ def test_a_small_problem_is_solved_without_the_compiler(tmp_path: Path) -> None:
     assert copy.ask(SOLVE) == [gap, "11", "11", "11"]
 
 
+@pytest.mark.slow
 def test_every_digit_is_the_same(tmp_path: Path) -> None:
     """Spans, certificates, weights of every structure by every method, runs: compiled and as plain Python."""
     folder = Path(__file__).parents[1]
