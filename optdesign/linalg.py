@@ -15,6 +15,7 @@ from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import orth, pinvh
 
 RANGE_RTOL = 1e-12
 """A rank-one update that leaves less than this fraction of the determinant loses the range."""
@@ -27,15 +28,8 @@ def eigen_range(a: ArrayLike, rtol: float | None = None) -> tuple[np.ndarray, np
     >>> values.tolist(), vectors.shape
     ([2.0], (2, 1))
     """
-    matrix = np.asarray(a, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"a must be a square matrix; got shape {matrix.shape}. Pass X' W X, not X.")
-    if not np.all(np.isfinite(matrix)):
-        raise ValueError("a must be finite; it has NaN or infinite entries. Clean the data first.")
-    size = np.abs(matrix).max(initial=0.0)
-    if np.abs(matrix - matrix.T).max(initial=0.0) > 1e-8 * size:
-        raise ValueError("a must be symmetric; a differs from its transpose. Pass (a + a.T) / 2.")
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    matrix = _symmetric(a)
+    values, vectors = np.linalg.eigh(matrix)
     tolerance = len(matrix) * np.finfo(float).eps if rtol is None else rtol
     keep = np.abs(values) > tolerance * np.abs(values).max(initial=0.0)
     return values[keep], vectors[:, keep]
@@ -50,14 +44,10 @@ def range_basis(a: ArrayLike, rtol: float | None = None) -> np.ndarray:
     >>> range_basis([[3.0, 6.0], [0.0, 0.0]]).shape
     (2, 1)
     """
-    matrix = np.asarray(a, dtype=np.float64)
+    matrix = _finite(a)
     if matrix.ndim != 2:
         raise ValueError(f"a must be a matrix; got shape {matrix.shape}. Put one vector a column.")
-    if not np.all(np.isfinite(matrix)):
-        raise ValueError("a must be finite; it has NaN or infinite entries. Clean the data first.")
-    u, s, _ = np.linalg.svd(matrix, full_matrices=False)
-    tolerance = max(matrix.shape) * np.finfo(float).eps if rtol is None else rtol
-    return u[:, s > tolerance * s.max(initial=0.0)]
+    return orth(matrix, rcond=rtol)
 
 
 def pseudo_det(a: ArrayLike, degree: int | None = None, *, rtol: float | None = None) -> float:
@@ -99,8 +89,7 @@ def pseudo_inverse(a: ArrayLike, *, rtol: float | None = None) -> np.ndarray:
     >>> pseudo_inverse([[4.0, 0.0], [0.0, 0.0]]).tolist()
     [[0.25, 0.0], [0.0, 0.0]]
     """
-    values, vectors = eigen_range(a, rtol)
-    return (vectors / values) @ vectors.T
+    return pinvh(_symmetric(a), rtol=rtol)
 
 
 def rank_one_update(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> np.ndarray:
@@ -139,3 +128,22 @@ def det_ratio(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> float:
     """
     vector = np.asarray(u, dtype=np.float64)
     return float(1.0 + scale * (vector @ np.asarray(a_pinv, dtype=np.float64) @ vector))
+
+
+def _finite(a: ArrayLike) -> np.ndarray:
+    """Return an array of doubles. Raise ValueError unless all are finite."""
+    array = np.asarray(a, dtype=np.float64)
+    if not np.all(np.isfinite(array)):
+        raise ValueError("a must be finite; it has NaN or infinite entries. Clean the data first.")
+    return array
+
+
+def _symmetric(a: ArrayLike) -> np.ndarray:
+    """Return the symmetric part of a matrix. Raise ValueError if the rest is more than round-off."""
+    matrix = _finite(a)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"a must be a square matrix; got shape {matrix.shape}. Pass X' W X, not X.")
+    size = np.abs(matrix).max(initial=0.0)
+    if np.abs(matrix - matrix.T).max(initial=0.0) > 1e-8 * size:
+        raise ValueError("a must be symmetric; a differs from its transpose. Pass (a + a.T) / 2.")
+    return (matrix + matrix.T) / 2
