@@ -137,6 +137,27 @@ def invert(factor, ranks, inverse):
 
 
 @kernel
+def multiply(v, x, y):
+    """Overwrite y with V x. Returns x'V x. The length of y is the rank."""
+    square = 0.0
+    for i in range(len(y)):
+        y[i] = 0.0
+        for j in range(len(y)):
+            y[i] += v[i, j] * x[j]
+        square += y[i] * x[i]
+    return square
+
+
+@kernel
+def add_outer(v, y, scale):
+    """Add scale y y' to V: with y = V x, the rank-one update of an inverse. Updates V in place."""
+    for i in range(len(y)):
+        c = scale * y[i]
+        for j in range(len(y)):
+            v[i, j] += c * y[j]
+
+
+@kernel
 def variance(factor, b, t, n, rank):
     """g_n = |L^-1 t_n|^2, in block b."""
     g = 0.0

@@ -84,7 +84,7 @@ def _add_wide_information(
     """Add w t t' of some candidates to their blocks by BLAS. Overwrites total, and rest with what rounding
     took off.
     """
-    for b, at in _by_block(problem, some):
+    for b, at in by_block(problem, some):
         rank = problem.ranks[b]
         for k in range(0, len(at), WIDE_TILE):
             part = at[k : k + WIDE_TILE]
@@ -110,7 +110,7 @@ def coordinates(problem: DesignProblem, some: np.ndarray, rows: Rows) -> np.ndar
             x, places = rows.source.find(part)
             write_coordinates(x, places, problem.parameter_blocks, part, rows.maps, out[first:last])
             return
-        for b, at in _by_block(problem, part):
+        for b, at in by_block(problem, part):
             out[first + at] = rows.source.take(part[at]) @ rows.maps[b]
 
     threads.each(write, len(some), rows.source.rows_a_piece)
@@ -228,8 +228,8 @@ def _write_variances(x: np.ndarray, blocks: np.ndarray, white: np.ndarray, out: 
         _variances(x, blocks, white, out)
 
 
-def _by_block(problem: DesignProblem, some: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Every block that some candidates lie in, and which of them do."""
+def by_block(problem: DesignProblem, some: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield every block that some candidates are in, and the places of these among them."""
     if problem.n_parameter_blocks == 1:
         yield 0, np.arange(len(some))
         return
