@@ -11,9 +11,9 @@ import threading
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dtrtri
+from scipy.linalg.lapack import dtrtri
 
-from optdesign.algebra.blocks import SINGULAR_RTOL, WIDE, factorise
+from optdesign.algebra.blocks import WIDE, cholesky, factorise
 from optdesign.numbers.roundoff import two_sum
 from optdesign.problem.coordinates import Rows, write_coordinates
 from optdesign.problem.problem import DesignProblem
@@ -126,12 +126,11 @@ def inverse_factors(information: np.ndarray, ranks: np.ndarray) -> tuple[np.ndar
     for b, r in enumerate(ranks):
         if r == 0:
             continue
-        upper, info = dpotrf(information[b, :r, :r].T, lower=0)
-        diagonal = np.diag(upper)
-        if info or np.any(diagonal**2 <= SINGULAR_RTOL * np.diag(information[b, :r, :r])):
+        upper = cholesky(information[b, :r, :r].T)
+        if upper is None:
             log_det[b] = -np.inf
             continue
-        log_det[b] = 2.0 * np.sum(np.log(diagonal))
+        log_det[b] = 2.0 * np.sum(np.log(np.diag(upper)))
         factor[b, :r, :r] = dtrtri(upper, lower=0)[0].T
     return factor, log_det
 
