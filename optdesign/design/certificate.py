@@ -142,7 +142,7 @@ def _prove(problem: DesignProblem, rows: Rows, support: np.ndarray, w: np.ndarra
         return _Proof(np.inf, np.inf, total, g)
     eta = error_length(white, rows.rounding)
     terms = min(len(support), tile(rows))
-    g_value, share = _bound(problem.budgets, largest, problem.ranks, off, eta, terms, missed)
+    g_value, share = bound_on_g(problem.budgets, largest, problem.ranks, off, eta, terms, missed)
     return _Proof(g_value, share, total, g)
 
 
@@ -157,7 +157,7 @@ def feasible(problem: DesignProblem, weights: ArrayLike) -> tuple[np.ndarray, fl
             "Pass them in the order of the candidates."
         )
     w = np.array(w, order="C")
-    bad, low = _clean(w, problem.groups, problem.budgets)
+    bad, low = clean(w, problem.groups, problem.budgets)
     if bad >= 0:
         raise ValueError(f"weights must be finite; weights[{bad}] = {w[bad]}. Replace it by 0.")
     if low >= 0:
@@ -165,7 +165,7 @@ def feasible(problem: DesignProblem, weights: ArrayLike) -> tuple[np.ndarray, fl
             f"weights must not be negative; weights[{low}] = {w[low]:g}. Clip it and rescale its group."
         )
     total = np.empty(problem.n_groups)
-    i, missed = _farthest(problem.groups, problem.budgets, w, total)
+    i, missed = farthest_group(problem.groups, problem.budgets, w, total)
     if not missed <= FEASIBILITY_RTOL:
         raise ValueError(
             f"weights must sum to the budget of each group; group {i} sums to {total[i]:g}, its budget is "
@@ -192,7 +192,7 @@ def _singular_variances(
 
 
 @kernel
-def _farthest(groups, budgets, w, total):
+def farthest_group(groups, budgets, w, total):
     """The group whose sum is farthest from its budget, and that distance as a fraction, rounded up.
 
     Overwrites total with the sums.
@@ -214,11 +214,11 @@ def _farthest(groups, budgets, w, total):
 def scale(groups, budgets, w):
     """Scale the weights of every group to its budget; returns the fraction by which one misses it still."""
     total = np.empty(len(budgets))
-    _farthest(groups, budgets, w, total)
+    farthest_group(groups, budgets, w, total)
     for n in range(len(w)):
         if w[n] != 0.0:
             w[n] *= budgets[groups[n]] / total[groups[n]]
-    return _farthest(groups, budgets, w, total)[1]
+    return farthest_group(groups, budgets, w, total)[1]
 
 
 @kernel
@@ -246,7 +246,7 @@ def sum_error(groups, eta, trace, terms):
 
 
 @kernel
-def _bound(budgets, largest, ranks, off, eta, terms, missed):
+def bound_on_g(budgets, largest, ranks, off, eta, terms, missed):
     """The bound on G, and the fraction of it that rounding may have made; infinite where there is none."""
     m = len(budgets)
     total, error = 0.0, 0.0
@@ -268,7 +268,7 @@ def _bound(budgets, largest, ranks, off, eta, terms, missed):
 
 
 @kernel
-def _clean(w, groups, budgets):
+def clean(w, groups, budgets):
     """Set negligible negatives to zero. Overwrites w.
 
     Returns the first entry that is not finite and the first that is too negative, or -1.

@@ -12,7 +12,7 @@ import optdesign as od
 from optdesign.algebra import passes
 from optdesign.algebra.blocks import SINGULAR_RTOL
 from optdesign.design import certificate
-from optdesign.design.certificate import _bound, _clean, _farthest, scale
+from optdesign.design.certificate import bound_on_g, clean, farthest_group, scale
 
 pytestmark = pytest.mark.kernels
 
@@ -67,16 +67,16 @@ def test_clean() -> None:
     """Negatives count up to a millionth of the group's budget."""
     groups, budgets = np.array([0, 1, 0, 1]), np.array([1.0, 1000.0])
     w = np.array([0.5, -1e-6 * 1000.0, -1e-6, 750.0])
-    assert _clean(w, groups, budgets) == (-1, -1)
+    assert clean(w, groups, budgets) == (-1, -1)
     np.testing.assert_array_equal(w, [0.5, 0.0, 0.0, 750.0])
     for n, bad in [(0, np.nan), (1, np.inf), (3, -np.inf)]:
         w = np.array([0.5, 0.5, 0.5, 0.5])
         w[n] = bad
-        assert _clean(w, groups, budgets) == (n, -1)
+        assert clean(w, groups, budgets) == (n, -1)
     for n, size in [(1, 1e-6 * 1000.0), (2, 1e-6)]:
         w = np.array([1.0, -9e-4, -9e-7, 1.0])
         w[n] = math.nextafter(-size, -1.0)
-        assert _clean(w, groups, budgets) == (-1, n)
+        assert clean(w, groups, budgets) == (-1, n)
 
 
 def misses(groups: np.ndarray, budgets: np.ndarray, w: np.ndarray) -> list[Fraction]:
@@ -95,7 +95,7 @@ def test_the_group_that_is_farthest_from_its_budget(seed: int, size: float) -> N
     w *= (budgets / np.bincount(groups, weights=w))[groups]
     w += size * budgets[groups] * rng.uniform(0.01, 0.03, size=4)[groups]
     total = np.full(4, np.nan)
-    i, most = _farthest(groups, budgets, w, total)
+    i, most = farthest_group(groups, budgets, w, total)
     exact = misses(groups, budgets, w)
     assert exact[i] == max(exact)
     assert abs(Fraction(float(most)) - (exact[i] + 4 * U)) <= exact[i] * lost(4) + U / 2**20
@@ -107,8 +107,8 @@ def test_groups_that_are_equally_far() -> None:
     """The first, and no group but those that there are."""
     for n in (1, 3):
         total = np.empty(n)
-        assert _farthest(np.arange(n), np.ones(n), np.ones(n), total) == (0, float(4 * U))
-        i, most = _farthest(np.arange(n), np.ones(n), np.full(n, 1.5), total)
+        assert farthest_group(np.arange(n), np.ones(n), np.ones(n), total) == (0, float(4 * U))
+        i, most = farthest_group(np.arange(n), np.ones(n), np.full(n, 1.5), total)
         assert (i, most) == (0, 0.5 + float(4 * U))
 
 
@@ -117,7 +117,10 @@ def test_what_is_infinitely_far_comes_first(first: list[float]) -> None:
     """A quotient that overflows, or a sum, before a sum that overflows."""
     groups, budgets = np.array([0, 0, 1, 1]), np.array([1e-300, 1.0])
     with np.errstate(over="ignore", invalid="ignore"):
-        assert _farthest(groups, budgets, np.array([*first, 1.7e308, 1.7e308]), np.empty(2)) == (0, np.inf)
+        assert farthest_group(groups, budgets, np.array([*first, 1.7e308, 1.7e308]), np.empty(2)) == (
+            0,
+            np.inf,
+        )
 
 
 @seeds
@@ -184,5 +187,5 @@ def test_a_variance_that_is_not_a_number_proves_nothing(what: float, where: int)
         passes.raise_to_largest(groups, g, largest)
         np.testing.assert_array_equal(largest[groups[where]], what)
         with np.errstate(invalid="ignore"):  # plain Python says that inf - inf is not a number
-            bound = _bound(np.ones(2), largest, np.array([2]), np.zeros(1), 0.0, 1, 0.0)
+            bound = bound_on_g(np.ones(2), largest, np.array([2]), np.zeros(1), 0.0, 1, 0.0)
         assert bound == (np.inf, np.inf)

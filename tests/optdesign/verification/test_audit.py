@@ -260,7 +260,7 @@ def test_the_limit_of_work_may_be_reached(short: int, monkeypatch: pytest.Monkey
     r, own = od.solve(problem, tol=1e-8), given(problem, problem.uniform())
     work = audit.information_work(problem, problem.n_candidates)
     monkeypatch.setattr(verification, "WORK", work - short)
-    comparisons, notes = verification._against(r, own, audit.audit(r))
+    comparisons, notes = verification.compared_with(r, own, audit.audit(r))
     assert len(comparisons) == 2 - short
     assert len(notes) == short
 

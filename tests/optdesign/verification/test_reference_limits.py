@@ -10,6 +10,7 @@ from problems import random_problem
 
 import optdesign as od
 from optdesign import reference
+from optdesign.algebra.blocks import entries
 from optdesign.testing import assert_feasible
 from optdesign.verification import programs
 from optdesign.verification.worker import Worker
@@ -22,7 +23,7 @@ def many() -> od.DesignProblem:
     problem = od.DesignProblem(
         rng.normal(size=(n, 4)), rng.integers(2, size=n), rng.integers(2, size=n), budgets=[1.0, 3.0]
     )
-    assert reference._entries(problem.ranks, problem.parameter_blocks) == 10 * n
+    assert entries(problem.ranks)[problem.parameter_blocks].sum() == 10 * n
     return problem
 
 
@@ -41,7 +42,7 @@ def test_candidates_are_added_until_no_other_matters(monkeypatch: pytest.MonkeyP
     """Started from a basis alone, which is far from enough."""
     monkeypatch.setattr(reference, "LARGE", 100_000)
     problem = many()
-    monkeypatch.setattr(reference, "_first_rows", reference._basis)
+    monkeypatch.setattr(reference, "first_rows", lambda problem: np.sort(problem.basis))
     r = reference.solve(problem)
     assert r.relative_gap <= 1e-4
     assert len(r.history.gaps) >= 2
@@ -51,7 +52,7 @@ def test_candidates_are_added_until_no_other_matters(monkeypatch: pytest.MonkeyP
 def test_rounds_that_end_in_failure_leave_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reference, "LARGE", 100_000)
     problem = many()
-    monkeypatch.setattr(reference, "_first_rows", reference._basis)
+    monkeypatch.setattr(reference, "first_rows", lambda problem: np.sort(problem.basis))
     calls = []
 
     def once(reduced, solver, options):
@@ -70,7 +71,7 @@ def test_rounds_that_end_in_failure_leave_the_best_so_far(monkeypatch: pytest.Mo
 def test_the_number_of_rounds_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reference, "LARGE", 100_000)
     monkeypatch.setattr(reference, "ROUNDS", 1)
-    monkeypatch.setattr(reference, "_first_rows", reference._basis)
+    monkeypatch.setattr(reference, "first_rows", lambda problem: np.sort(problem.basis))
     r = reference.solve(many())
     assert r.status is od.Status.STALLED
     assert len(r.history.gaps) == 1
@@ -78,10 +79,10 @@ def test_the_number_of_rounds_is_limited(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_every_group_and_block_keeps_candidates() -> None:
     problem = many()
-    rows = reference._first_rows(problem)
+    rows = reference.first_rows(problem)
     certificate = od.certify(problem, problem.uniform())
-    bound = reference._largest(problem, rows, certificate.variances)
-    more = reference._next_rows(problem, rows, problem.uniform(), certificate.variances, bound)
+    bound = reference.largest_variances(problem, rows, certificate.variances)
+    more = reference.next_rows(problem, rows, problem.uniform(), certificate.variances, bound)
     for chosen in (rows, more):
         assert len(chosen) < 0.1 * problem.n_candidates
         assert np.array_equal(chosen, np.unique(chosen))

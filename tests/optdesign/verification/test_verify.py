@@ -68,7 +68,7 @@ def test_what_is_allowed_comes_from_the_claimed_gap() -> None:
     v = verification.compare(uniform, theirs)
     assert v
     differences = {c.name: c.difference for c in v.comparisons}
-    tight = verification._against(forged(uniform, gap=1e-8), theirs, audit.audit(uniform))[0]
+    tight = verification.compared_with(forged(uniform, gap=1e-8), theirs, audit.audit(uniform))[0]
     assert [c.agrees for c in tight] == [False, False]
     assert [c.difference for c in tight] == [differences[c.name] for c in tight]
 
@@ -78,11 +78,11 @@ def test_two_designs_may_differ_by_what_their_gaps_allow_and_no_more(one: float,
     """F by the larger gap; log eigenvalues by the largest distance of numbers in the two ranges."""
     problem = random_problem(53, "shared")
     r = given(problem, problem.uniform())
-    objective, information = verification._against(forged(r, gap=one), forged(r, gap=other), audit.audit(r))[
-        0
-    ]
+    objective, information = verification.compared_with(
+        forged(r, gap=one), forged(r, gap=other), audit.audit(r)
+    )[0]
     assert objective.tolerance == pytest.approx(max(one, other), abs=1e-7)
-    first, second = (verification._log_eigenvalue_range(gap) for gap in (one, other))
+    first, second = (verification.log_eigenvalue_range(gap) for gap in (one, other))
     farthest = max(abs(a - b) for a in first for b in second)
     assert information.tolerance == pytest.approx(farthest, abs=1e-4)
 
@@ -91,7 +91,7 @@ def test_it_does_not_matter_which_of_two_designs_is_ours() -> None:
     """Eigenvalues of one relative to the other are those the other way round, inverted."""
     problem = random_problem(53, "shared")
     a, b = given(problem, problem.uniform()), od.solve(problem, tol=1e-2, max_iter=1)
-    there, back = (verification._against(x, y, audit.audit(x))[0] for x, y in ((a, b), (b, a)))
+    there, back = (verification.compared_with(x, y, audit.audit(x))[0] for x, y in ((a, b), (b, a)))
     for one, other in zip(there, back, strict=True):
         assert one.difference == pytest.approx(other.difference, rel=1e-9)
         assert one.tolerance == pytest.approx(other.tolerance, rel=1e-9)
@@ -125,7 +125,7 @@ def test_equal_objectives_with_other_information_differ() -> None:
     ours = given(problem, np.array([0.5, 0.5, 0.0, 0.0]))
     theirs = forged(given(problem, np.array([0.0, 0.0, 0.5, 0.5])), gap=1e-3)
     own = audit.audit(ours)
-    tight = verification._against(forged(ours, gap=1e-3), theirs, own)[0]
+    tight = verification.compared_with(forged(ours, gap=1e-3), theirs, own)[0]
     assert [c.agrees for c in tight] == [True, False]
     assert tight[1].difference == pytest.approx(np.log(2), rel=1e-12)
 
@@ -230,13 +230,13 @@ def test_eigenvalue_range_is_lamberts(gap: float) -> None:
     at = -np.exp(-1 - gap)
     expected = [np.log(-lambertw(at, branch).real) for branch in (0, -1)]
     # W near its branch point at -1/e is as good as sqrt(eps) only, and 1e-2 is near it.
-    assert verification._log_eigenvalue_range(gap) == pytest.approx(expected, rel=1e-7)
+    assert verification.log_eigenvalue_range(gap) == pytest.approx(expected, rel=1e-7)
 
 
 @pytest.mark.parametrize("gap", [0.0, 1e-14, 1e-10, 1e-6])
 def test_eigenvalue_range_of_small_gaps(gap: float) -> None:
     """s^2 / 2 + s^3 / 6 + ... = gap has the roots s = +-sqrt(2 gap) - gap / 3 + O(gap^1.5)."""
-    low, high = verification._log_eigenvalue_range(gap)
+    low, high = verification.log_eigenvalue_range(gap)
     root = np.sqrt(2 * gap)
     # brentq stops at 2e-12; expm1(s) - s is known to eps s, which moves the root by eps.
     assert low == pytest.approx(-root - gap / 3, abs=gap * root + 1e-11)
@@ -246,7 +246,7 @@ def test_eigenvalue_range_of_small_gaps(gap: float) -> None:
 @pytest.mark.parametrize("gap", [-1e-300, -1e-9, -0.5, -2.0])
 def test_a_gap_below_zero_allows_no_more_than_none(gap: float) -> None:
     """No certificate has one, but anybody can claim it; nothing is raised."""
-    assert verification._log_eigenvalue_range(gap) == (0.0, 0.0)
+    assert verification.log_eigenvalue_range(gap) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -267,10 +267,10 @@ def test_verifications_are_frozen() -> None:
 
 def test_the_range_of_eigenvalues_is_bracketed_for_any_gap() -> None:
     for gap in 10.0 ** np.random.default_rng(0).uniform(-12, 8, size=5000):
-        low, high = verification._log_eigenvalue_range(float(gap))
+        low, high = verification.log_eigenvalue_range(float(gap))
         assert low <= 0 <= high
     for gap in np.linspace(63, 64, 500):
-        verification._log_eigenvalue_range(float(gap))
+        verification.log_eigenvalue_range(float(gap))
 
 
 @pytest.mark.parametrize(
@@ -290,10 +290,10 @@ def test_what_is_allowed_beyond_the_gaps(scale: float) -> None:
     problem = od.DesignProblem(scale * np.sqrt(2) * np.eye(2))
     r = od.solve(problem)
     own = dataclasses.replace(audit.audit(r), noise=1e-3)
-    objective, information = verification._against(forged(r, gap=0.2), forged(r, gap=0.1), own)[0]
+    objective, information = verification.compared_with(forged(r, gap=0.2), forged(r, gap=0.1), own)[0]
     size = max(1.0, abs(r.log_det))
     assert objective.tolerance == pytest.approx(0.2 + 1e-9 * size + 1e-3 * r.rank, abs=1e-12)
-    without = verification._against(forged(r, gap=0.2), forged(r, gap=0.1), audit.audit(r))[0][1]
+    without = verification.compared_with(forged(r, gap=0.2), forged(r, gap=0.1), audit.audit(r))[0][1]
     assert information.tolerance == pytest.approx(without.tolerance + 1e-3, abs=1e-12)
 
 
