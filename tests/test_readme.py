@@ -63,6 +63,7 @@ def shell(tmp_path):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_blocks_run_and_print_what_they_show(page, shell, tmp_path, monkeypatch):
     folders = {language: tmp_path / language for language in ("python", "sh")}

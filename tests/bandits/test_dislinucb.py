@@ -156,6 +156,7 @@ class Watched(bandits.DisLinUCB):
         return Watched.states[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", PARAMETERS)
 def test_all_clients_confidence_ellipsoids_hold(parameters):
     """At the horizon, over 200 trials: some client misses with probability at most delta."""
@@ -171,6 +172,7 @@ def test_all_clients_confidence_ellipsoids_hold(parameters):
     assert missed <= 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", PARAMETERS)
 @pytest.mark.parametrize("horizon", [500, 4000])
 def test_synchronisations_are_as_few_as_the_proof_says(parameters, horizon):
