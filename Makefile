@@ -16,7 +16,7 @@ COMMIT = $$(git describe --always)$$(git diff --quiet HEAD -- optdesign bandits 
 # Every table of docs/measured that a benchmark prints, whole, in one run of one commit.
 TABLES := first_use design suite before classical wide large exact rounding fedpe regret baselines movielens ablation
 
-.PHONY: demo test slow lint hunt mutants bench docs clean
+.PHONY: demo test slow lint hooks hunt mutants bench docs package clean
 
 demo: $(STAMP)
 	@echo "== demo: the paper's synthetic instance, solved, certified, verified (output in demo/)"
@@ -48,7 +48,12 @@ lint: $(STAMP)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/mypy --config-file tests/mypy.ini
 	@$(BIN)/lint-imports --no-logo --no-cache
+
+hooks: $(STAMP)
+	@echo "== the checks of make lint before every commit"
+	@$(BIN)/pre-commit install
 
 bench: $(STAMP)
 	@echo "== benchmarks, two hours: what they print goes to docs/measured/"
@@ -65,6 +70,17 @@ docs: $(STAMP)
 	@echo "== documentation: docs/_build/index.html"
 	@$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	@$(BIN)/python -m sphinx -q -W -b html docs docs/_build
+
+# The wheel is tested alone: in a virtual environment of its own, outside the checkout, without optional dependencies.
+package: $(STAMP)
+	@echo "== wheel: dist/, installed into an empty environment and tested there"
+	@rm -rf build dist
+	@$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	@rm -rf build
+	@set -e; smoke=$$PWD/.ci/smoke.py; wheel=$$(ls $$PWD/dist/*.whl); folder=$$(mktemp -d); \
+		trap 'rm -rf "$$folder"' EXIT; cd "$$folder"; \
+		$(PYTHON) -m venv venv; venv/bin/python -m pip install --quiet "$$wheel"; \
+		venv/bin/python -I "$$smoke"
 
 $(STAMP): pyproject.toml
 	@echo "== setting up .venv (only when pyproject.toml changes)"

@@ -15,6 +15,7 @@ from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import orth
 
 from optdesign.errors import InputError
 from optdesign.problem.inputs import floats
@@ -50,8 +51,7 @@ def range_basis(a: ArrayLike, rtol: float | None = None) -> np.ndarray:
     matrix = floats(a, "a")
     if matrix.ndim != 2:
         raise InputError("a", "must be a matrix", f"got shape {matrix.shape}", "Put one vector a column.")
-    u, s, _ = np.linalg.svd(_scaled(matrix)[0], full_matrices=False)
-    return u[:, s > _tolerance(max(matrix.shape), rtol) * s.max(initial=0.0)]
+    return orth(_scaled(matrix)[0], rcond=_tolerance(max(matrix.shape), rtol))
 
 
 def pseudo_det(a: ArrayLike, degree: int | None = None, *, rtol: float | None = None) -> float:
@@ -100,9 +100,11 @@ def pseudo_inverse(a: ArrayLike, *, rtol: float | None = None) -> np.ndarray:
     """
     values, vectors = eigen_range(a, rtol)
     if np.any(np.abs(values) < np.finfo(float).tiny):
-        raise ValueError(
-            f"a must have an inverse in the range of floating point; it has the eigenvalue "
-            f"{values[np.argmin(np.abs(values))]:g}. Change the units."
+        raise InputError(
+            "a",
+            "must have an inverse in the range of floating point",
+            f"it has the eigenvalue {values[np.argmin(np.abs(values))]:g}",
+            "Change the units.",
         )
     return (vectors / values) @ vectors.T
 

@@ -67,13 +67,15 @@ def shell(tmp_path):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_blocks_run_and_print_what_they_show(page, shell, tmp_path, monkeypatch):
     folders = {language: tmp_path / language for language in ("python", "sh")}
     for folder in folders.values():
         folder.mkdir()
     monkeypatch.chdir(folders["python"])
-    names, printed, compared = {}, "", 0
+    names: dict[str, object] = {}
+    printed, compared = "", 0
     for language, code in blocks(page):
         if language == "python":
             out = io.StringIO()

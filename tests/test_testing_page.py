@@ -24,6 +24,7 @@ def test_a_routine_is_tested_in_ten_lines():
     assert len([line for line in code.splitlines() if line.strip()]) <= 10
 
 
+@pytest.mark.slow
 def test_the_page_says_what_is_printed(page, capsys):
     """The second block prints three failures; the page shows the first, and names the others' causes."""
     python = [code for language, code in BLOCKS if language == "python"]

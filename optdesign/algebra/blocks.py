@@ -30,6 +30,14 @@ def entries(ranks: Any) -> Any:
     return ranks * (ranks + 1) // 2
 
 
+def cholesky(information: np.ndarray) -> np.ndarray | None:
+    """Return the upper Cholesky factor of an upper triangle, or None if the weights lose rank."""
+    factor, info = dpotrf(information, lower=0)
+    if info or np.any(np.diag(factor) ** 2 <= SINGULAR_RTOL * np.diag(information)):
+        return None
+    return factor
+
+
 def whiten(
     t: np.ndarray, weights: np.ndarray, fixed: np.ndarray, out: np.ndarray, rows: slice | np.ndarray
 ) -> bool:
@@ -37,8 +45,8 @@ def whiten(
     scaled = np.sqrt(weights)[:, None] * t
     # A row-major lower triangle is a column-major upper one.
     information = dsyrk(1.0, scaled.T, lower=0, beta=1.0, c=fixed.T)
-    factor, info = dpotrf(information, lower=0)
-    if info or np.any(np.diag(factor) ** 2 <= SINGULAR_RTOL * np.diag(information)):
+    factor = cholesky(information)
+    if factor is None:
         return False
     out[rows, : t.shape[1]] = dtrsm(1.0, factor, t.T, lower=0, trans_a=1).T
     return True
@@ -134,6 +142,27 @@ def invert(factor, ranks, inverse):
         for i in range(r):
             for j in range(i):
                 v[j, i] = v[i, j]
+
+
+@kernel
+def multiply(v, x, y):
+    """Overwrite y with V x. Returns x'V x. The length of y is the rank."""
+    square = 0.0
+    for i in range(len(y)):
+        y[i] = 0.0
+        for j in range(len(y)):
+            y[i] += v[i, j] * x[j]
+        square += y[i] * x[i]
+    return square
+
+
+@kernel
+def add_outer(v, y, scale):
+    """Add scale y y' to V: with y = V x, the rank-one update of an inverse. Updates V in place."""
+    for i in range(len(y)):
+        c = scale * y[i]
+        for j in range(len(y)):
+            v[i, j] += c * y[j]
 
 
 @kernel

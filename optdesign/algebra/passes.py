@@ -11,9 +11,9 @@ import threading
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dtrtri
+from scipy.linalg.lapack import dtrtri
 
-from optdesign.algebra.blocks import SINGULAR_RTOL, WIDE, factorise
+from optdesign.algebra.blocks import WIDE, cholesky, factorise
 from optdesign.numbers.roundoff import two_sum
 from optdesign.problem.coordinates import Rows, write_coordinates
 from optdesign.problem.problem import DesignProblem
@@ -85,7 +85,7 @@ def _add_wide_information(
     """Add w t t' of some candidates to their blocks by BLAS. Overwrites total, and rest with what rounding
     took off.
     """
-    for b, at in _by_block(problem, some):
+    for b, at in by_block(problem, some):
         rank = problem.ranks[b]
         for k in range(0, len(at), WIDE_TILE):
             part = at[k : k + WIDE_TILE]
@@ -111,7 +111,7 @@ def coordinates(problem: DesignProblem, some: np.ndarray, rows: Rows) -> np.ndar
             x, places = rows.source.find(part)
             write_coordinates(x, places, problem.parameter_blocks, part, rows.maps, out[first:last])
             return
-        for b, at in _by_block(problem, part):
+        for b, at in by_block(problem, part):
             out[first + at] = rows.source.take(part[at]) @ rows.maps[b]
 
     threads.each(write, len(some), rows.source.rows_a_piece)
@@ -127,12 +127,11 @@ def inverse_factors(information: np.ndarray, ranks: np.ndarray) -> tuple[np.ndar
     for b, r in enumerate(ranks):
         if r == 0:
             continue
-        upper, info = dpotrf(information[b, :r, :r].T, lower=0)
-        diagonal = np.diag(upper)
-        if info or np.any(diagonal**2 <= SINGULAR_RTOL * np.diag(information[b, :r, :r])):
+        upper = cholesky(information[b, :r, :r].T)
+        if upper is None:
             log_det[b] = -np.inf
             continue
-        log_det[b] = 2.0 * np.sum(np.log(diagonal))
+        log_det[b] = 2.0 * np.sum(np.log(np.diag(upper)))
         factor[b, :r, :r] = dtrtri(upper, lower=0)[0].T
     return factor, log_det
 
@@ -229,8 +228,8 @@ def _write_variances(x: np.ndarray, blocks: np.ndarray, white: np.ndarray, out: 
         _variances(x, blocks, white, out)
 
 
-def _by_block(problem: DesignProblem, some: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Every block that some candidates lie in, and which of them do."""
+def by_block(problem: DesignProblem, some: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield every block that some candidates are in, and the places of these among them."""
     if problem.n_parameter_blocks == 1:
         yield 0, np.arange(len(some))
         return

@@ -96,7 +96,7 @@ def whitened(
     )
     for attempt in range(attempts):
         information = information_matrices(problem, weights, support, rows._replace(maps=white))
-        if attempt > 0 and (_is_white(information, problem.ranks, off) or attempt == attempts - 1):
+        if attempt > 0 and (is_white(information, problem.ranks, off) or attempt == attempts - 1):
             break
         factor, new = inverse_factors(information, problem.ranks)
         log_det += new
@@ -119,7 +119,7 @@ def _measure(x, blocks, groups, ranks, support, weights, attempts, white, off, l
             for i in range(ranks[b]):
                 for j in range(i + 1):
                     information[b, i, j] += rest[b, i, j]
-        if attempt > 0 and (_is_white(information, ranks, off) or attempt == attempts - 1):
+        if attempt > 0 and (is_white(information, ranks, off) or attempt == attempts - 1):
             break
         new = factorise(information, ranks, factor)
         compose(white, ranks, factor)
@@ -134,7 +134,7 @@ def _measure(x, blocks, groups, ranks, support, weights, attempts, white, off, l
 
 
 @kernel
-def _is_white(information, ranks, off):
+def is_white(information, ranks, off):
     """Tell whether every block is near enough to the identity. Reads lower triangles.
 
     Overwrites off with the Frobenius norms of the differences, rounded up.

@@ -41,7 +41,8 @@ from optdesign.errors import InputError
 from optdesign.numbers.roundoff import UNIT, gamma, sum_groups, two_sum
 from optdesign.problem.coordinates import Rows
 from optdesign.problem.inputs import floats
-from optdesign.problem.problem import DesignProblem, check_problem, read_only
+from optdesign.problem.problem import DesignProblem, check_problem
+from optdesign.problem.source import read_only
 from optdesign.runtime.jit import kernel
 
 FEASIBILITY_RTOL = 1e-6
@@ -141,7 +142,7 @@ def _prove(problem: DesignProblem, rows: Rows, support: np.ndarray, w: np.ndarra
         return _Proof(np.inf, np.inf, total, g)
     eta = error_length(white, rows.rounding)
     terms = min(len(support), tile(rows))
-    g_value, share = _bound(problem.budgets, largest, problem.ranks, off, eta, terms, missed)
+    g_value, share = bound_on_g(problem.budgets, largest, problem.ranks, off, eta, terms, missed)
     return _Proof(g_value, share, total, g)
 
 
@@ -158,7 +159,7 @@ def feasible(problem: DesignProblem, weights: ArrayLike) -> tuple[np.ndarray, fl
             "Pass them in the order of the candidates.",
         )
     w = np.array(w, order="C")
-    bad, low = _clean(w, problem.groups, problem.budgets)
+    bad, low = clean(w, problem.groups, problem.budgets)
     if bad >= 0:
         raise InputError("weights", "must be finite", f"weights[{bad}] = {w[bad]}", "Replace it by 0.")
     if low >= 0:
@@ -169,7 +170,7 @@ def feasible(problem: DesignProblem, weights: ArrayLike) -> tuple[np.ndarray, fl
             "Clip it and rescale its group.",
         )
     total = np.empty(problem.n_groups)
-    i, missed = _farthest(problem.groups, problem.budgets, w, total)
+    i, missed = farthest_group(problem.groups, problem.budgets, w, total)
     if not missed <= FEASIBILITY_RTOL:
         raise InputError(
             "weights",
@@ -200,7 +201,7 @@ def _singular_variances(
 
 
 @kernel
-def _farthest(groups, budgets, w, total):
+def farthest_group(groups, budgets, w, total):
     """The group whose sum is farthest from its budget, and that distance as a fraction, rounded up.
 
     Overwrites total with the sums.
@@ -222,11 +223,11 @@ def _farthest(groups, budgets, w, total):
 def scale(groups, budgets, w):
     """Scale the weights of every group to its budget; returns the fraction by which one misses it still."""
     total = np.empty(len(budgets))
-    _farthest(groups, budgets, w, total)
+    farthest_group(groups, budgets, w, total)
     for n in range(len(w)):
         if w[n] != 0.0:
             w[n] *= budgets[groups[n]] / total[groups[n]]
-    return _farthest(groups, budgets, w, total)[1]
+    return farthest_group(groups, budgets, w, total)[1]
 
 
 @kernel
@@ -254,7 +255,7 @@ def sum_error(groups, eta, trace, terms):
 
 
 @kernel
-def _bound(budgets, largest, ranks, off, eta, terms, missed):
+def bound_on_g(budgets, largest, ranks, off, eta, terms, missed):
     """The bound on G, and the fraction of it that rounding may have made; infinite where there is none."""
     m = len(budgets)
     total, error = 0.0, 0.0
@@ -276,7 +277,7 @@ def _bound(budgets, largest, ranks, off, eta, terms, missed):
 
 
 @kernel
-def _clean(w, groups, budgets):
+def clean(w, groups, budgets):
     """Set negligible negatives to zero. Overwrites w.
 
     Returns the first entry that is not finite and the first that is too negative, or -1.

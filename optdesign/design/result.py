@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from optdesign.design.certificate import Certificate, certify
 from optdesign.design.display import duration, html, notes, to_frame
 from optdesign.problem.dependence import of_what
-from optdesign.problem.problem import DesignProblem, read_only
+from optdesign.problem.problem import DesignProblem
+from optdesign.problem.source import read_only
 
 
 class Status(Enum):

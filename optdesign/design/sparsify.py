@@ -25,7 +25,8 @@ from optdesign.design.vertices import SAME_RTOL, thin_out
 from optdesign.errors import InputError
 from optdesign.problem.coordinates import Rows
 from optdesign.problem.inputs import floats
-from optdesign.problem.problem import DesignProblem, read_only
+from optdesign.problem.problem import DesignProblem
+from optdesign.problem.source import read_only
 from optdesign.runtime import clock
 
 

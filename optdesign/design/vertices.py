@@ -15,10 +15,9 @@ import numpy as np
 from scipy.linalg import qr
 
 from optdesign.algebra.blocks import entries
-from optdesign.algebra.passes import coordinates
+from optdesign.algebra.passes import by_block, coordinates
 from optdesign.problem.coordinates import Rows
 from optdesign.problem.problem import DesignProblem
-from optdesign.runtime.jit import kernel
 
 NULL = 1e-11
 """A direction changes the information if a step of the length of the weights does so by this fraction."""
@@ -40,7 +39,10 @@ def columns_of(problem: DesignProblem, white: Rows, rows: np.ndarray) -> Columns
     y = coordinates(problem, rows, white)
     first = np.concatenate([[0], np.cumsum(entries(problem.ranks))])
     phi = np.zeros((len(rows), int(first[-1])))
-    _write_products(y, problem.parameter_blocks[rows], problem.ranks, first, phi)
+    for b, at in by_block(problem, rows):
+        i, j = np.tril_indices(problem.ranks[b])
+        products = np.where(i == j, 1.0, np.sqrt(2.0)) * y[np.ix_(at, i)] * y[np.ix_(at, j)]
+        phi[at, first[b] : first[b + 1]] = products
     return Columns(phi, problem.groups[rows])
 
 
@@ -167,17 +169,3 @@ def corrected(columns: Columns, w: np.ndarray, target: np.ndarray, budgets: np.n
     out = np.zeros(len(columns.groups))
     out[live] = w
     return out
-
-
-@kernel
-def _write_products(y, blocks, ranks, first, phi):
-    """Write the entries of y y' on and below the diagonal into phi, given as zeros. Updates phi in place."""
-    for n in range(len(y)):
-        b = blocks[n]
-        at = first[b]
-        for i in range(ranks[b]):
-            for j in range(i):
-                phi[n, at] = np.sqrt(2.0) * y[n, i] * y[n, j]
-                at += 1
-            phi[n, at] = y[n, i] * y[n, i]
-            at += 1

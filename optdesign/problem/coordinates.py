@@ -41,7 +41,8 @@ def working_rows(problem: DesignProblem) -> Rows:
     reach = _reach(problem)
     # Errors of coordinates above this, where pivots are unit vectors, call for compensated products.
     cancellation = 2.0**-36
-    if gamma(problem.dim) * _largest_terms(reach, problem.span.maps) > cancellation:
+    terms = np.einsum("bj,bjk->bk", reach, np.abs(problem.span.maps))
+    if gamma(problem.dim) * np.fmax.reduce(terms, axis=None) > cancellation:
         return problem.refined
     return Rows(problem.source, problem.span.maps, gamma(problem.dim + 8) * reach)
 
@@ -86,7 +87,7 @@ def log_volume(problem: DesignProblem) -> float:
     p = read_only(problem.source.take(at))
     t = np.empty((len(at), span.maps.shape[2]))
     write_refined(p, read_only(block), span.maps, t)
-    return log_gram(p, root, span.ranks) - 2.0 * _log_unit(t, root, span.ranks)
+    return log_gram(p, root, span.ranks) - log_gram(read_only(t), root, span.ranks)
 
 
 @kernel
@@ -124,48 +125,6 @@ def _raise_reach(t, blocks, groups, root, reach):
     for n in range(len(t)):
         for k in range(t.shape[1]):
             reach[blocks[n], k] = max(reach[blocks[n], k], root[groups[n]] * abs(t[n, k]))
-
-
-@kernel
-def _largest_terms(reach, maps):
-    """Bound on sum_j |x_nj| |T_jk|, for all candidates and columns k."""
-    largest = 0.0
-    for b in range(maps.shape[0]):
-        for k in range(maps.shape[2]):
-            terms = 0.0
-            for j in range(maps.shape[1]):
-                terms += reach[b, j] * abs(maps[b, j, k])
-            largest = max(largest, terms)
-    return largest
-
-
-@kernel
-def _log_unit(t, scale, ranks):
-    """Sum over blocks of log |det(P T)|, P the pivots times their scales: nearly the identity.
-
-    Rows of t are the coordinates of the pivots, block by block.
-    """
-    z = np.empty((t.shape[1], t.shape[1]))
-    total, first = 0.0, 0
-    for b in range(len(ranks)):
-        r = ranks[b]
-        for k in range(r):
-            for j in range(r):
-                z[k, j] = scale[first + k] * t[first + k, j]
-        first += r
-        for k in range(r):
-            p = k
-            for i in range(k + 1, r):
-                if abs(z[i, k]) > abs(z[p, k]):
-                    p = i
-            for j in range(r):
-                z[k, j], z[p, j] = z[p, j], z[k, j]
-            total += math.log(abs(z[k, k]))
-            for i in range(k + 1, r):
-                factor = z[i, k] / z[k, k]
-                for j in range(k + 1, r):
-                    z[i, j] -= factor * z[k, j]
-    return total
 
 
 @kernel

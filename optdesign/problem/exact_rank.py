@@ -61,7 +61,7 @@ def _verdicts(
 
 
 @kernel
-def _residue(value, prime, powers):
+def residue(value, prime, powers):
     """A double modulo the prime."""
     mantissa, exponent = math.frexp(abs(value))
     r = np.int64(mantissa * 2.0**53) % prime * powers[exponent - 53 - LOWEST] % prime
@@ -69,7 +69,7 @@ def _residue(value, prime, powers):
 
 
 @kernel
-def _inverse(a, prime):
+def inverse_modulo(a, prime):
     """1 / a modulo the prime: a^(prime - 2)."""
     out, power = 1, prime - 2
     while power > 0:
@@ -96,7 +96,7 @@ def _normals(x, ranks, free, prime, powers, normal, verdict):
         normal[b] = free
         for i in range(r):
             for j in range(d):
-                a[i, j] = _residue(x[first + i, j], prime, powers)
+                a[i, j] = residue(x[first + i, j], prime, powers)
         first += r
         for k in range(r):
             column[k] = -1
@@ -107,7 +107,7 @@ def _normals(x, ranks, free, prime, powers, normal, verdict):
             if column[k] < 0:
                 verdict[b] = SMALLER
                 break
-            scale = _inverse(a[k, column[k]], prime)
+            scale = inverse_modulo(a[k, column[k]], prime)
             for j in range(d):
                 a[k, j] = a[k, j] * scale % prime
             for i in range(r):
@@ -137,6 +137,6 @@ def _mark_outside(x, blocks, first, ranks, normal, prime, powers, verdict):
         dot = 0
         for j in range(d):
             if x[i, j] != 0.0:
-                dot = (dot + _residue(x[i, j], prime, powers) * normal[b, j]) % prime
+                dot = (dot + residue(x[i, j], prime, powers) * normal[b, j]) % prime
         if dot != 0:
             verdict[b] = LARGER

@@ -19,6 +19,7 @@ The rank decision is in :mod:`optdesign.problem.elimination`. ``Span.margin`` sa
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +53,7 @@ class Span(NamedTuple):
     @property
     def close_blocks(self) -> np.ndarray:
         """Blocks whose rank would be lower under a slightly larger tolerance."""
-        return np.flatnonzero(_are_close(self.margin, self.rtol))
+        return np.flatnonzero(self.margin[:, 1] < self.rtol * CLOSE)
 
 
 def find_span(
@@ -90,9 +91,13 @@ def find_span(
     span: Span | None = None
     pool = 8  # candidates per dimension and block in the sample that is tried first
     if n > 2 * pool * d * n_blocks:
-        span = chosen(_pool(n, n // (pool * d * n_blocks), peak.row))
-        if _may_miss(peak.row, d, span.ranks, span.margin, rtol) or not _is_modest(
-            source, blocks, groups, row_scale, span.maps
+        every = np.arange(0, n, n // (pool * d * n_blocks))
+        span = chosen(np.concatenate([every, peak.row[peak.row >= 0]]))
+        occupied = peak.row[:, 0] >= 0
+        if (
+            np.any(span.ranks[occupied] < d)
+            or np.any(occupied[span.close_blocks])
+            or not _is_modest(source, blocks, groups, row_scale, span.maps)
         ):
             span = None
     if span is None and n <= source.rows_a_piece:
@@ -135,8 +140,7 @@ def _is_modest(
     changing the sign of that one moves the sum by twice as much. Four choices are looked at, so a large
     coordinate is missed with probability 1/16 at most.
     """
-    directions = np.zeros((len(maps), source.dim, 4))
-    _add_up_with_signs(maps, directions)
+    directions = maps @ _signs(maps.shape[2])
 
     def largest(first: int, last: int) -> float:
         return _largest_sum(source.piece(first, last), blocks, groups, row_scale, first, directions)
@@ -146,21 +150,10 @@ def _is_modest(
     return all(top <= modest for top in threads.each(largest, source.n_rows, source.rows_a_piece))
 
 
-@kernel
-def _add_up_with_signs(maps, directions):
-    """Add the columns of every map, with four choices of signs, to the directions given as zeros.
-
-    The signs come from a linear congruence.
-    """
-    d = maps.shape[1]
-    state = 1
-    for b in range(len(maps)):
-        for s in range(4):
-            for k in range(maps.shape[2]):
-                state = 48_271 * state % 2_147_483_647
-                sign = 1.0 if state > 2**30 else -1.0
-                for j in range(d):
-                    directions[b, j, s] += sign * maps[b, j, k]
+@cache
+def _signs(width: int) -> np.ndarray:
+    """Return four choices of signs, (width, 4)."""
+    return np.random.default_rng(0).choice([-1.0, 1.0], size=(width, 4))
 
 
 @kernel
@@ -199,35 +192,3 @@ def _scan(x, blocks, first, peak, row):
                 peak[b, j] = a
                 row[b, j] = first + i
     return -1
-
-
-@kernel
-def _pool(n, stride, peak_row):
-    """Every stride-th candidate, and those that have a peak."""
-    out = np.empty((n + stride - 1) // stride + peak_row.size, np.int64)
-    count = 0
-    for i in range(0, n, stride):
-        out[count] = i
-        count += 1
-    for b in range(len(peak_row)):
-        for j in range(peak_row.shape[1]):
-            if peak_row[b, j] >= 0:
-                out[count] = peak_row[b, j]
-                count += 1
-    return out[:count]
-
-
-@kernel
-def _may_miss(peak_row, d, ranks, margin, rtol):
-    """Tell whether more candidates could change the rank of some block that has any, or make it clearer."""
-    close = _are_close(margin, rtol)
-    unsure = 0
-    for b in range(len(ranks)):
-        unsure += peak_row[b, 0] >= 0 and (ranks[b] < d or close[b])
-    return unsure > 0
-
-
-@kernel
-def _are_close(margin, rtol):
-    """Tell for every block whether its smallest accepted residual is near rtol."""
-    return margin[:, 1] < rtol * CLOSE

@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optdesign.algebra.blocks import accumulate, factorise, invert, variance
+from optdesign.algebra.blocks import accumulate, add_outer, factorise, invert, multiply, variance
 from optdesign.algebra.passes import coordinates
 from optdesign.algebra.whitening import measured
 from optdesign.problem.problem import DesignProblem
@@ -222,35 +222,21 @@ def _covariances(columns, lo, hi, y, out):
 
 
 @kernel
-def _towards(z, inverse, row, b, rank):
-    """V x of a row in block b."""
-    y = np.zeros(rank)
-    for k in range(rank):
-        for j in range(rank):
-            y[k] += inverse[b, k, j] * z[row, j]
-    return y
-
-
-@kernel
 def _move(z, columns, blocks, at, ranks, row, sign, counts, inverse, g, work):
     """Add (sign 1.0) or take away (sign -1.0) a run of a row. Overwrites counts, inverse, g and work.
 
     Not a whole number: a kernel would be compiled for either.
     """
     b = blocks[row]
-    y = _towards(z, inverse, row, b, ranks[b])
-    own = 0.0
-    for k in range(ranks[b]):
-        own += y[k] * z[row, k]
+    y = np.empty(ranks[b])
+    own = multiply(inverse[b], z[row], y)
     scale = sign / (1.0 + sign * own)
     for i in range(len(at)):
         lo, hi = at[i, b], at[i, b + 1]
         _covariances(columns, lo, hi, y, work)
         for n in range(lo, hi):
             g[n] -= scale * work[n] * work[n]
-    for k in range(ranks[b]):
-        for j in range(ranks[b]):
-            inverse[b, k, j] -= scale * y[k] * y[j]
+    add_outer(inverse[b], y, -scale)
     counts[row] += int(sign)
 
 
@@ -259,7 +245,9 @@ def _best_move(z, columns, groups, blocks, at, ranks, row, inverse, g, work):
     """The row that a run should move to from the given one, and the factor that it gains. Overwrites work."""
     i, b = groups[row], blocks[row]
     lo, hi = at[i, b], at[i, b + 1]
-    _covariances(columns, lo, hi, _towards(z, inverse, row, b, ranks[b]), work)
+    y = np.empty(ranks[b])
+    multiply(inverse[b], z[row], y)
+    _covariances(columns, lo, hi, y, work)
     keep = 1.0 - g[row]
     # A variance g_m of a run within this of 1, its largest value, is taken as 1: 1 - g_m is mostly round-off.
     saturated = 1e-10
@@ -334,7 +322,8 @@ def perturb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, dra
         k = first + np.int64(draws[j + 1] * (last - first))
         c, b = 0.0, blocks[m]
         if blocks[k] == b:
-            y = _towards(z, inverse, m, b, ranks[b])
+            y = np.empty(ranks[b])
+            multiply(inverse[b], z[m], y)
             for i in range(ranks[b]):
                 c += y[i] * z[k, i]
         if (1.0 + g[k]) * (1.0 - g[m]) + c * c > SAFE:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optdesign.algebra.blocks import accumulate, factorise, invert
+from optdesign.algebra.blocks import accumulate, add_outer, factorise, invert, multiply
 from optdesign.runs.exchange import REFRESH, SAFE
 from optdesign.runs.search import GAIN
 from optdesign.runtime.jit import kernel
@@ -33,18 +33,9 @@ def _refreshed(z, weights, inverse):
 @kernel
 def _rank_one(v, x, sign):
     """Update the inverse v for x x' added (sign 1) or taken away (sign -1). Overwrites v."""
-    d = len(x)
-    y = np.zeros(d)
-    own = 0.0
-    for i in range(d):
-        for j in range(d):
-            y[i] += v[i, j] * x[j]
-        own += y[i] * x[i]
-    scale = sign / (1.0 + sign * own)
-    for i in range(d):
-        c = scale * y[i]
-        for j in range(d):
-            v[i, j] -= c * y[j]
+    y = np.empty(len(x))
+    own = multiply(v, x, y)
+    add_outer(v, y, -sign / (1.0 + sign * own))
 
 
 @kernel
@@ -83,12 +74,11 @@ def climb_levels(values, sizes, first, settings, z, weights, inverse, row, idle,
     the last refresh did not raise log det: then their gains were round-off.
     """
     n, factors = settings.shape
-    d = z.shape[1]
     total = _refreshed(z, weights, inverse)
     if total == -np.inf:
         return total, 0, n
     v = inverse[0]
-    y = np.empty(d)
+    y = np.empty(z.shape[1])
     done, work = 0, 0
     while idle < n and work < most:
         idle += 1
@@ -96,12 +86,7 @@ def climb_levels(values, sizes, first, settings, z, weights, inverse, row, idle,
         stale = True
         for j in range(factors):
             if stale:
-                a = 0.0
-                for i in range(d):
-                    y[i] = 0.0
-                    for k in range(d):
-                        y[i] += v[i, k] * z[row, k]
-                    a += y[i] * z[row, i]
+                a = multiply(v, z[row], y)
                 stale = False
             best, gain = -1, 1.0 + GAIN
             for level in range(sizes[j]):
@@ -134,12 +119,7 @@ def perturb_levels(values, sizes, first, settings, z, inverse, draws):
     for m in range(0, len(draws), 3):
         row, j = np.int64(draws[m] * n), np.int64(draws[m + 1] * factors)
         level = np.int64(draws[m + 2] * sizes[j])
-        a = 0.0
-        for i in range(z.shape[1]):
-            y[i] = 0.0
-            for k in range(z.shape[1]):
-                y[i] += inverse[0, i, k] * z[row, k]
-            a += y[i] * z[row, i]
+        a = multiply(inverse[0], z[row], y)
         if _ratio(values, first, j, settings[row, j], level, y, a, inverse[0]) > SAFE:
             _set(values, first, j, level, row, settings, z, inverse)
 

@@ -25,7 +25,7 @@ from optdesign.errors import InputError
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.exchange import coordinates_of
 from optdesign.tables.columns import listed
-from optdesign.verification.exact_arithmetic import PRIME, residues
+from optdesign.verification.exact_arithmetic import PRIME, echelon, residues
 
 GREEDY_WORK = 5e6
 """Multiplications of the greedy choice: it is among the heaviest candidates if there are very many."""
@@ -173,18 +173,7 @@ def _independent(problem: DesignProblem, rows: np.ndarray) -> np.ndarray:
     keep = [np.empty(0, np.int64)]
     for b in np.unique(problem.parameter_blocks[rows]):
         own = rows[problem.parameter_blocks[rows] == b]
-        left, first = _vectors(problem, own), 0
-        while len(own) > first:
-            # Rows before this one have been eliminated from all others: one with a non-zero entry is outside.
-            nonzero = left[first:].any(axis=1)
-            if not nonzero.any():
-                break
-            at = first + int(np.argmax(nonzero))
-            keep.append(own[at : at + 1])
-            column = int(np.argmax(left[at] != 0))
-            pivot = left[at] * pow(int(left[at, column]), -1, PRIME) % PRIME
-            first = at + 1
-            left[first:] = (left[first:] - left[first:, column, None] * pivot % PRIME) % PRIME
+        keep.append(own[echelon(_vectors(problem, own).T)[1]])
     return np.concatenate(keep)
 
 
@@ -192,14 +181,8 @@ def _parts(vectors: np.ndarray, inside: np.ndarray) -> tuple[np.ndarray, np.ndar
     """Return the coefficients of vectors in those inside, which are independent, and which are outside."""
     members = vectors[inside]
     size, width = members.shape
-    table = np.hstack([members, np.eye(size, dtype=np.int64)])
-    columns = np.empty(size, np.int64)
-    for k in range(size):  # Gauss-Jordan elimination: [C B, C] with C B the identity in the columns
-        columns[k] = np.argmax(table[k, :width] != 0)
-        table[k] = table[k] * pow(int(table[k, columns[k]]), -1, PRIME) % PRIME
-        factor = table[:, columns[k]].copy()
-        factor[k] = 0
-        table = (table - factor[:, None] * table[k] % PRIME) % PRIME
+    # [C B, C] with C B the identity in the columns.
+    table, columns = echelon(np.hstack([members, np.eye(size, dtype=np.int64)]))
     picked = vectors[:, columns]
     outside = np.any(_product(picked, table[:, :width]) != vectors, axis=1)
     return _product(picked, table[:, width:]), outside

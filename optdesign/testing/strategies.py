@@ -280,7 +280,7 @@ def feasible_weights(draw: st.DrawFn, problem: DesignProblem, *, zeros: bool = F
 
 
 @st.composite
-def weighted(draw: st.DrawFn, **options: Any) -> tuple[DesignProblem, np.ndarray]:
+def weighted(draw: st.DrawFn, /, **options: Any) -> tuple[DesignProblem, np.ndarray]:
     """A problem with positive feasible weights; the options are those of :func:`problems`."""
     problem = draw(problems(**options))
     return problem, draw(feasible_weights(problem))

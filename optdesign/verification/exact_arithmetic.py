@@ -55,16 +55,16 @@ def exact_rank(x: np.ndarray, basis: np.ndarray) -> tuple[int, int]:
     lies outside their span and joins them, until there is none.
     """
     rng = np.random.default_rng(PRIME)
-    echelon, columns = _echelon(residues(x[basis]))
+    reduced, columns = echelon(residues(x[basis]))
     rank = first = len(columns)
     while rank < x.shape[1]:
         v = rng.integers(1, PRIME, size=(x.shape[1],))
         v[columns] = 0
-        v[columns] = -(echelon * v % PRIME).sum(axis=1) % PRIME
+        v[columns] = -(reduced * v % PRIME).sum(axis=1) % PRIME
         outside = _first_outside(x, v)
         if outside < 0:
             break
-        echelon, columns = _echelon(np.vstack([echelon, residues(x[outside])]))
+        reduced, columns = echelon(np.vstack([reduced, residues(x[outside])]))
         rank = len(columns)
     return first, rank
 
@@ -79,21 +79,24 @@ def _first_outside(x: np.ndarray, v: np.ndarray) -> int:
     return -1
 
 
-def _echelon(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Reduced row echelon form modulo the prime, without its zero rows, and the columns of its leading
-    ones."""
+def echelon(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the reduced row echelon form modulo the prime, without zero rows, and the columns of its pivots.
+
+    >>> echelon(np.array([[0, 2, 4], [0, 1, 2]]))
+    (array([[0, 1, 2]]), array([1]))
+    """
     a, columns = a.copy(), list[int]()
-    for j in range(a.shape[1]):
-        k = len(columns)
-        below = np.flatnonzero(a[k:, j])
-        if len(below) == 0:
-            continue
-        a[[k, k + below[0]]] = a[[k + below[0], k]]
+    for k in range(len(a)):
+        nonzero = a[k:] != 0
+        j = int(np.argmax(nonzero.any(axis=0)))
+        at = k + int(np.argmax(nonzero[:, j]))
+        if a[at, j] == 0:
+            break
+        a[[k, at]] = a[[at, k]]
         a[k] = a[k] * pow(int(a[k, j]), -1, PRIME) % PRIME
         factor = a[:, j].copy()
         factor[k] = 0
-        rows = np.flatnonzero(factor)
-        a[rows] = (a[rows] - factor[rows, None] * a[k] % PRIME) % PRIME
+        a = (a - factor[:, None] * a[k] % PRIME) % PRIME
         columns.append(j)
     return a[: len(columns)], np.array(columns, dtype=np.int64)
 

@@ -187,7 +187,7 @@ class _Run:
         """Solve, adding candidates until no other matters."""
         problem = self.problem
         large = _entries(problem.ranks, problem.parameter_blocks) > LIMITS.entries
-        rows = _first_rows(problem) if large else None
+        rows = first_rows(problem) if large else None
         # No more are added when the relative gap is this, or twice that over the candidates given.
         settled = 1e-6
         for _ in range(LIMITS.rounds):
@@ -201,11 +201,11 @@ class _Run:
                 return
             if rows is None:
                 return
-            bound = _largest(problem, rows, certificate.variances)
+            bound = largest_variances(problem, rows, certificate.variances)
             near = math.fsum(problem.budgets * bound) - problem.rank
             if certificate.gap <= max(2 * near, settled * problem.rank):
                 return
-            rows = _next_rows(problem, rows, weights, certificate.variances, bound)
+            rows = next_rows(problem, rows, weights, certificate.variances, bound)
 
     def _answer(self, plan: list[_Attempt], rows: np.ndarray | None) -> tuple[np.ndarray, Certificate]:
         """The answer of the first attempt that does not break down. Overwrites plan: no failure is
@@ -230,7 +230,7 @@ class _Run:
                 self.iterations += iterations
                 weights, certificate = _certified(problem, reduced, raw)
                 self._keep(weights, certificate, attempt, given)
-                near = math.fsum(problem.budgets * _largest(problem, given, certificate.variances))
+                near = math.fsum(problem.budgets * largest_variances(problem, given, certificate.variances))
                 slow = time.perf_counter() - before > LIMITS.solver_share * seconds
                 if near <= (1 + LIMITS.broken_gap) * problem.rank or last or (slow and not _others(plan)):
                     return weights, certificate
@@ -337,21 +337,21 @@ def _entries(ranks: np.ndarray, blocks: np.ndarray) -> int:
     return int(np.sum(entries(ranks)[blocks]))
 
 
-def _largest(problem: DesignProblem, rows: np.ndarray, variances: np.ndarray) -> np.ndarray:
+def largest_variances(problem: DesignProblem, rows: np.ndarray, variances: np.ndarray) -> np.ndarray:
     """The largest variance in every group, of some candidates."""
     largest = np.zeros(problem.n_groups)
     np.maximum.at(largest, problem.groups[rows], variances[rows])
     return largest
 
 
-def _first_rows(problem: DesignProblem) -> np.ndarray:
+def first_rows(problem: DesignProblem) -> np.ndarray:
     """Candidates with the largest variances under the uniform design, and a basis of every block."""
     variances = np.nan_to_num(certify(problem, problem.uniform()).variances)
     top = _top(problem, problem.budgets[problem.groups] * variances, 2 * problem.enough)
-    return np.union1d(_basis(problem), top)
+    return np.union1d(problem.basis, top)
 
 
-def _next_rows(
+def next_rows(
     problem: DesignProblem, rows: np.ndarray, weights: np.ndarray, variances: np.ndarray, bound: np.ndarray
 ) -> np.ndarray:
     """The candidates that were used or nearly so, and those outside with the largest variances."""
@@ -361,12 +361,7 @@ def _next_rows(
     used, near = 1e-6, 0.9
     kept = rows[(share > used) | (variances[rows] > near * bound[problem.groups[rows]])]
     excess = problem.budgets[problem.groups] * (variances - bound[problem.groups])
-    return np.union1d(np.union1d(kept, _basis(problem)), _top(problem, excess, problem.enough))
-
-
-def _basis(problem: DesignProblem) -> np.ndarray:
-    """Candidates that span every block."""
-    return np.sort(problem.basis)
+    return np.union1d(np.union1d(kept, problem.basis), _top(problem, excess, problem.enough))
 
 
 def _top(problem: DesignProblem, values: np.ndarray, count: int) -> np.ndarray:

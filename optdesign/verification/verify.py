@@ -110,7 +110,7 @@ def compare(ours: DesignResult, theirs: DesignResult, own: Audit | None = None) 
     own = audit(ours) if own is None else own
     if refusal := _refutation(ours, own):
         return Verification("differs", refusal, own.comparisons, theirs, own.notes, bool(own.wrong))
-    comparisons, notes = _against(ours, theirs, own)
+    comparisons, notes = compared_with(ours, theirs, own)
     comparisons, notes = own.comparisons + comparisons, own.notes + notes
     wrong = [c.name for c in comparisons if not c.agrees]
     who = f"{theirs.method}, whose relative gap is {theirs.relative_gap:.2g}"
@@ -134,7 +134,7 @@ def _inconclusive(own: Audit, message: str, other: DesignResult | None) -> Verif
     return Verification("inconclusive", message, own.comparisons, other, own.notes)
 
 
-def _against(
+def compared_with(
     ours: DesignResult, theirs: DesignResult, own: Audit
 ) -> tuple[tuple[Comparison, ...], tuple[str, ...]]:
     """Objective and information of two designs, and a note where matrices are too large to be exact."""
@@ -145,7 +145,7 @@ def _against(
         note = "the information of the two designs was not compared: too many numbers for exact arithmetic."
         return (Comparison(f"objective against {other}", difference, allowed),), (note,)
     logs = np.log(relative_eigenvalues(own, theirs))
-    (low_a, high_a), (low_b, high_b) = _log_eigenvalue_range(ours.gap), _log_eigenvalue_range(theirs.gap)
+    (low_a, high_a), (low_b, high_b) = log_eigenvalue_range(ours.gap), log_eigenvalue_range(theirs.gap)
     tolerance = max(high_a - low_b, high_b - low_a) + math.sqrt(ROUNDING) + own.noise
     return (
         Comparison(f"objective against {other}", abs(math.fsum(logs)), allowed),
@@ -163,7 +163,7 @@ def relative_eigenvalues(own: Audit, theirs: DesignResult) -> np.ndarray:
     return np.maximum(np.concatenate(values), np.finfo(float).tiny)
 
 
-def _log_eigenvalue_range(gap: float) -> tuple[float, float]:
+def log_eigenvalue_range(gap: float) -> tuple[float, float]:
     """The logarithms of the two roots of t - 1 - log t = gap, bracketed: they meet where gap is zero."""
     if gap <= 0:
         return 0.0, 0.0

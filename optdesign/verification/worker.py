@@ -12,7 +12,6 @@ import pickle
 import subprocess
 import sys
 from contextlib import suppress
-from types import TracebackType
 from typing import IO, Any
 
 import numpy as np
@@ -69,12 +68,7 @@ class Worker:
                     stream.close()
             self.process = None
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
 

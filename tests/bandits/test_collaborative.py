@@ -152,6 +152,7 @@ def test_protocols_decide_alike_to_the_last_bit(shared, intervals):
                 np.testing.assert_array_equal(value, getattr(b, name))
 
 
+@pytest.mark.slow
 def test_full_information_beats_fedpe_on_the_authors_instance():
     """Per-client regret: Enhanced Fed-PE lies between Fed-PE and either variant, far from the second one."""
     env = bandits.environments.authors(100, 10, 3, seed=0)

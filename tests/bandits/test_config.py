@@ -156,6 +156,7 @@ def generous(weights, f):
 """
 
 
+@pytest.mark.slow
 def test_classes_of_ones_own_are_named_by_module(tmp_path):
     """Also in processes that were started before the folder of the file was known."""
     bandits.simulate(bandits.LocalUCB(), bandits.environments.synthetic(3, 2, 2), 20, trials=2, n_jobs=2)

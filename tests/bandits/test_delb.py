@@ -57,6 +57,7 @@ def test_failures_of_all_arms_and_phases_add_up_to_delta(arms, delta):
     assert total <= delta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_best_arms_survive_and_the_regret_is_that_of_the_phases(seed):
     """Unless a best arm is lost, arms of phase l > 1 are at most 4 * 2^-(l - 1) below the best."""

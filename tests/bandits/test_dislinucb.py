@@ -124,6 +124,7 @@ def test_only_changed_models_are_sent(clients, d):
     assert sent.max() <= len(clients) * blocks * (d * d + d), "never more than all models in full"
 
 
+@pytest.mark.slow
 def test_uploads_are_a_tenth_of_all_models_on_the_authors_instance():
     """Most clients pull few arms between synchronisations; the other clients together pull all of them."""
     env = bandits.environments.authors(100, 10, 3, seed=0)
@@ -155,6 +156,7 @@ class Watched(bandits.DisLinUCB):
         return Watched.states[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", PARAMETERS)
 def test_all_clients_confidence_ellipsoids_hold(parameters):
     """At the horizon, over 200 trials: some client misses with probability at most delta."""
@@ -170,6 +172,7 @@ def test_all_clients_confidence_ellipsoids_hold(parameters):
     assert missed <= 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", PARAMETERS)
 @pytest.mark.parametrize("horizon", [500, 4000])
 def test_synchronisations_are_as_few_as_the_proof_says(parameters, horizon):

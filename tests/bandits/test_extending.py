@@ -119,6 +119,7 @@ def test_the_cache_knows_all_the_code_that_a_loop_is_made_of(monkeypatch):
     assert len({first, second, name()}) == 3
 
 
+@pytest.mark.slow
 def test_loops_are_compiled_once_for_all_processes():
     """A second process takes the compiled loop from the disk."""
     code = (
@@ -133,6 +134,7 @@ def test_loops_are_compiled_once_for_all_processes():
     assert said[1].strip() == "1"
 
 
+@pytest.mark.slow
 def test_an_edit_of_what_a_policy_calls_is_seen(tmp_path):
     """The policy's own file stays as it is."""
     rule = tmp_path / "rule.py"

@@ -12,6 +12,7 @@ SEEDS = 300
 DELTA = 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize(
     ("kind", "options"),

@@ -52,6 +52,7 @@ def test_environments_are_what_was_asked_for(parameters, noise):
     holds()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 def test_corners_occur(noise):
     drawn = environments(noise=noise)

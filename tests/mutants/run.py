@@ -42,9 +42,13 @@ MODULES = {
     "bandits/regret.py": ("bandits/test_regret.py",),
     "bandits/confidence.py": ("bandits/test_confidence.py",),
     "bandits/schedules.py": ("bandits/test_schedules.py",),
-    "optdesign/verification/verify.py": ("optdesign/verification/test_verification.py",),
+    "optdesign/verification/verify.py": (
+        "optdesign/verification/test_verify.py",
+        "optdesign/verification/test_audit.py",
+    ),
     "optdesign/design/certificate.py": (
         "optdesign/design/test_certificate_bounds.py",
+        "optdesign/design/test_certificate_weights.py",
         "optdesign/design/test_certificate.py",
     ),
 }

@@ -31,8 +31,8 @@ def log_det(rows, weights):
 
 def _orthonormal(rows):
     """Columns orthonormalised under equal weights in rational arithmetic, rounded at the end."""
-    basis = []
-    for column in zip(*rows, strict=True):
+    basis: list[list[Fraction]] = []
+    for column in map(list, zip(*rows, strict=True)):
         for other in basis:
             part = sum(map(Fraction.__mul__, column, other)) / sum(v * v for v in other)
             column = [v - part * o for v, o in zip(column, other, strict=True)]

@@ -31,6 +31,7 @@ def pool() -> Iterator[Pool]:
         yield processes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_no_false_claim(target: str, pool: Pool) -> None:
     families = list(import_module(f"hunt.{target}").FAMILIES)

@@ -5,8 +5,10 @@ import doctest
 import importlib
 import importlib.util
 import pkgutil
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,17 @@ def test_import_stays_light() -> None:
     )
     assert done.stdout.strip() == "[]"
     assert done.stderr == ""
+
+
+def test_the_citation_has_the_version_of_the_package() -> None:
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert re.findall(r"^version: *(.*)$", citation, flags=re.M) == [optdesign.__version__]
+
+
+def test_the_version_is_written_in_one_module() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert "version" not in project["project"]
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "optdesign.__version__"}
 
 
 def test_everything_public_exists() -> None:
@@ -86,3 +99,17 @@ def test_no_module_is_hidden_by_a_function_of_its_name(name: str) -> None:
     module = importlib.import_module(name)
     parent, _, last = name.rpartition(".")
     assert getattr(importlib.import_module(parent), last) is module
+
+
+def test_only_kernels_lack_annotations() -> None:
+    """In modules with kernels, mypy accepts any function without annotations."""
+    for path in sorted(Path(optdesign.__file__).parent.rglob("*.py")):
+        functions = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef)]
+        for function in functions:
+            if {"kernel", "uncached"} & {ast.unparse(decorator) for decorator in function.decorator_list}:
+                continue
+            a = function.args
+            arguments = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
+            bare = [x.arg for x in arguments if x.annotation is None and x.arg not in ("self", "cls")]
+            assert not bare, (path, function.name)
+            assert function.returns is not None or function.name == "__init__", (path, function.name)

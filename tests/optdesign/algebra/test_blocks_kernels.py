@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optdesign.algebra import blocks as information
-from optdesign.algebra import passes, reduced
+from optdesign.algebra import passes
 from optdesign.problem import coordinates as rows
 from optdesign.problem import elimination, span
 from optdesign.problem.source import Source
@@ -55,24 +55,6 @@ def test_coordinates(seed: int) -> None:
     rows.write_refined(c.z[some], c.blocks[some], maps, refined)
     np.testing.assert_allclose(plain, expected, rtol=0, atol=RTOL)
     np.testing.assert_allclose(refined, expected, rtol=0, atol=RTOL)
-
-
-def test_the_pool_is_a_sample_and_the_peaks() -> None:
-    peaks = np.array([[4, 9], [-1, -1], [7, 7]])
-    np.testing.assert_array_equal(span._pool(10, 4, peaks), [0, 4, 8, 4, 9, 7, 7])
-
-
-def test_what_a_pool_may_miss() -> None:
-    """Ranks below d and close decisions, in blocks that have candidates."""
-    rtol = 1e-10
-    row, clear = np.array([[0, 1], [-1, -1]]), np.array([[0.0, 1.0], [0.0, np.inf]])
-    full, empty_too = np.array([2, 0]), np.array([1, 0])
-    assert not span._may_miss(row, 2, full, clear, rtol)
-    assert span._may_miss(row, 2, empty_too, clear, rtol)
-    close = [0.0, rtol * span.CLOSE / 2]
-    np.testing.assert_array_equal(span._are_close(np.array([close, [0.0, 1.0]]), rtol), [True, False])
-    assert span._may_miss(row, 2, full, np.array([close, [0.0, np.inf]]), rtol)
-    assert not span._may_miss(row, 2, full, np.array([[0.0, 1.0], close]), rtol)
 
 
 @seeds
@@ -214,8 +196,8 @@ def test_factorise_and_invert(seed: int) -> None:
     m = c.matrices()
     factor = np.zeros_like(m)
     log_det = information.factorise(np.tril(m), c.ranks, factor)
-    expected = [np.linalg.slogdet(m[b, :r, :r])[1] for b, r in enumerate(c.ranks)]
-    np.testing.assert_allclose(log_det, expected, rtol=RTOL, atol=RTOL)
+    logarithms = [np.linalg.slogdet(m[b, :r, :r])[1] for b, r in enumerate(c.ranks)]
+    np.testing.assert_allclose(log_det, logarithms, rtol=RTOL, atol=RTOL)
     assert log_det.sum() == pytest.approx(c.objective(c.u), rel=RTOL, abs=RTOL)
     inverse = np.zeros_like(m)
     information.invert(factor, c.ranks, inverse)
@@ -271,15 +253,6 @@ def test_sort_by_block(seed: int) -> None:
     np.testing.assert_array_equal(rows[:17], part[np.argsort(blocks[4:21], kind="stable")])
     np.testing.assert_array_equal(end, np.searchsorted(np.sort(blocks[4:21]), np.arange(6)))
     assert np.all(rows[17:] == -7)
-
-
-def test_write_starts() -> None:
-    sorted_ones, others = ([], [3], [1, 1, 2], [0, 5, 9]), ([2, 1], [0, 0, 1, 0], [0, 5, 9, 8])
-    for values in (*sorted_ones, *others):
-        starts = np.zeros(12, np.int64)
-        groups = np.array(values, dtype=np.int64)
-        assert reduced._write_starts(groups, starts) == (values in sorted_ones)
-        np.testing.assert_array_equal(starts, np.searchsorted(np.sort(groups), np.arange(12)))
 
 
 @seeds

@@ -10,7 +10,7 @@ from rationals import U, root
 
 import optdesign as od
 from optdesign.algebra import whitening
-from optdesign.algebra.whitening import _is_white
+from optdesign.algebra.whitening import is_white
 
 pytestmark = pytest.mark.kernels
 
@@ -29,7 +29,7 @@ def test_how_far_from_white(seed: int) -> None:
         s[r:] = np.nan
         entries = [[Fraction(s[max(i, j), min(i, j)]) - (i == j) for j in range(r)] for i in range(r)]
         exact.append(root(sum((e**2 for row in entries for e in row), Fraction(0))))
-    assert not _is_white(information, ranks, off)
+    assert not is_white(information, ranks, off)
     np.testing.assert_allclose(off, [float(e) for e in exact], rtol=32 * EPS, atol=0)
     assert all(Fraction(got) >= e for got, e in zip(off.tolist(), exact, strict=True))
 
@@ -48,7 +48,7 @@ def test_white_enough(rank: int) -> None:
         s[0, 0] += change
         for blocks in ([s], [s, good], [good, s]):
             off = np.full(len(blocks), np.nan)
-            assert bool(_is_white(np.array(blocks), np.full(len(blocks), rank), off)) == enough
+            assert bool(is_white(np.array(blocks), np.full(len(blocks), rank), off)) == enough
             # A square and its sum for every entry, and ten roundings more.
             assert off.max() == abs(change) * (1 + (rank**2 + 10) * float(U))
 
@@ -62,7 +62,7 @@ class Attempts:
         for name, count in [
             ("information_matrices", "sums"),
             ("inverse_factors", "factors"),
-            ("_is_white", "looks"),
+            ("is_white", "looks"),
         ]:
             self.patch(whitening, name, self.counted(getattr(whitening, name), count))
 

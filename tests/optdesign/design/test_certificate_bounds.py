@@ -7,30 +7,20 @@ doubles unless all else is exact; so those cases are made of powers of two.
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from problems import EPS, exact_gap
-from rationals import U, root
+from rationals import U, exactly, lost, root
 
 import optdesign as od
-from optdesign.algebra import passes
-from optdesign.algebra.blocks import SINGULAR_RTOL
 from optdesign.design import certificate
-from optdesign.design.certificate import _bound, _clean, _farthest, error_length, scale, sum_error
+from optdesign.design.certificate import bound_on_g, error_length, sum_error
 
 pytestmark = pytest.mark.kernels
 
 seeds = pytest.mark.parametrize("seed", range(8))
-
-
-def lost(n: int) -> Fraction:
-    """Higham's bound on the relative error of n roundings."""
-    return n * U / (1 - n * U)
-
-
-def exactly(values: np.ndarray) -> list[Fraction]:
-    return [Fraction(v) for v in np.asarray(values, float).tolist()]
 
 
 def growth(groups: int, eta: Fraction, trace: Fraction) -> Fraction:
@@ -94,7 +84,7 @@ def test_the_bound_is_its_formula(seed: int) -> None:
     budgets, largest = rng.exponential(size=m), 3 * rng.exponential(size=m)
     ranks, off = rng.integers(1, 4, size=blocks), rng.uniform(0, 0.1, size=blocks)
     eta, terms, missed = rng.uniform(1e-3, 1e-2), int(10 ** rng.uniform(10, 13)), rng.uniform(0, 0.1)
-    g, share = _bound(budgets, largest, ranks, off, eta, terms, missed)
+    g, share = bound_on_g(budgets, largest, ranks, off, eta, terms, missed)
 
     seen = sum(f * v for f, v in zip(exactly(budgets), exactly(largest), strict=True))
     worst = Fraction(0)
@@ -112,7 +102,7 @@ def test_the_bound_is_its_formula(seed: int) -> None:
 def test_roundings_of_the_bound_are_counted(ranks: list[int]) -> None:
     """As many as the largest rank and sixteen more. Eight terms less than none: a sum without rounding."""
     off = np.zeros(len(ranks))
-    g, share = _bound(np.array([0.5, 4.0]), np.array([8.0, 1.0]), np.array(ranks), off, 0.0, -8, 0.0)
+    g, share = bound_on_g(np.array([0.5, 4.0]), np.array([8.0, 1.0]), np.array(ranks), off, 0.0, -8, 0.0)
     assert g == 8.0 * float(1 + lost(max(ranks) + 16))
     assert share == pytest.approx(float(lost(max(ranks) + 16)), abs=float(2 * U))
 
@@ -121,14 +111,14 @@ def test_sums_over_groups_lose_nothing() -> None:
     """Small terms after a large one, which together exceed what the bound allows for rounding."""
     budgets, largest = np.full(65, 1.0), np.full(65, float(U))
     largest[0] = 1.0
-    g, _ = _bound(budgets, largest, np.array([0]), np.zeros(1), 0.0, 0, 0.0)
+    g, _ = bound_on_g(budgets, largest, np.array([0]), np.zeros(1), 0.0, 0, 0.0)
     assert Fraction(float(g)) >= (1 + 64 * U) * (1 + lost(16)) - 2 * U
 
 
 def bound_at(off: list[float], eta: float = 0.0, missed: float = 0.0) -> tuple[float, float]:
     """Blocks of rank zero: what they lack of white is all there is to allow for."""
     with np.errstate(invalid="ignore"):  # plain Python says that 0 inf is not a number
-        return _bound(np.ones(1), np.ones(1), np.zeros(len(off), np.int64), np.array(off), eta, 0, missed)
+        return bound_on_g(np.ones(1), np.ones(1), np.zeros(len(off), np.int64), np.array(off), eta, 0, missed)
 
 
 def test_vectors_must_be_more_than_half_white() -> None:
@@ -157,7 +147,7 @@ def test_the_bound_is_reached_where_errors_conspire(eta: float) -> None:
     """
     h = 2 * Fraction(eta)
     exact = (1 + h) ** 2 / (1 - h) ** 2
-    g, share = _bound(np.full(4, 0.25), np.ones(4), np.array([1]), np.zeros(1), eta, 8, 0.0)
+    g, share = bound_on_g(np.full(4, 0.25), np.ones(4), np.array([1]), np.zeros(1), eta, 8, 0.0)
     formula = (1 + h) ** 2 / (1 - 2 * h - h**2)
     assert exact < formula <= Fraction(float(g)) <= formula * (1 + lost(100))
     assert 1 - 1 / exact <= Fraction(float(share)) + 2 * U
@@ -188,7 +178,7 @@ def test_the_bound_holds_for_all_vectors_that_are_near(seed: int) -> None:
     )
     largest = np.array([np.sum(seen[groups == i] ** 2, axis=1).max() for i in range(m)])
     off = np.linalg.norm((seen.T * w) @ seen - np.eye(r))
-    g, share = _bound(budgets, largest, np.array([r]), np.array([off]), eta, n, miss)
+    g, share = bound_on_g(budgets, largest, np.array([r]), np.array([off]), eta, n, miss)
     assert 0 < share < 1
     problem = od.DesignProblem(seen + errors, groups, budgets=budgets)
     for weights in (w, true):
@@ -202,7 +192,8 @@ class Proofs:
     """Proofs to order, one for the rows that are worked with and one for refined ones."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, problem: od.DesignProblem) -> None:
-        self.problem, self.seen, self.patch = problem, [], monkeypatch.setattr
+        self.problem, self.patch = problem, monkeypatch.setattr
+        self.seen: list[tuple[Any, float]] = []
 
     def certificate(
         self, g: float, rounding: float, refined: tuple[float, float] = (7.0, 0.0)
@@ -298,175 +289,3 @@ def test_certificates_are_themselves() -> None:
     assert len({c, other}) == 2
     assert "variances" not in repr(c)
     assert "gap=" in repr(c)
-
-
-# --------------------------------------------------------------------------------------------- weights
-
-
-def missing(limit: float) -> float:
-    """A number that is the limit once the rounding of sums, 4 u, is added."""
-    miss = limit - 4 * float(U)
-    assert miss + 4 * float(U) == limit
-    assert math.nextafter(miss, 1.0) + 4 * float(U) > limit
-    return miss
-
-
-def test_weights_are_taken_as_they_are_up_to_a_billionth_of_a_thousandth() -> None:
-    problem, miss = od.DesignProblem(np.eye(2)), missing(1e-12)
-    w, missed = certificate.feasible(problem, [1.0, miss])
-    assert (w.tolist(), missed) == ([1.0, miss], 1e-12)
-    above = math.nextafter(miss, 1.0)
-    w, missed = certificate.feasible(problem, [1.0, above])
-    assert w[0] < 1.0
-    assert 0 < missed <= float(8 * U)
-    assert abs(sum(exactly(w)) - 1) <= Fraction(missed)
-
-
-def test_weights_may_miss_a_budget_by_a_millionth_and_no_more() -> None:
-    problem, miss = od.DesignProblem(np.eye(2)), missing(1e-6)
-    w, missed = certificate.feasible(problem, [1.0, miss])
-    assert abs(sum(exactly(w)) - 1) <= Fraction(missed)
-    with pytest.raises(ValueError, match="weights must sum to the budget of each group; group 0 sums to 1"):
-        certificate.feasible(problem, [1.0, math.nextafter(miss, 1.0)])
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("at", [0, 1])
-def test_weights_that_are_not_finite_are_named_wherever_they_are(at: int, bad: float) -> None:
-    w = [0.5, 0.5]
-    w[at] = bad
-    with pytest.raises(ValueError, match=rf"weights must be finite; weights\[{at}\] = {bad}"):
-        certificate.feasible(od.DesignProblem(np.eye(2)), w)
-
-
-@pytest.mark.parametrize("at", [0, 1])
-def test_negative_weights_are_named_wherever_they_are(at: int) -> None:
-    w = [1.5, 1.5]
-    w[at] = -0.5
-    with pytest.raises(ValueError, match=rf"weights must not be negative; weights\[{at}\] = -0.5"):
-        certificate.feasible(od.DesignProblem(np.eye(2)), w)
-
-
-def test_clean() -> None:
-    """Negatives count up to a millionth of the group's budget."""
-    groups, budgets = np.array([0, 1, 0, 1]), np.array([1.0, 1000.0])
-    w = np.array([0.5, -1e-6 * 1000.0, -1e-6, 750.0])
-    assert _clean(w, groups, budgets) == (-1, -1)
-    np.testing.assert_array_equal(w, [0.5, 0.0, 0.0, 750.0])
-    for n, bad in [(0, np.nan), (1, np.inf), (3, -np.inf)]:
-        w = np.array([0.5, 0.5, 0.5, 0.5])
-        w[n] = bad
-        assert _clean(w, groups, budgets) == (n, -1)
-    for n, size in [(1, 1e-6 * 1000.0), (2, 1e-6)]:
-        w = np.array([1.0, -9e-4, -9e-7, 1.0])
-        w[n] = math.nextafter(-size, -1.0)
-        assert _clean(w, groups, budgets) == (-1, n)
-
-
-def misses(groups: np.ndarray, budgets: np.ndarray, w: np.ndarray) -> list[Fraction]:
-    """By which fraction of its budget every group misses it."""
-    sums = [sum(exactly(w[groups == i]), Fraction(0)) for i in range(len(budgets))]
-    return [abs(s - f) / f for s, f in zip(sums, exactly(budgets), strict=True)]
-
-
-@seeds
-@pytest.mark.parametrize("size", [1.0, 1e-6, 1e-14])
-def test_the_group_that_is_farthest_from_its_budget(seed: int, size: float) -> None:
-    """Sums are as if exact, and 4 u are added."""
-    rng = np.random.default_rng(seed)
-    groups, budgets = np.arange(30) % 4, 10.0 ** rng.uniform(-3, 3, size=4)
-    w = rng.exponential(size=30) ** 4
-    w *= (budgets / np.bincount(groups, weights=w))[groups]
-    w += size * budgets[groups] * rng.uniform(0.01, 0.03, size=4)[groups]
-    total = np.full(4, np.nan)
-    i, most = _farthest(groups, budgets, w, total)
-    exact = misses(groups, budgets, w)
-    assert exact[i] == max(exact)
-    assert abs(Fraction(float(most)) - (exact[i] + 4 * U)) <= exact[i] * lost(4) + U / 2**20
-    sums = [float(sum(exactly(w[groups == j]))) for j in range(4)]
-    np.testing.assert_allclose(total, sums, rtol=EPS, atol=0)
-
-
-def test_groups_that_are_equally_far() -> None:
-    """The first, and no group but those that there are."""
-    for n in (1, 3):
-        total = np.empty(n)
-        assert _farthest(np.arange(n), np.ones(n), np.ones(n), total) == (0, float(4 * U))
-        i, most = _farthest(np.arange(n), np.ones(n), np.full(n, 1.5), total)
-        assert (i, most) == (0, 0.5 + float(4 * U))
-
-
-@pytest.mark.parametrize("first", [[1e300, 0.0], [1.7e308, 1.7e308]])
-def test_what_is_infinitely_far_comes_first(first: list[float]) -> None:
-    """A quotient that overflows, or a sum, before a sum that overflows."""
-    groups, budgets = np.array([0, 0, 1, 1]), np.array([1e-300, 1.0])
-    with np.errstate(over="ignore", invalid="ignore"):
-        assert _farthest(groups, budgets, np.array([*first, 1.7e308, 1.7e308]), np.empty(2)) == (0, np.inf)
-
-
-@seeds
-def test_scale(seed: int) -> None:
-    """Three roundings a weight at most, and what is left of the miss is told."""
-    rng = np.random.default_rng(seed)
-    groups, budgets, w = np.arange(20) % 3, 10.0 ** rng.uniform(-3, 3, size=3), rng.exponential(size=20)
-    before = w.copy()
-    missed = Fraction(float(scale(groups, budgets, w)))
-    worst = max(misses(groups, budgets, w))
-    assert worst <= lost(3)
-    assert abs(missed - (worst + 4 * U)) <= U / 2**20
-    ratio = np.array([budgets[i] / math.fsum(before[groups == i]) for i in range(3)])
-    np.testing.assert_allclose(w, before * ratio[groups], rtol=4 * EPS)
-
-
-# -------------------------------------------------------------------------------- where rank is lost
-
-
-@pytest.mark.parametrize(("share", "carries"), [(1.5, False), (3.0, True)])
-def test_what_carries_too_little_carries_nothing(share: float, carries: bool) -> None:
-    """1e-14 times the rank, four, times the largest eigenvalue, a half, and the last axis has no weight."""
-    s = share * SINGULAR_RTOL
-    c = od.certify(od.DesignProblem(np.eye(4)), [0.5, 0.5 - s, s, 0.0])
-    np.testing.assert_allclose(c.variances, [2.0, 2.0, 1 / s if carries else np.inf, np.inf], rtol=1e-12)
-
-
-@pytest.mark.parametrize(("tilt", "seen"), [(0.1, True), (10.0, False)])
-def test_what_lies_outside_the_range(tilt: float, seen: bool) -> None:
-    """By more than 1e-7 of its length, however long it is; a zero does not."""
-    x = np.vstack(
-        [np.eye(3), [1e-3, 0.0, tilt * 1e-3 * math.sqrt(SINGULAR_RTOL)], [0.0, 0.0, 0.0], [0.5, -0.75, 0.0]]
-    )
-    c = od.certify(od.DesignProblem(x), [0.25, 0.75, 0.0, 0.0, 0.0, 0.0])
-    expected = [4.0, 4 / 3, np.inf, 4e-6 if seen else np.inf, 0.0, 1.75]
-    np.testing.assert_allclose(c.variances, expected, rtol=1e-12)
-
-
-def test_a_block_without_weight_is_seen_nowhere() -> None:
-    problem = od.DesignProblem(
-        np.vstack([np.eye(2), np.eye(2), np.zeros((1, 2))]), parameter_blocks=[0, 0, 1, 1, 1]
-    )
-    c = od.certify(problem, [0.5, 0.5, 0.0, 0.0, 0.0])
-    np.testing.assert_allclose(c.variances, [2.0, 2.0, np.inf, np.inf, 0.0], rtol=1e-12)
-
-
-def test_variances_outside_the_range_of_a_design() -> None:
-    problem = od.DesignProblem(
-        np.vstack([np.eye(2), 0.5 * np.eye(2)]), groups=[0, 0, 1, 1], budgets=[4.0, 1.0]
-    )
-    support, w, g = np.array([0, 2]), np.array([4.0, 1.0]), np.full(4, np.nan)
-    certificate._singular_variances(problem, problem.rows, 0, support, w, g)
-    np.testing.assert_allclose(g, [4 / 17, np.inf, 1 / 17, np.inf], rtol=1e-12)
-
-
-@pytest.mark.parametrize("what", [np.inf, np.nan])
-@pytest.mark.parametrize("where", [0, 1, 2])
-def test_a_variance_that_is_not_a_number_proves_nothing(what: float, where: int) -> None:
-    """Wherever it stands in its group, and whichever group that is."""
-    g, largest = np.array([1.0, 3.0, 2.0]), np.zeros(2)
-    g[where] = what
-    for groups in (np.array([0, 0, 0]), np.array([1, 1, 1]), np.array([1, 0, 1])):
-        largest[:] = 0.0
-        passes.raise_to_largest(groups, g, largest)
-        np.testing.assert_array_equal(largest[groups[where]], what)
-        with np.errstate(invalid="ignore"):  # plain Python says that inf - inf is not a number
-            bound = _bound(np.ones(2), largest, np.array([2]), np.zeros(1), 0.0, 1, 0.0)
-        assert bound == (np.inf, np.inf)

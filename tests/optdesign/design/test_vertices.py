@@ -3,18 +3,19 @@
 import numpy as np
 import pytest
 
-from optdesign.design.vertices import Columns, _write_products, corrected, heaviest_first
+import optdesign as od
+from optdesign.algebra.passes import coordinates
+from optdesign.design.vertices import Columns, columns_of, corrected, heaviest_first
 
 
-@pytest.mark.kernels
 def test_columns_have_the_inner_products_of_the_matrices():
-    y, blocks, ranks = (
-        np.random.default_rng(0).normal(size=(5, 3)),
-        np.array([0, 1, 0, 1, 1]),
-        np.array([3, 2]),
-    )
-    phi = np.zeros((5, 9))
-    _write_products(y, blocks, ranks, np.array([0, 6, 9]), phi)
+    x, blocks = np.random.default_rng(0).normal(size=(9, 3)), np.array([0, 1, 0, 1, 1, 0, 1, 0, 0])
+    x[blocks == 1, 2] = x[blocks == 1, 0]
+    problem = od.DesignProblem(x, parameter_blocks=blocks)
+    some = np.array([0, 1, 2, 3, 4])
+    y, ranks = coordinates(problem, some, problem.rows), problem.ranks
+    phi = columns_of(problem, problem.rows, some).phi
+    assert phi.shape == (5, 9)
     for n in range(5):
         for k in range(5):
             r = ranks[blocks[n]]

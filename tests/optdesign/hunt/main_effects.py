@@ -69,7 +69,8 @@ def _units(rng: np.random.Generator) -> list[Any]:
 
 
 def _uneven(rng: np.random.Generator) -> list[Any]:
-    return [[0, 1, 100], [1, 10, 100, 1000], [0, 1e-3, 1], [-5.5, 2, 2.25, 40]][int(rng.integers(0, 4))]
+    levels: list[list[Any]] = [[0, 1, 100], [1, 10, 100, 1000], [0, 1e-3, 1], [-5.5, 2, 2.25, 40]]
+    return levels[int(rng.integers(0, 4))]
 
 
 def _random(rng: np.random.Generator) -> list[Any]:

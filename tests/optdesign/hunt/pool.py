@@ -31,7 +31,7 @@ class Task(NamedTuple):
     target: str
     family: str
     first: int
-    count: int
+    count: int  # type: ignore[assignment]
 
 
 class Case(NamedTuple):

@@ -40,7 +40,7 @@ def adversarial_start(rng: np.random.Generator) -> Prey:
 
 
 FAMILIES: dict[str, Callable[[np.random.Generator], Prey]] = {
-    **{name: lambda rng, make=make: Prey(make(rng)) for name, make in families.FAMILIES.items()},
+    **{name: lambda rng, make=make: Prey(make(rng)) for name, make in families.FAMILIES.items()},  # type: ignore[misc]
     "adversarial_start": adversarial_start,
 }
 

@@ -34,7 +34,7 @@ def exact_rank(x: np.ndarray) -> int:
 def test_residues_are_those_of_the_exact_values(a: float, b: float) -> None:
     for prime, powers in zip(modular.PRIMES, modular.POWERS, strict=True):
         exact = [v.numerator * pow(v.denominator, -1, prime) % prime for v in (Fraction(a), Fraction(b))]
-        got = [int(modular._residue(v, prime, powers)) for v in (a, b)]
+        got = [int(modular.residue(v, prime, powers)) for v in (a, b)]
         assert got == exact
         product = Fraction(a) * Fraction(b)
         assert got[0] * got[1] % prime == product.numerator * pow(product.denominator, -1, prime) % prime
@@ -43,7 +43,7 @@ def test_residues_are_those_of_the_exact_values(a: float, b: float) -> None:
 @given(st.integers(1, min(modular.PRIMES) - 1))
 def test_inverses(a: int) -> None:
     for prime in modular.PRIMES:
-        assert int(modular._inverse(a, prime)) * a % prime == 1
+        assert int(modular.inverse_modulo(a, prime)) * a % prime == 1
 
 
 def test_a_prime_in_the_data_is_no_coincidence() -> None:
@@ -59,8 +59,8 @@ def test_a_prime_in_the_data_is_no_coincidence() -> None:
     while math.gcd(a, b) != 1:
         b += 1
     d = p * pow(a, -1, b) % b
-    x = np.array([[a, b], [(a * d - p) // b, d]], dtype=float)
-    verdict = modular.compare_ranks(Source(x), np.zeros(2, np.int64), np.array([0]), np.array([1]))
+    rows = np.array([[a, b], [(a * d - p) // b, d]], dtype=float)
+    verdict = modular.compare_ranks(Source(rows), np.zeros(2, np.int64), np.array([0]), np.array([1]))
     assert verdict.tolist() == [modular.LARGER]
 
 

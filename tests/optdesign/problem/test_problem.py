@@ -173,7 +173,7 @@ def test_read_only_inputs_are_fine_and_stay_so() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_memory_maps(tmp_path: pathlib.Path, dtype: type) -> None:
+def test_memory_maps(tmp_path: pathlib.Path, dtype: type[np.floating]) -> None:
     x = np.random.default_rng(1).normal(size=(50, 3)).astype(dtype)
     path = tmp_path / "x.npy"
     np.save(path, x)
@@ -224,7 +224,7 @@ def test_inputs_are_bit_identical_after_everything() -> None:
 def test_the_problem_is_frozen() -> None:
     p = od.DesignProblem(X)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        p.budgets = np.ones(1)
+        p.budgets = np.ones(1)  # type: ignore[misc]
     for name in ("candidates", "groups", "parameter_blocks", "budgets"):
         with pytest.raises(ValueError, match="read-only"):
             getattr(p, name)[0] = 7
@@ -353,7 +353,7 @@ def test_masked_features_are_refused(make) -> None:
 @pytest.mark.parametrize("make", [od.DesignProblem.disjoint, od.DesignProblem.shared])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_memory_maps_of_features_are_kept(
-    make, dtype: type, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    make, dtype: type[np.floating], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x = np.random.default_rng(0).normal(size=(40, 5, 3)).astype(dtype)
     x.tofile(tmp_path / "x.bin")
@@ -370,7 +370,7 @@ class Series(dict):
 
 
 @pytest.mark.parametrize("kind", [dict, Series])
-def test_budgets_with_labels_are_matched_by_label(kind: type) -> None:
+def test_budgets_with_labels_are_matched_by_label(kind: type[np.number]) -> None:
     p = od.DesignProblem(np.eye(3), groups=[0, 1, 2], budgets=kind({2: 5.0, 0: 1.0, 1: 3.0}))
     assert p.budgets.tolist() == [1.0, 3.0, 5.0]
 
@@ -383,7 +383,7 @@ def test_budgets_with_other_labels_are_refused(labels: tuple) -> None:
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint64, np.longdouble])
-def test_numbers_that_double_precision_cannot_hold_are_refused(kind: type) -> None:
+def test_numbers_that_double_precision_cannot_hold_are_refused(kind: type[np.number]) -> None:
     x = np.array([[2**53, 1], [2**53, 1]], dtype=kind)
     assert od.DesignProblem(x).rank == 1
     x[1, 0] += kind(1)

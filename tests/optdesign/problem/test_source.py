@@ -36,7 +36,7 @@ def test_nobody_else_knows_where_the_candidates_are() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_pieces_are_all_rows_in_order(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_are_all_rows_in_order(dtype: type[np.floating], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "PIECE", 7 * 3)
     x = np.random.default_rng(0).normal(size=(23, 3)).astype(dtype)
     home = Source(x)
@@ -48,7 +48,7 @@ def test_pieces_are_all_rows_in_order(dtype: type, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_some_rows_are_doubles_and_a_copy(dtype: type) -> None:
+def test_some_rows_are_doubles_and_a_copy(dtype: type[np.floating]) -> None:
     x = np.random.default_rng(0).normal(size=(9, 2)).astype(dtype)
     some = Source(x).take(np.array([4, 4, 0]))
     np.testing.assert_array_equal(some, x[[4, 4, 0]].astype(np.float64))

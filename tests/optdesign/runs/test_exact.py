@@ -203,7 +203,8 @@ def test_optimal_runs_are_called_so_by_their_own_certificate():
 
 
 def test_an_interrupt_stops_the_solver_of_the_weights_too(monkeypatch):
-    solver, steps = od.METHODS["auto"], []
+    solver = od.METHODS["auto"]
+    steps: list[object] = []
 
     def interrupted(*arguments):
         for step in solver(*arguments):

@@ -336,6 +336,7 @@ class TestTable:
         assert runs.counts_matrix().sum(axis=1).tolist() == [3] * 4
 
 
+@pytest.mark.slow
 def test_exchanges_of_very_many_runs_end_in_part() -> None:
     """Uniform weights are far from optimal, and 1e8 runs would move one by one."""
     problem = od.DesignProblem(np.random.default_rng(0).normal(size=(12, 3)), budgets=1e8)

@@ -54,6 +54,7 @@ def rounding(n: int, unit: float) -> float:
     return n * unit / (1 - n * unit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["beside the source", "in a directory of the user's"])
 def test_an_edit_in_another_file_is_seen(tmp_path: Path, where: str) -> None:
     settings = {"NUMBA_CACHE_DIR": str(tmp_path / "cache") if where != "beside the source" else ""}

@@ -120,6 +120,7 @@ def test_an_interrupt_ends_many_solves_at_once(slow: od.DesignProblem, n_jobs: i
     assert raised
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_not_one_of_hundreds_escapes(method: str) -> None:
     """Signals at any moment of short runs, the start and the certificate among them: 150 for each method."""
@@ -214,6 +215,7 @@ def test_pieces_end_where_they_are(count: int, after: int) -> None:
     assert count > 1 or len(ended) == after
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("method", ["auto", "newton"])
 @pytest.mark.parametrize("structure", ["one group", "groups", "blocks"])

@@ -278,6 +278,7 @@ print(r.gap.hex(), *(len(k.signatures) + 10 * sum(k.stats.cache_hits.values()) f
 """
 
 
+@pytest.mark.slow
 def test_a_small_problem_is_solved_without_the_compiler(tmp_path: Path) -> None:
     """In the next process as well, until a process compiles: then its machine code is used."""
     copy = Copy(tmp_path, {"NUMBA_CACHE_DIR": "", "NUMBA_DISABLE_JIT": "0"})
@@ -311,6 +312,7 @@ def test_tiers_are_one_file_of_at_most_200_lines() -> None:
     assert len(Path(tiers.__file__).read_text().splitlines()) <= 200
 
 
+@pytest.mark.slow
 def test_every_digit_is_the_same(tmp_path: Path) -> None:
     """Spans, certificates, weights of every structure by every method, runs: compiled and as plain Python."""
     folder = Path(__file__).parents[1]

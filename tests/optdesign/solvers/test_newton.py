@@ -131,6 +131,7 @@ def clusters(seed: int) -> od.DesignProblem:
     return od.DesignProblem(x, *labels, 10.0 ** rng.uniform(-3, 3, size=3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [duplicates, clusters])
 @pytest.mark.parametrize("first", range(0, 600, 200))
 def test_budgets_of_many_sizes(family: Callable[[int], od.DesignProblem], first: int) -> None:

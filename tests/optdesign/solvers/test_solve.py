@@ -355,7 +355,7 @@ def test_many_solves_do_not_depend_on_the_number_of_jobs(method: str) -> None:
 
 def test_many_solves_of_none_and_with_no_jobs() -> None:
     assert od.solve_many([]) == od.solve_many([], n_jobs=2) == []
-    with pytest.raises(ValueError, match=r"n_jobs must not be 0\. Use 1"):
+    with pytest.raises(ValueError, match=r"n_jobs must be an integer that is not 0; got 0\. Use 1"):
         od.solve_many([random_problem(0, "shared")], n_jobs=0)
 
 

@@ -28,6 +28,7 @@ def test_methods_agree_to_their_gaps(name: str) -> None:
     assert max(f) - min(f) <= max(r.gap for r in results) + rounding
 
 
+@pytest.mark.slow
 @settings(max_examples=1000)
 @given(problem=random_problems())
 def test_nine_digits_on_a_thousand_random_problems(problem: od.DesignProblem) -> None:

@@ -163,6 +163,7 @@ def test_long_steps_yield_on_their_way() -> None:
     assert sum(1 for _ in pieces) > 3
 
 
+@pytest.mark.slow
 def test_where_newton_alone_was_too_large() -> None:
     """One group of 1,500 candidates in 100 dimensions: Q = 5,050 columns."""
     problem = od.DesignProblem(np.random.default_rng(0).normal(size=(1500, 100)))

@@ -1,0 +1,191 @@
+"""The limits that weights, supports and ranges obey in a certificate, stated in exact arithmetic."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from problems import EPS
+from rationals import U, exactly, lost
+
+import optdesign as od
+from optdesign.algebra import passes
+from optdesign.algebra.blocks import SINGULAR_RTOL
+from optdesign.design import certificate
+from optdesign.design.certificate import bound_on_g, clean, farthest_group, scale
+
+pytestmark = pytest.mark.kernels
+
+seeds = pytest.mark.parametrize("seed", range(8))
+
+
+def missing(limit: float) -> float:
+    """A number that is the limit once the rounding of sums, 4 u, is added."""
+    miss = limit - 4 * float(U)
+    assert miss + 4 * float(U) == limit
+    assert math.nextafter(miss, 1.0) + 4 * float(U) > limit
+    return miss
+
+
+def test_weights_are_taken_as_they_are_up_to_a_billionth_of_a_thousandth() -> None:
+    problem, miss = od.DesignProblem(np.eye(2)), missing(1e-12)
+    w, missed = certificate.feasible(problem, [1.0, miss])
+    assert (w.tolist(), missed) == ([1.0, miss], 1e-12)
+    above = math.nextafter(miss, 1.0)
+    w, missed = certificate.feasible(problem, [1.0, above])
+    assert w[0] < 1.0
+    assert 0 < missed <= float(8 * U)
+    assert abs(sum(exactly(w)) - 1) <= Fraction(missed)
+
+
+def test_weights_may_miss_a_budget_by_a_millionth_and_no_more() -> None:
+    problem, miss = od.DesignProblem(np.eye(2)), missing(1e-6)
+    w, missed = certificate.feasible(problem, [1.0, miss])
+    assert abs(sum(exactly(w)) - 1) <= Fraction(missed)
+    with pytest.raises(ValueError, match="weights must sum to the budget of each group; group 0 sums to 1"):
+        certificate.feasible(problem, [1.0, math.nextafter(miss, 1.0)])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("at", [0, 1])
+def test_weights_that_are_not_finite_are_named_wherever_they_are(at: int, bad: float) -> None:
+    w = [0.5, 0.5]
+    w[at] = bad
+    with pytest.raises(ValueError, match=rf"weights must be finite; weights\[{at}\] = {bad}"):
+        certificate.feasible(od.DesignProblem(np.eye(2)), w)
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_negative_weights_are_named_wherever_they_are(at: int) -> None:
+    w = [1.5, 1.5]
+    w[at] = -0.5
+    with pytest.raises(ValueError, match=rf"weights must not be negative; weights\[{at}\] = -0.5"):
+        certificate.feasible(od.DesignProblem(np.eye(2)), w)
+
+
+def test_clean() -> None:
+    """Negatives count up to a millionth of the group's budget."""
+    groups, budgets = np.array([0, 1, 0, 1]), np.array([1.0, 1000.0])
+    w = np.array([0.5, -1e-6 * 1000.0, -1e-6, 750.0])
+    assert clean(w, groups, budgets) == (-1, -1)
+    np.testing.assert_array_equal(w, [0.5, 0.0, 0.0, 750.0])
+    for n, bad in [(0, np.nan), (1, np.inf), (3, -np.inf)]:
+        w = np.array([0.5, 0.5, 0.5, 0.5])
+        w[n] = bad
+        assert clean(w, groups, budgets) == (n, -1)
+    for n, size in [(1, 1e-6 * 1000.0), (2, 1e-6)]:
+        w = np.array([1.0, -9e-4, -9e-7, 1.0])
+        w[n] = math.nextafter(-size, -1.0)
+        assert clean(w, groups, budgets) == (-1, n)
+
+
+def misses(groups: np.ndarray, budgets: np.ndarray, w: np.ndarray) -> list[Fraction]:
+    """By which fraction of its budget every group misses it."""
+    sums = [sum(exactly(w[groups == i]), Fraction(0)) for i in range(len(budgets))]
+    return [abs(s - f) / f for s, f in zip(sums, exactly(budgets), strict=True)]
+
+
+@seeds
+@pytest.mark.parametrize("size", [1.0, 1e-6, 1e-14])
+def test_the_group_that_is_farthest_from_its_budget(seed: int, size: float) -> None:
+    """Sums are as if exact, and 4 u are added."""
+    rng = np.random.default_rng(seed)
+    groups, budgets = np.arange(30) % 4, 10.0 ** rng.uniform(-3, 3, size=4)
+    w = rng.exponential(size=30) ** 4
+    w *= (budgets / np.bincount(groups, weights=w))[groups]
+    w += size * budgets[groups] * rng.uniform(0.01, 0.03, size=4)[groups]
+    total = np.full(4, np.nan)
+    i, most = farthest_group(groups, budgets, w, total)
+    exact = misses(groups, budgets, w)
+    assert exact[i] == max(exact)
+    assert abs(Fraction(float(most)) - (exact[i] + 4 * U)) <= exact[i] * lost(4) + U / 2**20
+    sums = [float(sum(exactly(w[groups == j]))) for j in range(4)]
+    np.testing.assert_allclose(total, sums, rtol=EPS, atol=0)
+
+
+def test_groups_that_are_equally_far() -> None:
+    """The first, and no group but those that there are."""
+    for n in (1, 3):
+        total = np.empty(n)
+        assert farthest_group(np.arange(n), np.ones(n), np.ones(n), total) == (0, float(4 * U))
+        i, most = farthest_group(np.arange(n), np.ones(n), np.full(n, 1.5), total)
+        assert (i, most) == (0, 0.5 + float(4 * U))
+
+
+@pytest.mark.parametrize("first", [[1e300, 0.0], [1.7e308, 1.7e308]])
+def test_what_is_infinitely_far_comes_first(first: list[float]) -> None:
+    """A quotient that overflows, or a sum, before a sum that overflows."""
+    groups, budgets = np.array([0, 0, 1, 1]), np.array([1e-300, 1.0])
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert farthest_group(groups, budgets, np.array([*first, 1.7e308, 1.7e308]), np.empty(2)) == (
+            0,
+            np.inf,
+        )
+
+
+@seeds
+def test_scale(seed: int) -> None:
+    """Three roundings a weight at most, and what is left of the miss is told."""
+    rng = np.random.default_rng(seed)
+    groups, budgets, w = np.arange(20) % 3, 10.0 ** rng.uniform(-3, 3, size=3), rng.exponential(size=20)
+    before = w.copy()
+    missed = Fraction(float(scale(groups, budgets, w)))
+    worst = max(misses(groups, budgets, w))
+    assert worst <= lost(3)
+    assert abs(missed - (worst + 4 * U)) <= U / 2**20
+    ratio = np.array([budgets[i] / math.fsum(before[groups == i]) for i in range(3)])
+    np.testing.assert_allclose(w, before * ratio[groups], rtol=4 * EPS)
+
+
+# -------------------------------------------------------------------------------- where rank is lost
+
+
+@pytest.mark.parametrize(("share", "carries"), [(1.5, False), (3.0, True)])
+def test_what_carries_too_little_carries_nothing(share: float, carries: bool) -> None:
+    """1e-14 times the rank, four, times the largest eigenvalue, a half, and the last axis has no weight."""
+    s = share * SINGULAR_RTOL
+    c = od.certify(od.DesignProblem(np.eye(4)), [0.5, 0.5 - s, s, 0.0])
+    np.testing.assert_allclose(c.variances, [2.0, 2.0, 1 / s if carries else np.inf, np.inf], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("tilt", "seen"), [(0.1, True), (10.0, False)])
+def test_what_lies_outside_the_range(tilt: float, seen: bool) -> None:
+    """By more than 1e-7 of its length, however long it is; a zero does not."""
+    x = np.vstack(
+        [np.eye(3), [1e-3, 0.0, tilt * 1e-3 * math.sqrt(SINGULAR_RTOL)], [0.0, 0.0, 0.0], [0.5, -0.75, 0.0]]
+    )
+    c = od.certify(od.DesignProblem(x), [0.25, 0.75, 0.0, 0.0, 0.0, 0.0])
+    expected = [4.0, 4 / 3, np.inf, 4e-6 if seen else np.inf, 0.0, 1.75]
+    np.testing.assert_allclose(c.variances, expected, rtol=1e-12)
+
+
+def test_a_block_without_weight_is_seen_nowhere() -> None:
+    problem = od.DesignProblem(
+        np.vstack([np.eye(2), np.eye(2), np.zeros((1, 2))]), parameter_blocks=[0, 0, 1, 1, 1]
+    )
+    c = od.certify(problem, [0.5, 0.5, 0.0, 0.0, 0.0])
+    np.testing.assert_allclose(c.variances, [2.0, 2.0, np.inf, np.inf, 0.0], rtol=1e-12)
+
+
+def test_variances_outside_the_range_of_a_design() -> None:
+    problem = od.DesignProblem(
+        np.vstack([np.eye(2), 0.5 * np.eye(2)]), groups=[0, 0, 1, 1], budgets=[4.0, 1.0]
+    )
+    support, w, g = np.array([0, 2]), np.array([4.0, 1.0]), np.full(4, np.nan)
+    certificate._singular_variances(problem, problem.rows, 0, support, w, g)
+    np.testing.assert_allclose(g, [4 / 17, np.inf, 1 / 17, np.inf], rtol=1e-12)
+
+
+@pytest.mark.parametrize("what", [np.inf, np.nan])
+@pytest.mark.parametrize("where", [0, 1, 2])
+def test_a_variance_that_is_not_a_number_proves_nothing(what: float, where: int) -> None:
+    """Wherever it stands in its group, and whichever group that is."""
+    g, largest = np.array([1.0, 3.0, 2.0]), np.zeros(2)
+    g[where] = what
+    for groups in (np.array([0, 0, 0]), np.array([1, 1, 1]), np.array([1, 0, 1])):
+        largest[:] = 0.0
+        passes.raise_to_largest(groups, g, largest)
+        np.testing.assert_array_equal(largest[groups[where]], what)
+        with np.errstate(invalid="ignore"):  # plain Python says that inf - inf is not a number
+            bound = bound_on_g(np.ones(2), largest, np.array([2]), np.zeros(1), 0.0, 1, 0.0)
+        assert bound == (np.inf, np.inf)
