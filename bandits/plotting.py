@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bandits.run import Run
+from bandits.simulation.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

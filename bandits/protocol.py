@@ -17,7 +17,7 @@ Collaborative Fed-PE send the same messages in the same phases and are charged a
 | GlobalEstimates | down ("vectors") | d + d^2 per arm active in the class, or once if shared |
 | Projections | down ("scalars") | 2 per active arm of the client |
 
-A class is a set of collinear clients (:mod:`bandits.collinearity`). With one class, the usual case,
+A class is a set of collinear clients (:mod:`bandits.policies.collinearity`). With one class, the usual case,
 "vectors" is the paper's protocol, message for message, so a potential matrix V_a counts d^2 as in the
 paper's bound although it is symmetric. "scalars" is the protocol of the paper's remark.
 

@@ -27,7 +27,7 @@ import numpy as np
 from bandits.checks import LARGEST
 from bandits.policies.design import rule_named
 from bandits.policies.parameters import SHARED, blocks
-from bandits.trial import Trial
+from bandits.trials.trial import Trial
 from optdesign import DesignProblem, certify
 
 

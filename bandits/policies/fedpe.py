@@ -25,13 +25,13 @@ with f_{i,a} = 0 are not estimated; and nothing is sent once no decision depends
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bandits.checks import pulls_per_arm, whole
-from bandits.collinearity import collinear_classes
 from bandits.policies.aggregation import accumulate, dot, project, pseudo_inverses
+from bandits.policies.collinearity import collinear_classes
 from bandits.policies.design import DesignRule, ascent
 from bandits.policies.phased import KeepRule, Phased, Rounding, Setting, ceiling, confident
 from bandits.protocol import (
@@ -44,6 +44,7 @@ from bandits.protocol import (
     Projections,
     PullPlan,
 )
+from bandits.theory.bounds import phase_regret
 from optdesign import DesignProblem, certify
 
 TINY = 1e-100
@@ -285,8 +286,12 @@ class FedPE(Phased):
     """
 
     def parties(self) -> tuple[type[Client], type[Server]]:
-        """Algorithms 1 and 2."""
+        """Return Algorithms 1 and 2."""
         return Client, Server
+
+    def theorem(self, lengths: np.ndarray, horizon: int, **constants: Any) -> float:  # noqa: ARG002
+        """Return the bound of Lemma "PhaseRegret", summed over the phases."""
+        return phase_regret(lengths, **constants)
 
 
 def directions(first: FirstEstimates) -> np.ndarray:

@@ -54,7 +54,7 @@ from bandits.checks import whole
 from bandits.policies.dislinucb import DisLinUCB, Sums, count_scalars, grown, note, share
 from bandits.policies.parameters import blocks
 from bandits.policies.ridge import Ridge, learn, radius, refresh, ridge
-from bandits.trial import Trial
+from bandits.trials.trial import Trial
 from optdesign.runtime.jit import kernel
 
 

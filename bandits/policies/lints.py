@@ -49,7 +49,7 @@ from bandits.policies.linucb import check_linear
 from bandits.policies.parameters import blocks, check_parameters, suffix
 from bandits.policies.ridge import Ridge, learn, predict, radius, ridge
 from bandits.policies.stepwise import Stepwise
-from bandits.trial import Trial
+from bandits.trials.trial import Trial
 from optdesign.runtime.jit import kernel
 
 BETA, WORST_CASE, SIGMA = "beta", "worst-case", "sigma"

@@ -26,7 +26,7 @@ import numpy as np
 from bandits.policies.parameters import blocks, check_parameters, suffix
 from bandits.policies.ridge import Ridge, learn, predict, radius, ridge
 from bandits.policies.stepwise import Stepwise
-from bandits.trial import Trial
+from bandits.trials.trial import Trial
 
 
 class State(NamedTuple):

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bandits.policies.stepwise import Stepwise
-from bandits.trial import Trial
+from bandits.trials.trial import Trial
 
 INDICES = ("authors", "ucb1")
 

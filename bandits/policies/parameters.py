@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bandits.environments import LinearEnvironment
+from bandits.environments.linear import LinearEnvironment
 
 DISJOINT, SHARED = "disjoint", "shared"
 PARAMETERS = (DISJOINT, SHARED)

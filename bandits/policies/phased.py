@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bandits.checks import LARGEST
-from bandits.confidence import alpha
+from bandits.environments.linear import LinearEnvironment
 from bandits.policies.design import DesignRule, phase_rule, sparse
 from bandits.policies.parameters import SHARED, blocks, check_parameters, suffix
 from bandits.protocol import PROTOCOLS, VECTORS
-from bandits.schedules import Exponential, Lengths, Schedule, checked_lengths
-from bandits.trial import Trial
+from bandits.theory.confidence import alpha
+from bandits.theory.schedules import Exponential, Lengths, Schedule, checked_lengths
+from bandits.trials.trial import Trial
 from optdesign.runs.rounding import apportion
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class Phased:
     delta : float
         Probability with which confidence intervals may fail.
     schedule : Schedule or sequence of integers
-        Phase lengths f^p; see :mod:`bandits.schedules`.
+        Phase lengths f^p; see :mod:`bandits.theory.schedules`.
     protocol : "vectors" or "scalars"
         The paper's messages, or the cheap ones of its remark. Decisions are the same.
     design_gap, design_method, warm_start
@@ -213,6 +214,42 @@ class Phased:
             clients, arms, dim, horizon, lengths, self.delta, level, ell, sigma, self.shared, self.protocol
         )
 
+    def regret_bound(self, env: LinearEnvironment, horizon: int) -> float:
+        """Return the bound on the total regret that holds with probability 1 - delta, all pulls included.
+
+        The theorems have an optimal design, G = d B; the policy's design has G <= d B + design_gap.
+        """
+        if self.design is not None or self.keep is not confident or self.budgets is not None:
+            raise ValueError(self._no_theorem())
+        shared = self.shared
+        bound = self.theorem(
+            self.lengths(horizon, env.arms),
+            horizon,
+            clients=env.clients,
+            arms=env.arms,
+            dim=env.dim,
+            delta=self.delta,
+            ratio=env.L / (env.ell if self.ell is None else self.ell),
+            shared=shared,
+            sigma=env.sigma if self.sigma is None else self.sigma,
+        )
+        inexact = np.sqrt(1.0 + self.design_gap / (env.dim * (1 if shared else env.arms)))
+        return float(inexact * bound + env.gaps.sum())
+
+    def theorem(self, lengths: np.ndarray, horizon: int, **constants: Any) -> float:  # noqa: ARG002
+        """Return the regret bound of the paper for these phase lengths; a variant that has one overrides it.
+
+        ``constants`` are the keyword arguments of :func:`bandits.theory.phase_regret`.
+        """
+        raise ValueError(self._no_theorem())
+
+    def _no_theorem(self) -> str:
+        """Return the message for a policy that the paper does not bound."""
+        return (
+            "policy must be FedPE or EnhancedFedPE with equal budgets and the paper's rules for designs and "
+            f"for the arms to keep; got {self}. The paper bounds no other."
+        )
+
     def parties(self) -> tuple[type[Client], type[Server]]:
         """What clients and server are: a variant of the algorithm says so here."""
         raise NotImplementedError
@@ -234,7 +271,7 @@ class Phased:
         )
 
     def play(self, trial: Trial) -> None:
-        """One trial; see :class:`bandits.trial.Policy`."""
+        """One trial; see :class:`bandits.trials.trial.Policy`."""
         env, ledger, clock = trial.env, trial.ledger, trial.clock
         blocks(self.parameters, env)
         setting = self.setting(env.clients, env.arms, env.dim, trial.horizon, env.ell, env.sigma)

@@ -30,8 +30,8 @@ from numba import types as numba_types
 from numba.extending import overload
 
 from bandits.checks import no_such_arm
-from bandits.noise import draw
-from bandits.trial import Trial
+from bandits.environments.noise import draw
+from bandits.trials.trial import Trial
 from optdesign.runtime.jit import code_hash, kernel, uncached
 
 STEPS_PER_CALL = 1 << 20

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bandits import LongestFeature, schedules, theory
+from bandits import theory
 from bandits.policies.collaborative import CollaborativeFedPE
 from bandits.policies.delb import DELB
 from bandits.policies.dislinucb import DisLinUCB
@@ -18,6 +18,7 @@ from bandits.policies.feducb import FedUCB
 from bandits.policies.lints import LinTS
 from bandits.policies.linucb import LinUCB
 from bandits.policies.local_ucb import LocalUCB
+from bandits.policies.longest import LongestFeature
 from bandits.reproduce.description import (
     AUTHORS,
     IDENTICAL,
@@ -40,7 +41,8 @@ from bandits.reproduce.description import (
     comparison,
     sweep,
 )
-from bandits.trial import Policy
+from bandits.theory import schedules
+from bandits.trials.trial import Policy
 
 LONG, MIDDLE, SHORT = 2**17, 2**16, 2**15
 """Horizons of Section 5, of the appendix, and of Table 1."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from bandits import environments
-from bandits.environments import LinearEnvironment
+from bandits.environments.linear import LinearEnvironment
 
 AUTHORS, TEXT, SHARED, IDENTICAL, MOVIELENS, MOVIELENS_PLAIN, LOWER_FIRST, LOWER_SECOND = (
     "authors' instance",

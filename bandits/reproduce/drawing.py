@@ -37,7 +37,7 @@ from bandits.reproduce.summary import (
     table_lines,
     theory_value,
 )
-from bandits.run import Run
+from bandits.simulation.run import Run
 from optdesign.tables.files import atomic
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 
-from bandits.environments import LinearEnvironment
+from bandits.environments.linear import LinearEnvironment
 from bandits.progress import Progress
 from bandits.reproduce.catalogue import POLICIES
 from bandits.reproduce.description import RATED, Case, Instance
-from bandits.run import Run
-from bandits.simulate import simulate
+from bandits.simulation.run import Run
+from bandits.simulation.runner import simulate
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bandits.environments import LinearEnvironment
+from bandits.environments.linear import LinearEnvironment
 from bandits.policies.stepwise import Stepwise, interpreted
-from bandits.run import Run
-from bandits.simulate import simulate
+from bandits.simulation.run import Run
+from bandits.simulation.runner import simulate
 from bandits.testing.strategies import environments
-from bandits.trial import Policy, Record, Trial
+from bandits.trials.trial import Policy, Record, Trial
 from optdesign.numbers.roundoff import UNIT
 from optdesign.testing.solver import PHASES
 
