@@ -31,19 +31,10 @@ from bandits.simulation.fingerprints import differences, fingerprint, is_stale
 from bandits.simulation.run import Run, load
 from bandits.simulation.runner import simulate
 from bandits.trials.trial import Policy
-from optdesign import __version__
-from optdesign.cli.pipes import PipedCommands
-from optdesign.plot.style import matplotlib
+from optdesign.cli.pipes import command_line
+from optdesign.plot import require_matplotlib
 
-app = typer.Typer(
-    name="bandits",
-    cls=PipedCommands,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    help="Fed-PE and its variants: simulate, compare, reproduce.",
-)
+app = command_line("bandits", "Fed-PE and its variants: simulate, compare, reproduce.")
 
 HEADINGS = (
     "trials",
@@ -61,21 +52,6 @@ Out = Annotated[
 Jobs = Annotated[int, typer.Option("--n-jobs", help="Trials at a time; -1 takes all cores.")]
 Trials = Annotated[int | None, typer.Option("--trials", min=1, help="Another number of trials.")]
 Horizon = Annotated[int | None, typer.Option("--horizon", min=1, help="Another horizon.")]
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"bandits {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    pass
 
 
 @app.command(short_help="Run the experiment of a file: a table, a plot, and saved results.")
@@ -117,7 +93,7 @@ def reproduce(
     Finished trials are kept in the output directory: call again after an interrupt, and only what is missing
     is run.
     """
-    matplotlib()
+    require_matplotlib()
     chosen = _chosen(names or ["all"], ratings)
     given = QUICK if quick else Effort()
     effort = Effort(trials or given.trials, horizon or given.longest)
@@ -170,7 +146,7 @@ def _execute(
     """Play all policies, then write and print what they did."""
     from bandits.plotting import plot_regret, save_figure, write_csv
 
-    matplotlib()
+    require_matplotlib()
     plan = replace(experiment, trials=trials or experiment.trials, horizon=horizon or experiment.horizon)
     checkpoints = {label: out / f"{stem}-{_slug(label)}.npz" for label in plan.policies}
     for label, policy in plan.policies.items():

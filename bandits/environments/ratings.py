@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bandits.environments.linear import LinearEnvironment
-from optdesign.tables.files import atomic
+from optdesign.runtime.files import atomic
 
 SHA256 = "06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490"
 """Of u.data in MovieLens-100K, as GroupLens publishes it."""

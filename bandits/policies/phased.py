@@ -20,7 +20,7 @@ from bandits.protocol import PROTOCOLS, VECTORS
 from bandits.theory.confidence import alpha
 from bandits.theory.schedules import Exponential, Lengths, Schedule, checked_lengths
 from bandits.trials.trial import Trial
-from optdesign.runs.rounding import apportion
+from optdesign import apportion
 
 if TYPE_CHECKING:
     from bandits.policies.fedpe import Client, Server
@@ -47,17 +47,13 @@ def efficient(weights: np.ndarray, f: int) -> np.ndarray:
     """Efficient rounding of every client's weights: its whole budget, and the largest fraction of each.
 
     A client whose budget is less than a pull for every arm with weight rounds up, as the paper does, so that
-    no direction is lost. See :mod:`optdesign.runs.rounding`.
+    no direction is lost. See :func:`optdesign.apportion`.
     """
     pulls = ceiling(weights, f)
     products, nearest, is_whole = _products(weights.sum(axis=1), f)
     runs = np.where(is_whole, nearest, np.floor(products)).astype(np.int64)
     enough = np.flatnonzero(runs >= (weights > 0).sum(axis=1))
-    w = np.ascontiguousarray(weights[enough].ravel())
-    out = np.empty(w.size, np.int64)
-    starts = np.arange(len(enough) + 1) * weights.shape[1]
-    apportion(w, np.zeros(w.size, np.int64), starts, runs[enough], np.zeros(len(enough), np.bool_), out)
-    pulls[enough] = out.reshape(len(enough), weights.shape[1])
+    pulls[enough] = apportion(weights[enough], runs[enough])
     return pulls
 
 

@@ -16,11 +16,11 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from bandits.environments.linear import LinearEnvironment
-from bandits.progress import Progress
 from bandits.reproduce.catalogue import POLICIES
 from bandits.reproduce.description import RATED, Case, Instance
 from bandits.simulation.run import Run
 from bandits.simulation.runner import simulate
+from optdesign.runtime.progress import Counter
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def play(
     for instance in {case.instance for case in tasks.values() if case.instance.kind in RATED}:
         instance.environment(0, 1, ratings)
     trials: dict[str, dict[int, Run]] = {slug: {} for slug, _ in tasks}
-    with Progress(progress, len(tasks)) as display:
+    with Counter(progress, "trials", len(tasks)) as display:
         for slug, n, run in _finished(tasks, out / "runs", ratings, n_jobs):
             trials[slug][n] = run
             display.step()

@@ -12,7 +12,7 @@ import numpy as np
 
 from bandits.simulation.fingerprints import differences
 from bandits.trials.trial import PHASE, Record
-from optdesign.tables.files import atomic
+from optdesign.runtime.files import atomic
 
 
 @dataclass(frozen=True, eq=False)

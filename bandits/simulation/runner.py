@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike
 
 from bandits.checks import LARGEST, whole
 from bandits.environments.linear import LinearEnvironment
-from bandits.progress import Progress
 from bandits.simulation.checkpoints import merge, resumed
 from bandits.simulation.fingerprints import UNKNOWN, fingerprint
 from bandits.simulation.run import Run
 from bandits.trials.trial import Policy, Record, Trial
+from optdesign.runtime.progress import Counter
 
 CURVE_POINTS = 128
 """Times at which regret is recorded unless others are asked for, evenly spaced."""
@@ -100,7 +100,7 @@ def simulate(
     finished: list[tuple[int, Record]] = []
     saved = time.monotonic()
     try:
-        with Progress(progress, len(missing)) as display:
+        with Counter(progress, "trials", len(missing)) as display:
             for item in _play(policy, env, horizon, at, seed, missing, n_jobs):
                 finished.append(item)
                 display.step()

@@ -22,8 +22,10 @@ from bandits.simulation.run import Run
 from bandits.simulation.runner import simulate
 from bandits.testing.strategies import environments
 from bandits.trials.trial import Policy, Record, Trial
-from optdesign.numbers.roundoff import UNIT
-from optdesign.testing.solver import PHASES
+from optdesign.testing import PHASES
+
+UNIT = float(np.finfo(np.float64).eps) / 2.0
+"""Unit round-off of double precision, 2^-53."""
 
 Maker = Callable[[LinearEnvironment], Policy]
 """For policies that differ between environments, say with parameters shared or not."""

@@ -23,7 +23,6 @@ from typing import Annotated, NoReturn
 import numpy as np
 import typer
 
-from optdesign import __version__
 from optdesign import plot as pictures
 from optdesign.cli import candidate_file as files
 from optdesign.cli import notices, outputs, report, saved
@@ -42,7 +41,7 @@ from optdesign.cli.options import (
     TimeLimit,
     chosen_label,
 )
-from optdesign.cli.pipes import PipedCommands
+from optdesign.cli.pipes import command_line
 from optdesign.cli.roles import Label
 from optdesign.design.display import CANDIDATE
 from optdesign.design.result import DesignResult
@@ -62,35 +61,14 @@ DEMO_TOL = 1e-6
 VERIFY_TOL = 1e-4
 """Relative gap up to which a saved design counts as optimal, unless another is asked for."""
 
-app = typer.Typer(
-    name="optdesign",
-    cls=PipedCommands,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    help="Optimal experimental designs under several budgets, each with a certificate.",
+app = command_line(
+    "optdesign", "Optimal experimental designs under several budgets, each with a certificate."
 )
 
 
 def main() -> None:
     """Run the command line."""
     app(prog_name="optdesign")
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"optdesign {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    pass
 
 
 @app.command(

@@ -23,8 +23,9 @@ from optdesign.design.certificate import Certificate, certify
 from optdesign.design.result import DesignResult, History, Status
 from optdesign.problem.problem import SINGLE_RTOL, DesignProblem
 from optdesign.problem.source import read_only
+from optdesign.runtime.files import atomic
 from optdesign.tables.columns import Settings
-from optdesign.tables.files import atomic, check_suffix, check_writable
+from optdesign.tables.files import check_suffix, check_writable
 
 FORMAT = "optdesign"
 VERSION = 1

@@ -2,5 +2,5 @@
 
 ``jit`` is the decorator of compiled kernels, ``threads`` divides passes over the candidates among cores,
 ``clock`` measures time without compilation, ``limits`` and ``interrupts`` end long work, ``progress`` shows
-it. Read ``jit`` first.
+it, and ``files`` writes files whole or not at all. Read ``jit`` first.
 """

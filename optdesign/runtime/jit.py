@@ -21,6 +21,8 @@ for sums and products of arrays.
 *What machine code is kept for.* Numba compiles functions and constants of other files into a kernel and looks
 at the kernel's own file only. Here machine code is found again by a hash of all the code and all the
 constants that went into it, wherever they are.
+
+Public for packages that build on this one: :func:`kernel`, :data:`uncached` and :func:`code_hash`.
 """
 
 from __future__ import annotations
@@ -41,6 +43,8 @@ from numba.core.caching import FunctionCache
 from optdesign.runtime import clock
 from optdesign.runtime.interrupts import Deferred
 from optdesign.runtime.limits import look
+
+__all__ = ["code_hash", "kernel", "uncached"]
 
 ALLOWANCE = 0.5
 """Seconds that a kernel may spend as plain Python before it is compiled, which takes about as long."""

@@ -10,7 +10,7 @@ Two do the arithmetic, on the reduced form of a problem (:mod:`optdesign.algebra
 sweeps, :mod:`.newton` by Newton steps; a visit to one group is in :mod:`.group_step`, linear systems in
 :mod:`.systems`. :func:`lifted` makes a method for whole problems of either. Two combine them:
 :mod:`.working_set` solves on the candidates that matter, and :mod:`.auto` decides between sweeps and that, by
-the times that :mod:`.costs` estimates.
+the times that :mod:`.costs` estimates. :mod:`.sweeps` is Algorithm 3 of the paper, counted sweep by sweep.
 """
 
 from __future__ import annotations

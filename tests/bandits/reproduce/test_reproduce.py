@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import bandits
 from bandits.cli import commands
+from bandits.plotting import write_rows
 from bandits.reproduce import EXPERIMENTS, QUICK, Effort, reproduce, running
 from bandits.reproduce.catalogue import ALGORITHMS, BENCHMARKS, LONGEST, POLICIES
 from bandits.reproduce.claims import CLAIMS, relevant, totals
@@ -30,7 +31,7 @@ from bandits.reproduce.description import (
     Instance,
     Table,
 )
-from bandits.reproduce.drawing import draw_scaling, scaling_rows, write_rows
+from bandits.reproduce.drawing import draw_scaling, scaling_rows
 from bandits.reproduce.report import write_report
 from bandits.reproduce.running import Results, play
 from bandits.reproduce.summary import heading, note, points

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import subprocess
 import sys
@@ -325,18 +326,26 @@ def test_ctrl_c_ends_the_run_and_keeps_its_trials(tmp_path):
     np.testing.assert_array_equal(kept.regret[0], bandits.simulate(bandits.FedPE(), env, 2000, 1).regret[0])
 
 
-def test_the_progress_bar_tells_trials_and_time_left(capsys, monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_the_progress_bar_shows_trials_and_time_left(monkeypatch):
+    monkeypatch.setattr("optdesign.runtime.progress.DELAY", 0.1)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    stderr = Terminal()
+    monkeypatch.setattr("sys.stderr", stderr)
 
     class Slow(bandits.FedPE):
         def play(self, *arguments):
-            time.sleep(0.6)
+            time.sleep(0.3)
             return super().play(*arguments)
 
     bandits.simulate(Slow(), ENV, 50, trials=3, progress=True)
-    shown = capsys.readouterr().err
-    assert "trials" in shown
-    assert "left" in shown
+    assert "trials 1/3" in stderr.getvalue()
+    assert "left" in stderr.getvalue()
 
 
 def test_importing_the_package_is_light():

@@ -10,6 +10,7 @@ import pytest
 from optdesign.cli import budgets
 from optdesign.cli import candidate_file as files
 from optdesign.examples import authors_features
+from optdesign.runtime.files import atomic
 from optdesign.tables import files as tables
 
 CSV = """site,arm,dose,heat,note
@@ -304,7 +305,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
     path.write_text("old")
 
     def interrupted():
-        with tables.atomic(path) as temporary:
+        with atomic(path) as temporary:
             temporary.write_text("half of the n")
             raise KeyboardInterrupt
 
@@ -312,7 +313,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
         interrupted()
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["out.csv"]
-    with tables.atomic(path) as temporary:
+    with atomic(path) as temporary:
         temporary.write_text("new")
         assert path.read_text() == "old"
     assert path.read_text() == "new"
@@ -323,7 +324,7 @@ def test_a_file_that_cannot_be_written_is_named_as_it_was_given(tmp_path, monkey
     monkeypatch.chdir(tmp_path)
 
     def written(path):
-        with tables.atomic(Path(path)):
+        with atomic(Path(path)):
             raise AssertionError("there is no such directory")
 
     with pytest.raises(FileNotFoundError) as caught:
@@ -367,7 +368,7 @@ def test_decimal_points_that_cannot_be_thousands_are_read(tmp_path, text):
 def test_writing_through_a_link_keeps_the_link(tmp_path):
     (tmp_path / "real.csv").write_text("old")
     (tmp_path / "link.csv").symlink_to("real.csv")
-    with tables.atomic(tmp_path / "link.csv") as temporary:
+    with atomic(tmp_path / "link.csv") as temporary:
         temporary.write_text("new")
     assert (tmp_path / "link.csv").is_symlink()
     assert (tmp_path / "real.csv").read_text() == "new"
