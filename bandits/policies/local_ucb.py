@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bandits.checks import check_positive
 from bandits.policies.stepwise import Stepwise
 from bandits.trials.trial import Trial
 
@@ -50,10 +51,7 @@ class LocalUCB(Stepwise):
     def __post_init__(self) -> None:
         if self.index not in INDICES:
             raise ValueError(f"index must be one of {', '.join(INDICES)}; got {self.index!r}.")
-        if self.sigma is not None and not 0.0 < self.sigma < np.inf:
-            raise ValueError(
-                f"sigma must be positive and finite; got {self.sigma}. Leave it out for the environment's."
-            )
+        check_positive("sigma", self.sigma)
 
     @property
     def name(self) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bandits.checks import LARGEST
+from bandits.checks import LARGEST, check_positive, check_probability
 from bandits.environments.linear import LinearEnvironment
 from bandits.policies.design import DesignRule, phase_rule, sparse
 from bandits.policies.parameters import SHARED, blocks, check_parameters, suffix
@@ -162,16 +162,11 @@ class Phased:
         if isinstance(self.schedule, Sequence | np.ndarray):
             object.__setattr__(self, "schedule", Lengths(self.schedule))
         phase_rule(self.design_method)
-        if not 0.0 < self.delta < 1.0:
-            raise ValueError(f"delta must lie strictly in (0, 1); got {self.delta}. The paper takes 0.1.")
+        check_probability("delta", self.delta)
         if not self.design_gap > 0.0:
             raise ValueError(f"design_gap must be positive; got {self.design_gap}. The paper takes 0.1.")
-        for name in ("ell", "sigma"):
-            value = getattr(self, name)
-            if value is not None and not 0.0 < value < np.inf:
-                raise ValueError(
-                    f"{name} must be positive and finite; got {value}. Leave it out for the environment's."
-                )
+        check_positive("ell", self.ell)
+        check_positive("sigma", self.sigma)
         if self.budgets is not None:
             budgets = tuple(float(b) for b in self.budgets)
             if not all(0.0 < b <= 1.0 for b in budgets):

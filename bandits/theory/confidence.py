@@ -18,6 +18,8 @@ import math
 
 import numpy as np
 
+from bandits.checks import check_probability
+
 
 def smallest_k(dim: int, blocks: int, phases: int, delta: float) -> float:
     """The smallest k > 1 with  k d >= 2 log(B H / delta) + d log(k e).
@@ -44,8 +46,7 @@ def alpha(clients: int, arms: int, dim: int, phases: int, delta: float, *, share
     >>> round(alpha(clients=100, arms=10, dim=3, phases=16, delta=0.1), 4)
     4.8983
     """
-    if not 0.0 < delta < 1.0:
-        raise ValueError(f"delta must lie strictly between 0 and 1; got {delta}. The paper takes 0.1.")
+    check_probability("delta", delta)
     h = max(phases, 1)
     over_clients = math.sqrt(2.0 * (math.log(2.0 * clients * arms * h) - math.log(delta)))
     over_blocks = math.sqrt(dim * smallest_k(dim, 1 if shared else arms, h, delta))

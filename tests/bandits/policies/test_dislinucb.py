@@ -164,9 +164,9 @@ def test_all_clients_confidence_ellipsoids_hold(parameters):
     theta = np.atleast_2d(env.parameters)
     missed = 0
     for state in Watched.states:
-        error = state.model.theta - theta
-        distance = np.sqrt(np.einsum("mbj,mbjk,mbk->mb", error, state.model.information, error))
-        missed += bool(np.any(distance > state.width))
+        error = state.model.ridge.theta - theta
+        distance = np.sqrt(np.einsum("mbj,mbjk,mbk->mb", error, state.model.ridge.information, error))
+        missed += bool(np.any(distance > state.model.width))
     assert missed <= 20
 
 

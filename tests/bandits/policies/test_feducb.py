@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from play import model_of
 from scipy.special import ndtr
 
 import bandits
@@ -101,7 +102,7 @@ def test_uploads_carry_the_noise_of_all_clients_and_nothing_else(parameters):
         assert state.releases[0] == 3
         d = env.dim
         exact = state.total.information[0] + state.diagonal * np.eye(d)
-        noise = state.model.information[0] - exact
+        noise = model_of(state).ridge.information[0] - exact
         np.testing.assert_allclose(noise, state.nodes.sum(axis=0)[:, :d, :d], atol=1e-6 * state.diagonal)
         entries.extend(noise[:, *np.tril_indices(d)].ravel())
     height = 2  # three releases
@@ -120,10 +121,12 @@ def test_matrices_stay_definite_and_intervals_hold(parameters, options):
     theta = np.atleast_2d(env.parameters)
     missed = 0
     for state in states:
-        lowest = np.linalg.eigvalsh(state.model.information).min()
-        error = state.model.theta - theta
-        distance = np.sqrt(np.einsum("mbj,mbjk,mbk->mb", error, state.model.information, error))
-        missed += bool(lowest < state.model.ridge * (1 - 1e-12) or np.any(distance > state.width))
+        lowest = np.linalg.eigvalsh(model_of(state).ridge.information).min()
+        error = model_of(state).ridge.theta - theta
+        distance = np.sqrt(np.einsum("mbj,mbjk,mbk->mb", error, model_of(state).ridge.information, error))
+        missed += bool(
+            lowest < model_of(state).ridge.ridge * (1 - 1e-12) or np.any(distance > model_of(state).width)
+        )
     assert missed <= 10
 
 
@@ -219,9 +222,9 @@ def test_private_models_are_those_of_the_transcription(parameters):
             for b in range(twin.blocks):
                 # Condition numbers are below 10.
                 a, theta, radius = twin.model(i, b)
-                np.testing.assert_allclose(state.model.information[i, b], a, rtol=1e-11)
-                np.testing.assert_allclose(state.model.theta[i, b], theta, rtol=1e-9, atol=1e-12)
-                assert state.width[i, b] == pytest.approx(radius, rel=1e-11)
+                np.testing.assert_allclose(model_of(state).ridge.information[i, b], a, rtol=1e-11)
+                np.testing.assert_allclose(model_of(state).ridge.theta[i, b], theta, rtol=1e-9, atol=1e-12)
+                assert model_of(state).width[i, b] == pytest.approx(radius, rel=1e-11)
     assert twin.count == state.releases[0] == 7
     assert tuple(sent) == (7 * 3 * twin.blocks * (3 + 2),) * 2
 
@@ -278,7 +281,9 @@ def test_the_confidence_level_does_not_depend_on_the_horizon(parameters):
     for horizon in (10, 10_000):
         trial = bandits.Trial(env, horizon, [horizon], np.random.default_rng(0))
         state = bandits.FedUCB(parameters, delta=0.2, epsilon=1.0).start(trial)
-        assert state.log_term == pytest.approx(2 * math.log(2 * env.clients * count / 0.2), rel=1e-12)
+        assert model_of(state).log_term == pytest.approx(
+            2 * math.log(2 * env.clients * count / 0.2), rel=1e-12
+        )
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 0.5, 1.0])
@@ -299,7 +304,9 @@ def test_rewards_are_clipped_in_uploads_only():
     _, states = watched(env, 6, 1, **options)
     assert states[0].total.moment[0, 0, 0] == 2 * 4 * 2.0
     # Since the release client 1 has seen two more rewards, as they are.
-    assert states[0].model.moment[1, 0, 0] == pytest.approx(16 + states[0].nodes.sum(axis=0)[0, 1, 0] + 10)
+    assert model_of(states[0]).ridge.moment[1, 0, 0] == pytest.approx(
+        16 + states[0].nodes.sum(axis=0)[0, 1, 0] + 10
+    )
 
 
 def test_options_are_checked():

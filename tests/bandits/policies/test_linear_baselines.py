@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from play import model_of
 from scipy.special import ndtr
 
 import bandits
@@ -148,8 +149,8 @@ def test_confidence_ellipsoids_hold(parameters):
     theta = np.atleast_2d(env.parameters)
     missed = 0
     for state in Watched.states:
-        error = state.model.theta[0] - theta
-        distance = np.sqrt(np.einsum("bj,bjk,bk->b", error, state.model.information[0], error))
+        error = state.ridge.theta[0] - theta
+        distance = np.sqrt(np.einsum("bj,bjk,bk->b", error, state.ridge.information[0], error))
         missed += bool(np.any(distance > state.width))
     assert len(Watched.states) == trials
     assert missed <= delta * trials
@@ -229,11 +230,11 @@ def test_the_default_deviation_is_the_radius_of_linucb():
     one, two = samples.start(trial), bounds.start(trial)
     rng = np.random.default_rng(1)
     for n in range(40):
-        np.testing.assert_array_equal(one.deviation, two.width)
+        np.testing.assert_array_equal(one.model.width, two.width)
         y = rng.standard_normal()
         samples.observe(one, n % 3, n % 4, y)
         bounds.observe(two, n % 3, n % 4, y)
-    assert len(set(one.deviation)) > 1
+    assert len(set(one.model.width[0])) > 1
 
 
 def test_samples_of_a_best_arm_are_optimistic_with_a_fixed_probability():
@@ -253,8 +254,8 @@ def test_samples_of_a_best_arm_are_optimistic_with_a_fixed_probability():
             for t in range(1, 41):
                 for i in range(env.clients):
                     a = int(env.means[i].argmax())
-                    mean, width = predict(state.model, 0, a, env.features, i, a)
-                    z = (env.means[i, a] - mean) / (state.deviation[a] * width)
+                    mean, width = predict(state.model.ridge, 0, a, env.features, i, a)
+                    z = (env.means[i, a] - mean) / (state.model.width[0, a] * width)
                     least[v] = min(least[v], float(ndtr(-z)))
                 arms = np.array([policy.choose(state, i, t, trial.rng) for i in range(env.clients)])
                 for i, y in enumerate(trial.step(arms)):
@@ -288,7 +289,7 @@ def test_thompson_sampling_draws_from_the_posterior(parameters):
         policy.observe(state, 0, n % 4, rng.standard_normal())
     draws = 20_000
     ours = np.bincount([policy.choose(state, 0, 5, trial.rng) for _ in range(draws)], minlength=4) / draws
-    model, x = state.model, env.features[0]
+    model, x = state.model.ridge, env.features[0]
     blocks = [0] * 4 if parameters == "shared" else range(4)
     samples = [
         rng.multivariate_normal(model.theta[0, b], 0.64 * model.inverse[0, b], size=draws)
@@ -313,7 +314,7 @@ def test_thompson_sampling_learns(parameters):
     state = greedy.start(trial)
     for a in range(4):
         greedy.observe(state, 2, a, float(a == 1))
-    x, theta = env.features[2], np.broadcast_to(state.model.theta[0], (4, 2))
+    x, theta = env.features[2], np.broadcast_to(state.model.ridge.theta[0], (4, 2))
     assert greedy.choose(state, 2, 5, trial.rng) == np.argmax(np.einsum("aj,aj->a", x, theta))
 
 
@@ -350,7 +351,7 @@ def test_widths_are_a_union_over_all_that_is_estimated(kind, parameters):
     """Before any pull: sigma sqrt(2 log(n / delta)) + sqrt(lambda) s, for n blocks of one or all clients."""
     env = bandits.LinearEnvironment(np.ones((5, 3, 2)), np.array([0.6, 0.8]), scale=0.5, s=2.0)
     trial = Trial(env, 10, [10], np.random.default_rng(0))
-    width = kind(parameters, ridge=4.0, delta=0.2).start(trial).width
+    width = model_of(kind(parameters, ridge=4.0, delta=0.2).start(trial)).width
     models = (3 if parameters == "disjoint" else 1) * (1 if kind is bandits.LinUCB else 5)
     expected = 0.5 * np.sqrt(2 * np.log(models / 0.2)) + 2.0 * 2.0
     np.testing.assert_allclose(width, expected, rtol=1e-12)
@@ -367,7 +368,7 @@ def test_the_worst_case_deviation_is_the_papers(parameters):
         for t in range(1, 21):
             arm = policy.choose(state, 0, t, trial.rng)
             expected = {"worst-case": 0.5 * np.sqrt(9 * 3 * np.log(t / 0.2)), "sigma": 0.5}.get(v, v)
-            np.testing.assert_allclose(state.deviation, expected, rtol=1e-12)
+            np.testing.assert_allclose(state.model.width, expected, rtol=1e-12)
             policy.observe(state, 0, arm, 1.0)
 
 

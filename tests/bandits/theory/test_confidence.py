@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from play import model_of
 
 import bandits
 from bandits.theory.confidence import alpha, mixture_alpha, prior_variance, smallest_k
@@ -81,4 +82,4 @@ def test_levels_close_to_zero_have_finite_widths(delta):
     env = bandits.environments.authors(4, 3, 2)
     for policy in (bandits.LinUCB, bandits.LinTS, bandits.DisLinUCB, bandits.FedUCB):
         state = policy(delta=delta).start(Trial(env, 10, [10], np.random.default_rng(0)))
-        assert np.isfinite(state.log_term)
+        assert np.isfinite(model_of(state).log_term)
