@@ -12,24 +12,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import bandits
-from bandits.cli import commands
 from bandits.plotting import write_rows
 from bandits.reproduce import EXPERIMENTS, QUICK, Effort, reproduce, running
 from bandits.reproduce.catalogue import ALGORITHMS, BENCHMARKS, LONGEST, POLICIES
-from bandits.reproduce.claims import CLAIMS, relevant, totals
+from bandits.reproduce.claims import relevant, totals
 from bandits.reproduce.description import (
     AUTHORS,
-    IDENTICAL,
-    MOVIELENS,
     RATED,
-    SHARED,
-    TEXT,
     Case,
     Instance,
-    Table,
 )
 from bandits.reproduce.drawing import draw_scaling, scaling_rows
 from bandits.reproduce.report import write_report
@@ -49,79 +42,6 @@ def played(cases, out, effort=TINY, n_jobs=1):
 def rows(path):
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
-
-
-def test_all_figures_and_tables_are_there():
-    panels = [f"fig{n}{letter}" for n in (1, 2, 3, 4) for letter in "abc"]
-    assert list(EXPERIMENTS)[:15] == [*panels, "fig5", "table1", "table2"]
-    beyond = ["shared", "protocols", "ordering", "ordering-movielens", "clients", "lowerbound"]
-    assert list(EXPERIMENTS)[15:] == beyond
-
-
-def test_numbers_are_the_papers():
-    first = EXPERIMENTS["fig1a"].cases
-    assert {(c.instance.clients, c.instance.arms, c.instance.dim, c.horizon) for c in first} == {
-        (100, 10, 3, 2**17)
-    }
-    assert {c.policy for c in first} == {"Fed-PE", "Enhanced Fed-PE", *BENCHMARKS, "Local UCB"}
-    assert {c.instance.kind for c in first} == {AUTHORS, TEXT}
-    assert {c.instance for c in EXPERIMENTS["fig1c"].cases} == {Instance(kind, 100, 30, 3) for kind in RATED}
-    assert {(c.instance.arms, c.instance.dim) for c in EXPERIMENTS["fig1b"].cases} == {(10, 4)}
-    sizes = {
-        letter: sorted({getattr(c.instance, name) for c in EXPERIMENTS[f"fig2{letter}"].cases})
-        for letter, name in (("a", "clients"), ("b", "arms"), ("c", "dim"))
-    }
-    assert sizes == {"a": [50, 100, 200], "b": [5, 10, 20], "c": [3, 4, 5]}
-    assert {c.horizon for c in EXPERIMENTS["fig2a"].cases + EXPERIMENTS["fig5"].cases} == {2**16}
-    assert {c.trials for name in list(EXPERIMENTS)[:15] for c in EXPERIMENTS[name].cases} == {10}
-    assert {c.trials for c in EXPERIMENTS["ordering"].cases} == {50}
-
-
-def test_collaborative_is_shown_with_both_intervals():
-    assert [POLICIES[label].intervals for label in BENCHMARKS] == ["fedpe", "enhanced"]
-    for name in ("fig1a", "fig1c", "table1", "ordering", "ordering-movielens"):
-        assert set(BENCHMARKS) <= {case.policy for case in EXPERIMENTS[name].cases}
-
-
-def test_tables_have_a_control_without_learning():
-    """On every kind of instance of a table that compares algorithms."""
-    for name in ("table1", "table2", "ordering", "ordering-movielens"):
-        table = EXPERIMENTS[name]
-        assert isinstance(table, Table)
-        controlled = {row.model for row in table.rows if row.label.startswith(LONGEST)}
-        assert controlled == {row.model for row in table.rows}
-        for row in table.rows:
-            control = row.label.startswith(LONGEST)
-            assert isinstance(POLICIES[row.case.policy], bandits.LongestFeature) == control
-
-
-def test_figures_2_to_4_read_the_same_simulations():
-    for letter in "abc":
-        assert EXPERIMENTS[f"fig2{letter}"].cases == EXPERIMENTS[f"fig3{letter}"].cases
-        assert EXPERIMENTS[f"fig2{letter}"].cases == EXPERIMENTS[f"fig4{letter}"].cases
-
-
-def test_cases_have_policies_and_file_names_of_their_own():
-    cases = {case for experiment in EXPERIMENTS.values() for case in experiment.cases}
-    cases |= {case for claim in CLAIMS for case in claim.cases()}
-    assert {case.policy for case in cases} <= set(POLICIES)
-    alike = {(case.instance, case.policy, case.horizon) for case in cases}
-    assert len({case.slug for case in cases}) == len(alike)
-    assert len({label for _, label, _, _ in ALGORITHMS}) == len(ALGORITHMS)
-
-
-def test_instances_are_those_of_their_kind():
-    sizes = (4, 3, 2)
-    np.testing.assert_array_equal(
-        Instance(TEXT, *sizes).environment(5, 100).features,
-        bandits.environments.synthetic(*sizes, 5).features,
-    )
-    assert Instance(SHARED, *sizes).environment(0, 100).shared
-    assert not Instance(AUTHORS, *sizes).environment(0, 100).shared
-    same = Instance(IDENTICAL, *sizes).environment(0, 100).features
-    assert np.all(same == same[0])
-    with pytest.raises(ValueError, match="ratings must be the path"):
-        Instance(MOVIELENS, *sizes).environment(0, 100)
 
 
 def test_a_trial_is_a_simulation_on_an_instance_of_its_own(tmp_path):
@@ -410,52 +330,6 @@ def test_a_horizon_that_cuts_nothing_is_no_warning(tmp_path):
     page = (tmp_path / "report.html").read_text()
     assert "warning" not in page.split("</style>")[1]
     assert "T = 300." in page
-
-
-def command(*words):
-    return CliRunner().invoke(commands.app, list(map(str, words)), catch_exceptions=False)
-
-
-def test_the_command_writes_and_counts(tmp_path):
-    result = command("reproduce", "fig5", "--out", tmp_path, "--trials", 2, "--horizon", 150, "--n-jobs", 1)
-    assert result.exit_code == 0
-    assert "statements of the paper, empirical comparison: 0 hold, 0 do not, 10 not decided" in result.output
-    assert "statements of the paper, true or false by construction: 2 hold, 1 do not" in result.output
-    assert {"fig5.png", "fig5.svg", "fig5.csv", "report.html", "claims.csv", "runs"} == {
-        path.name for path in tmp_path.iterdir()
-    }
-
-
-def test_the_command_knows_what_is_meant(tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(
-        commands, "reproduce_experiments", lambda *args, **options: asked.append((args, options)) or []
-    )
-    result = command("reproduce", "--out", tmp_path, "--quick")
-    without = [name for name in EXPERIMENTS if name not in ("fig1c", "ordering-movielens")]
-    assert asked[-1][0] == (without, tmp_path, QUICK)
-    assert "left out: fig1c, ordering-movielens" in result.output
-    command("reproduce", "table2", "fig1a", "--out", tmp_path, "--ratings", "u.data")
-    assert asked[-1][0] == (["fig1a", "table2"], tmp_path, Effort())
-    command("reproduce", "all", "--ratings", "u.data", "--trials", 4)
-    assert asked[-1][0][0] == list(EXPERIMENTS)
-    assert asked[-1][0][2] == Effort(4)
-    for words, message in [
-        (["fig1d"], "NAME must be all or one of fig1a, .*got 'fig1d' .did you mean"),
-        (["fig1c"], "--ratings must name u.data of MovieLens-100K for fig1c"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            command("reproduce", *words)
-
-
-def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
-    def interrupted(*_args, **_options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(commands, "reproduce_experiments", interrupted)
-    result = command("reproduce", "fig5", "--out", tmp_path)
-    assert result.exit_code == 130
-    assert "finished trials are kept" in result.output
 
 
 def test_quick_is_less():
