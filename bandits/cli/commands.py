@@ -65,13 +65,13 @@ def run(
     """Run the experiment of a file: a table, a plot, and saved results.
 
     Finished trials are kept in the output directory: call again after an interrupt, or with more trials,
-    and only what is missing is run.
+    and only missing trials are run.
     """
     experiment = read(config)
     _execute(experiment, out, "regret", experiment.title, n_jobs, trials, horizon)
 
 
-@app.command(short_help="Reproduce the paper's figures and tables, and test what it says.")
+@app.command(short_help="Reproduce the paper's figures and tables, and test its statements.")
 def reproduce(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="NAME|all", help=f"Which: {', '.join(EXPERIMENTS)}.")
@@ -90,8 +90,8 @@ def reproduce(
 ) -> None:
     """Reproduce figures and tables of the paper: PNG, SVG and CSV, report.html and claims.csv.
 
-    Finished trials are kept in the output directory: call again after an interrupt, and only what is missing
-    is run.
+    Finished trials are kept in the output directory: call again after an interrupt, and only missing
+    trials are run.
     """
     require_matplotlib()
     chosen = _chosen(names or ["all"], ratings)
@@ -110,7 +110,7 @@ def reproduce(
 
 
 def _chosen(names: list[str], ratings: Path | None) -> list[str]:
-    """The experiments meant, in the paper's order; ``all`` leaves out MovieLens without ratings."""
+    """Return the experiments of these names in the paper's order; ``all`` omits MovieLens without ratings."""
     for name in names:
         if name not in (*EXPERIMENTS, "all"):
             known = ", ".join(EXPERIMENTS)
@@ -124,7 +124,9 @@ def _chosen(names: list[str], ratings: Path | None) -> list[str]:
             "Get the data set ml-100k from GroupLens."
         )
     if lacking:
-        typer.echo(f"left out: {', '.join(lacking)}, for want of --ratings u.data (MovieLens-100K)", err=True)
+        typer.echo(
+            f"left out: {', '.join(lacking)}, because --ratings u.data (MovieLens-100K) is missing", err=True
+        )
     return [name for name in out if name not in lacking]
 
 
@@ -143,7 +145,7 @@ def _execute(
     trials: int | None,
     horizon: int | None,
 ) -> None:
-    """Play all policies, then write and print what they did."""
+    """Play all policies, then write and print the results."""
     from bandits.plotting import plot_regret, save_figure, write_csv
 
     require_matplotlib()
@@ -168,7 +170,7 @@ def _execute(
 
 
 def _check_checkpoint(path: Path, plan: Experiment, policy: Policy, label: str) -> None:
-    """Refuse, before anything is run, a directory that holds the results of another experiment."""
+    """Raise ValueError if the directory holds the results of another experiment."""
     if not path.exists():
         return
     saved = load(path)
@@ -213,7 +215,7 @@ def _slug(label: str) -> str:
 
 
 def main() -> None:
-    """Entry point: errors are one line, without a traceback."""
+    """Run the command line; an error is one line, without a traceback."""
     try:
         app(prog_name="bandits")
     except (ValueError, ImportError) as error:

@@ -1,4 +1,4 @@
-"""Experiments written down: one environment, several policies, in a TOML file.
+"""Experiment files: one environment and several policies in TOML.
 
 ``EXAMPLE`` is a complete, commented file; ``bandits example`` prints it.
 """
@@ -100,15 +100,15 @@ SCHEDULES: dict[str, Callable[..., schedules.Schedule]] = {
     "lengths": schedules.Lengths,
 }
 TOP = {"title": str, "horizon": int, "trials": int, "seed": int, "environment": Any, "policy": list[Any]}
-"""Keys of a file, and what they hold."""
+"""Keys of a file, and their types."""
 
 TOLD = ("noise", "scale", "ell", "L", "s")
-"""Keys of every environment: the noise, and what the algorithms are told."""
+"""Keys of every environment: the noise, and the bounds that policies may use."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What a configuration file says."""
+    """The experiment of a configuration file."""
 
     env: LinearEnvironment
     policies: dict[str, Policy]
@@ -117,7 +117,7 @@ class Experiment:
     trials: int
     seed: int
     title: str = ""
-    """What to write above the plot."""
+    """Title of the plot."""
 
 
 def read(path: str | Path) -> Experiment:
@@ -183,7 +183,7 @@ def _environment(options: dict[str, Any], folder: Path, horizon: int) -> LinearE
 
 
 def _from_file(folder: Path, path: str) -> LinearEnvironment:
-    """Features and parameters of a .npz file."""
+    """Return the environment with the features and parameters of a .npz file."""
     file = folder / path
     try:
         with file.open("rb") as handle, np.load(handle) as data:
@@ -211,13 +211,13 @@ def _schedule(value: dict[str, Any], where: str) -> schedules.Schedule:
 
 
 MAKERS: Makers = {schedules.Schedule: _schedule}
-"""Options that are tables themselves."""
+"""Makers of options that are tables themselves."""
 
 
 def _kind(
     options: dict[str, Any], known: Mapping[str, Callable[..., Any]], where: str, folder: Path | None
 ) -> tuple[str, Callable[..., Any]]:
-    """Take the kind out of the options: a known name, or the "module:Class" of somebody's own."""
+    """Remove the kind from the options; return it and its maker, known or a user's "module:Class"."""
     kind = options.pop("kind", None)
     if folder is not None and isinstance(kind, str) and ":" in kind:
         return kind, named(kind, f"kind of {where}", folder)

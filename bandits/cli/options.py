@@ -1,8 +1,8 @@
-"""Options written as text: what each may be is read from the signature of what they are for.
+"""Options of experiment files, checked against the signature of the class or function that takes them.
 
-A parameter declared ``float`` takes a number, ``int`` a whole number, ``bool`` true or false, and so on; what
-is declared as a function takes ``"module:function"``. Ranges are checked where the objects are made, and the
-few that are not in ``LEAST``. Every message names the key, what is expected and what was given.
+A parameter declared ``float`` takes a number, ``int`` a whole number, ``bool`` true or false, and so on; a
+function is written ``"module:function"``. The objects check ranges themselves, apart from those in ``LEAST``.
+Every message names the key, the rule and the value.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from typing import Any
 
 from joblib.externals.loky import get_reusable_executor
 
+from bandits.checks import LARGEST
+
 LEAST = {
     "horizon": 1,
     "trials": 1,
@@ -32,11 +34,8 @@ LEAST = {
 }
 """Smallest values of whole numbers, by key."""
 
-MOST = 1 << 53
-"""Largest whole number: counts stay exact in double precision."""
-
 Makers = Mapping[Any, Callable[[Any, str], Any]]
-"""For types that are written as tables: how to make one of the value and its place."""
+"""Functions that make an object of a table and its place in the file, by type."""
 
 
 class Unfit(Exception):
@@ -64,7 +63,7 @@ def build(make: Callable[..., Any], options: Mapping[str, Any], where: str, make
 
 
 def checked(key: str, value: Any, kind: Any, where: str, makers: Makers = types.MappingProxyType({})) -> Any:
-    """The value as the declared kind, or an error that names key, value and what is expected.
+    """Return the value as the declared kind, or raise ValueError with key, rule and value.
 
     >>> checked("delta", 1, float, "policy")
     1.0
@@ -75,12 +74,12 @@ def checked(key: str, value: Any, kind: Any, where: str, makers: Makers = types.
     low = LEAST.get(key)
     try:
         out = _fit(value, kind, f"{key} of {where}", makers)
-        if type(out) is int and not (-MOST if low is None else low) <= out <= MOST:
+        if type(out) is int and not (-LARGEST if low is None else low) <= out <= LARGEST:
             raise Unfit("a whole number")
     except Unfit as unfit:
         bound = f" of at least {low}" if low is not None else ""
-        if type(value) is int and value > MOST:
-            bound = f" of at most {MOST}"
+        if type(value) is int and value > LARGEST:
+            bound = f" of at most {LARGEST}"
         raise ValueError(f"{where}: {key} must be {unfit}{bound}; got {value!r}.") from None
     return out
 
@@ -141,7 +140,7 @@ def _plural(kind: Any) -> str:
 
 
 def declared(annotation: Any, make: Callable[..., Any]) -> Any:
-    """What a parameter was declared as, also where the declaration is text; arrays are lists of numbers."""
+    """Return the declared type of a parameter, also if it is text; an array is a list of numbers."""
     if not isinstance(annotation, str):
         return annotation
     if "ArrayLike" in annotation or "ndarray" in annotation:
@@ -156,7 +155,7 @@ def declared(annotation: Any, make: Callable[..., Any]) -> Any:
 
 
 def named(name: str, where: str, folder: Path | None = None) -> Any:
-    """What ``"module:name"`` stands for; modules may lie in the folder."""
+    """Return the object ``"module:name"``; modules may be in the folder."""
     module, _, attribute = name.partition(":")
     if folder is not None and str(folder.resolve()) not in sys.path:
         # For good, so that the processes that trials run in find the module as well. Processes that are
@@ -186,7 +185,7 @@ def named(name: str, where: str, folder: Path | None = None) -> Any:
 
 
 def check_keys(options: Mapping[str, Any], allowed: Sequence[str], where: str) -> None:
-    """Refuse keys that nobody knows."""
+    """Raise ValueError if a key is not allowed."""
     wrong = [key for key in options if key not in allowed]
     if wrong:
         raise ValueError(
@@ -196,7 +195,7 @@ def check_keys(options: Mapping[str, Any], allowed: Sequence[str], where: str) -
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """A question with the known word that is closest to a mistaken one, or nothing if none is close."""
+    """Return a suggestion of the closest known word, or an empty text if none is close."""
     spelling = {name.lower(): name for name in known}
     close = get_close_matches(word.lower(), spelling, n=1)
     return f" (did you mean {spelling[close[0]]!r}?)" if close else ""

@@ -19,7 +19,7 @@ from optdesign.examples import authors_features
 def synthetic(
     clients: int = 100, arms: int = 10, dim: int = 3, seed: int = 0, *, shared: bool = False
 ) -> LinearEnvironment:
-    """The paper's text: theta_a is a canonical basis vector, gaps in [0.2, 0.4], norms in [0.5, 1].
+    """Return the instance of the paper's text: theta_a a basis vector, gaps in [0.2, 0.4], norms in [0.5, 1].
 
     Arm a uses basis vector a mod d, or all arms the first one if ``shared``. Each client has one best arm, at
     random, with a reward in [0.6, 0.9]; a feature is its reward along theta_a plus a random orthogonal part
@@ -44,7 +44,7 @@ def synthetic(
 
 
 def identical(clients: int = 100, arms: int = 10, dim: int = 3, seed: int = 0) -> LinearEnvironment:
-    """One linear bandit that all clients play: the same features for everybody, one parameter vector.
+    """Return an instance in which all clients have the same features, with one parameter vector.
 
     The features are those of a client of :func:`synthetic` with shared parameters. Algorithms for distributed
     linear bandits (DELB) need this; the others may be played on it too.
@@ -55,11 +55,11 @@ def identical(clients: int = 100, arms: int = 10, dim: int = 3, seed: int = 0) -
 
 
 def authors(clients: int = 100, arms: int = 10, dim: int = 3, seed: int = 0) -> LinearEnvironment:
-    """The instance of the authors' experiments: theta_a is the first basis vector for every arm.
+    """Return the instance of the authors' experiments: theta_a is the first basis vector for every arm.
 
     The first coordinate is uniform in [0.7, 0.8] for one arm per client and in [0.5, 0.6] for the others;
     the remaining coordinates are uniform in [0, 0.6 / (d - 1)] and [0, 0.8 / (d - 1)]. So norms lie in
-    [0.5, 1]. The parameters are declared per arm, since the algorithms are not told that they agree.
+    [0.5, 1]. The parameters are declared per arm, since the algorithms do not use that they agree.
     """
     x = authors_features(clients, arms, dim, seed)
     return LinearEnvironment(x, np.tile(np.eye(dim)[0], (arms, 1)), ell=0.5, L=1.0)
@@ -69,21 +69,21 @@ def movielens(
     path: str | Path, clients: int = 100, arms: int = 30, dim: int = 3, seed: int = 0, *,
     centred: bool = True, other_ratings: bool = False, cache: str | Path | None = None,
 ) -> LinearEnvironment:  # fmt: skip
-    """The paper's experiment on MovieLens-100K: clients are users, arms are groups of films.
+    """Return the paper's instance on MovieLens-100K: clients are users, arms are groups of films.
 
-    :mod:`bandits.environments.ratings` says how features and parameters are made from the ratings, and
-    :func:`bandits.environments.ratings.facts` compares them with what the paper states. Needs scikit-learn.
+    :mod:`bandits.environments.ratings` describes the features and parameters, and
+    :func:`bandits.environments.ratings.facts` compares them with the paper's statements. Needs scikit-learn.
 
     Parameters
     ----------
     path : path of ``u.data``
         Tab-separated user, film, rating from 1 to 5, time.
     clients, arms, dim : int
-        How many users are drawn, how many groups of films, how many factors.
+        Number of users drawn, of groups of films, and of factors.
     seed : int
         Starts k-means and chooses the clients.
     centred : bool
-        Whether missing ratings are predicted from deviations from users' means, or from plain ratings.
+        True to predict missing ratings from deviations from users' means, False from plain ratings.
     other_ratings : bool
         Accept a file that is not MovieLens-100K, in the same format.
     cache : path, optional
@@ -96,7 +96,7 @@ def movielens(
 def lower_bound(
     clients: int, arms: int, dim: int, horizon: int, best: ArrayLike | None = None
 ) -> LinearEnvironment:
-    """The construction in the proof of the lower bound: d groups of clients that cannot help each other.
+    """Return the instance in the proof of the lower bound: d groups of clients without common information.
 
     Clients of group s have the s-th basis vector for every arm. Arm 0 pays Delta = sqrt(d (K - 1) / (4 M T)),
     the others nothing; with ``best`` (one arm per group) arm best[s] pays 2 Delta to group s instead, which
@@ -127,7 +127,7 @@ def lower_bound(
 def clusters(
     clients: int, arms: int, dim: int, n_clusters: int, seed: int = 0, *, orthogonal: bool = False
 ) -> LinearEnvironment:
-    """Clients in clusters whose features span independent subspaces: collinear within, never across.
+    """Return clients in clusters whose features span independent subspaces: collinear within a cluster only.
 
     R^d is split into ``n_clusters`` subspaces of nearly equal dimension, spanned by the columns of a random
     matrix (orthonormal if ``orthogonal``), the same for every arm. With n_clusters = d, clients of a cluster
@@ -149,7 +149,7 @@ def clusters(
 def random(
     clients: int, arms: int, dim: int, seed: int = 0, *, shared: bool = False, noise: str | Noise = "gaussian"
 ) -> LinearEnvironment:
-    """Features in random directions with norms uniform in [0.5, 1], parameters on the unit sphere.
+    """Return features in random directions with norms uniform in [0.5, 1], parameters on the unit sphere.
 
     For Bernoulli rewards all coordinates are made positive, so that every mean is a probability.
     """

@@ -38,8 +38,8 @@ class LinearEnvironment:
     scale : float
         Scale of the noise; for Gaussian noise its standard deviation.
     ell, L, s : float, optional
-        What the algorithms are told about the norms: ell <= ||x|| <= L and ||theta|| <= s. By default the
-        tightest bounds; bounds of your own must hold.
+        Bounds that policies may use: ell <= ||x|| <= L and ||theta|| <= s. Default: the tightest. Given
+        bounds must hold.
 
     Examples
     --------
@@ -132,17 +132,17 @@ class LinearEnvironment:
 
     @property
     def common(self) -> bool:
-        """Whether all arms have equal parameters, declared as shared or not."""
+        """True if all arms have equal parameters, declared as shared or not."""
         return bool(self.shared or np.all(self.parameters == self.parameters[0]))
 
     @cached_property
     def gaps(self) -> np.ndarray:
-        """What each client loses in expectation by one pull of each arm, shape (M, K)."""
+        """Expected loss of each client by one pull of each arm, shape (M, K)."""
         return frozen(self.means.max(axis=1, keepdims=True) - self.means)
 
     @cached_property
     def optimal(self) -> np.ndarray:
-        """Which arms are best for each client, ties included, shape (M, K)."""
+        """True for the best arms of each client, ties included, shape (M, K)."""
         return frozen(self.gaps <= TIE * max(1.0, float(np.abs(self.means).max())))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -152,7 +152,7 @@ class LinearEnvironment:
             object.__setattr__(self, name, frozen(value) if fixed else value)
 
     def pull(self, rng: np.random.Generator, counts: np.ndarray) -> np.ndarray:
-        """Sums of the rewards of ``counts`` (M, K) pulls. Your own environment may have another rule."""
+        """Return sums of the rewards of ``counts`` (M, K) pulls. A subclass may have another rule."""
         return self.noise.sums(rng, self.means, counts)
 
     @property
@@ -161,7 +161,7 @@ class LinearEnvironment:
         return law(self.noise) if type(self).pull is LinearEnvironment.pull else None
 
     def fresh(self) -> LinearEnvironment:
-        """The environment as a trial should find it: itself if it has no state, else a deep copy."""
+        """Return the environment for a trial: itself if it has no state, else a deep copy."""
         if type(self) is LinearEnvironment and self.law is not None:
             return self
         try:

@@ -1,7 +1,7 @@
-"""Where rewards come from: the sum of n pulls of an arm with mean mu, drawn at once where that is exact.
+"""Noise of the rewards: the sum of n pulls of an arm with mean mu, in one draw if its law is known.
 
 A phase pulls an arm many times and only the sum of the rewards matters. For Gaussian and two-point
-rewards the sum has a known distribution, so one draw replaces n of them; otherwise the n draws are made.
+rewards the sum has a known distribution, so one draw replaces n of them. Other noises make n draws.
 A noise of your own is any object with ``sigma`` and ``sums``.
 
 Loops that decide pull by pull are compiled, and draw single rewards of the noises of this file themselves.
@@ -116,14 +116,14 @@ LAWS: dict[type, int] = {Gaussian: GAUSSIAN, Bernoulli: BERNOULLI, TwoPoint: TWO
 
 
 def law(noise: Noise) -> tuple[int, float] | None:
-    """Number and scale of a noise that kernels can draw from, else None."""
+    """Return number and scale of a noise that kernels can draw from, else None."""
     code = LAWS.get(type(noise))
     return None if code is None else (code, float(getattr(noise, "scale", 1.0)))
 
 
 @kernel
 def draw(rng, kind, scale, mean):
-    """One reward. Advances rng."""
+    """Draw one reward. Advances rng."""
     if kind == GAUSSIAN:
         return mean + scale * rng.standard_normal()
     if kind == BERNOULLI:
@@ -134,7 +134,7 @@ def draw(rng, kind, scale, mean):
 
 
 def noise_named(name: str | Noise, scale: float) -> Noise:
-    """The noise of that name and scale; a Noise object is returned as it is."""
+    """Return the noise of that name and scale; a Noise object is returned unchanged."""
     if isinstance(name, str):
         if name == "bernoulli":
             return Bernoulli()

@@ -3,7 +3,8 @@
 1. Ratings are divided by the largest, 5, and the missing ones are predicted by user-based collaborative
    filtering: a user's mean plus how far the ten most similar raters of the film were from theirs, weighted by
    similarity; or, with ``centred=False``, simply the weighted mean of their ratings. Similarity is Pearson's
-   correlation over the films both rated, and counts if positive. The paper does not say which; it matters.
+   correlation over the films both rated, and counts if positive. The paper does not state which of the
+   two it has, and the results differ.
 2. R = W H by non-negative factorisation with d factors; x_{i,a} is the row of user i in W, for every arm.
 3. k-means groups the columns of H, one per film, into K arms; theta_a is the centre of group a.
 
@@ -42,7 +43,7 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn")
 
 
 def recipe(source: bytes) -> str:
-    """Return the part of a cached file's name that says what computed it: source and versions, as a hash."""
+    """Return the part of a cached file's name that identifies the code: a hash of source and versions."""
     whole = hashlib.sha256(source)
     for name in LIBRARIES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -51,14 +52,14 @@ def recipe(source: bytes) -> str:
 
 
 RECIPE = recipe(files("bandits.environments").joinpath("ratings.py").read_bytes())
-"""That of this module, read when it is imported."""
+"""Recipe of this module, read when it is imported."""
 
 BROKEN = (ValueError, EOFError, KeyError, zipfile.BadZipFile)
-"""What reading a truncated or foreign archive raises."""
+"""Errors of reading a truncated or foreign archive."""
 
 
 class Facts(NamedTuple):
-    """What the paper states about the features and the gaps of its MovieLens instance."""
+    """Ranges of the features and gaps of a MovieLens instance, as the paper states them."""
 
     smallest_norm2: float
     largest_norm2: float
@@ -71,7 +72,7 @@ def instance(
     path: str | Path, clients: int, arms: int, dim: int, seed: int, *,
     centred: bool = True, other_ratings: bool = False, cache: str | Path | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Features (M, K, d) and parameters (K, d); see :func:`bandits.environments.movielens`."""
+    """Return features (M, K, d) and parameters (K, d); see :func:`bandits.environments.movielens`."""
     users, films = factors(path, dim, centred=centred, other_ratings=other_ratings, cache=cache)
     for name, value, most, of in (
         ("clients", clients, len(users), "users"),
@@ -90,7 +91,7 @@ def factors(
     path: str | Path, dim: int, *,
     centred: bool = True, other_ratings: bool = False, cache: str | Path | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """W (users, d) and the transpose of H (films, d), from the cache if it has them whole."""
+    """Return W (users, d) and the transpose of H (films, d), from the cache if it has both."""
     content, folder = _content(Path(path), other_ratings), _cache_directory(cache)
     reading = "centred" if centred else "plain"
     file = folder / f"factors-{hashlib.sha256(content).hexdigest()[:16]}-{reading}-d{dim}-{RECIPE}.npz"
@@ -116,7 +117,7 @@ def factors(
 
 
 def facts(env: LinearEnvironment) -> Facts:
-    """Squared norms of the features and gaps of the arms that are not best: smallest and largest."""
+    """Return the smallest and largest squared norm of features and gap of arms that are not best."""
     norm2 = np.sum(env.features**2, axis=2)
     gaps = env.gaps[~env.optimal]
     return Facts(float(norm2.min()), float(norm2.max()), float(gaps.min()), float(gaps.max()))
@@ -151,7 +152,7 @@ def complete(ratings: np.ndarray, *, centred: bool = True) -> np.ndarray:
 
 
 def pearson(ratings: np.ndarray) -> np.ndarray:
-    """Correlation of every two users over the films that both rated; 0 if undefined, and with oneself.
+    """Return the correlation of every two users over the films that both rated; 0 if undefined.
 
     All pairs at once: with B the indicator of a rating, R B' has the sums of ratings over common films.
     """
@@ -180,7 +181,7 @@ def _content(path: Path, other_ratings: bool) -> bytes:
 
 
 def _ratings(content: bytes, path: Path) -> np.ndarray:
-    """The (users, films) matrix, zero where there is no rating; users and films without any are left out."""
+    """Return the (users, films) matrix of ratings, 0 if missing, without empty rows and columns."""
     expected = (
         f"{path} must have lines of user, film, rating from 1 to {TOP_RATING:.0f} and time, as integers"
     )

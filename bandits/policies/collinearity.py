@@ -1,7 +1,7 @@
-"""Which clients can learn from each other, and which never can.
+"""Classes of clients that share information.
 
 Two clients are collinear when for some arm one's feature lies in the span of others' together with the
-second's, but not without it: only then does what the second observes say something about the first.
+second's, but not without it: only then do observations of the second inform about the first.
 Per arm this is an equivalence, namely connectedness of the matroid of the feature vectors; over arms the
 transitive closure is taken. Clients of different classes do not influence each other under Fed-PE (the
 paper's corollary), so the server treats every class as a federation of its own. There are at most d.
@@ -20,7 +20,7 @@ ZERO = 1e-10
 
 
 def collinear_classes(features: np.ndarray, *, shared: bool = False) -> np.ndarray:
-    """Label (M,) of each client's class, numbered in the order of their first clients.
+    """Return the label (M,) of each client's class, numbered in the order of their first clients.
 
     Every feature is written in a basis made of some of the features of its arm (of all arms, if parameters
     are shared); it forms a circuit with those basis vectors whose coordinate is not zero, and circuits are

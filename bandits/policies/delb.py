@@ -124,7 +124,7 @@ def pulls_needed(
 
 
 def dealt(total: np.ndarray, clients: int) -> np.ndarray:
-    """Pulls of every client, (M, K): all pulls in a row, arm after arm, cut into pieces of equal length.
+    """Return the pulls of every client, (M, K): all in a row, arm after arm, cut into pieces of equal length.
 
     >>> dealt(np.array([3, 0, 5]), 2).tolist()
     [[3, 0, 1], [0, 0, 4]]

@@ -131,7 +131,7 @@ class Client:
 
 
 class DesignReport(NamedTuple):
-    """How the design of a phase was found."""
+    """Iterations, gap and support of the design of a phase."""
 
     iterations: int
     gap: float
@@ -227,7 +227,7 @@ class Server:
         return weights
 
     def _problem(self, rows: np.ndarray) -> DesignProblem:
-        """The design problem of one class: candidates are its active arms, budgets 1 or as given."""
+        """Return the design problem of one class: candidates are its active arms, budgets 1 or as given."""
         make = DesignProblem.shared if self.setting.shared else DesignProblem.disjoint
         budgets = None if self.budgets is None else self.budgets[rows]
         return make(self.direction[rows], self.active[rows], budgets)
@@ -246,7 +246,7 @@ class Server:
         return estimates
 
     def _information(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Sums of f e e' and of f theta-hat_i over the clients of each class; ranks of the former."""
+        """Return sums of f e e' and f theta-hat_i over the clients of each class; ranks of the former."""
         d, blocks = self.setting.dim, 1 if self.setting.shared else self.setting.arms
         information = np.zeros((len(self.rows), blocks, d, d))
         moment = np.zeros((len(self.rows), blocks, d))

@@ -193,7 +193,7 @@ class FedUCB(DisLinUCB):
 
 
 def node_deviation(height: int, size: float, epsilon: float, privacy_delta: float) -> float:
-    """Deviation of an entry's noise: the Gaussian mechanism for all nodes at once.
+    """Return the deviation of an entry's noise: the Gaussian mechanism for all nodes at once.
 
     One observation (x, y) exchanged for another changes at most ``height`` nodes, each by at most
     sqrt(2) ||(x, y)||^2 <= sqrt(2) size in the Frobenius norm.
@@ -202,7 +202,7 @@ def node_deviation(height: int, size: float, epsilon: float, privacy_delta: floa
 
 
 def noise_norm(deviation: float, dim: int, failure: float) -> float:
-    """A bound on the spectral norm of a symmetric matrix of independent normal entries, but for ``failure``.
+    """Return a bound on the spectral norm of a symmetric Gaussian matrix with probability 1 - ``failure``.
 
     Its mean is at most 2 deviation sqrt(dim), and it is sqrt(2)-Lipschitz in the independent entries.
     """
@@ -211,7 +211,7 @@ def noise_norm(deviation: float, dim: int, failure: float) -> float:
 
 @kernel
 def grow(nodes, n, deviation, rng):
-    """Noise of release n: a new node at the lowest binary digit that is set, none below. Overwrites nodes."""
+    """Draw the noise of release n, a new node at its lowest binary digit that is set. Overwrites nodes."""
     if deviation == 0.0:
         return
     _, count, size, _ = nodes.shape

@@ -1,4 +1,4 @@
-"""What Fed-PE and its variants have in common: their options, and how a trial is played.
+"""Options of Fed-PE and its variants, and the loop over the phases of a trial.
 
 A trial needs no network: one client object stands for all M clients, and messages are handed over directly
 through a ledger that counts them.
@@ -74,14 +74,14 @@ KeepRule = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 def confident(r: np.ndarray, u: np.ndarray, active: np.ndarray) -> np.ndarray:
-    """The paper's rule: drop arms whose upper bound is below the lower bound of the best estimate."""
+    """Keep arms whose upper bound is not below the lower bound of the best estimate, as in the paper."""
     best = np.argmax(np.where(active, r, -np.inf), axis=1)
     return r + u >= np.take_along_axis(r - u, best[:, None], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What all parties know before they start."""
+    """Constants that clients and server have before they start."""
 
     clients: int
     arms: int
@@ -109,7 +109,7 @@ class Phased:
     Parameters
     ----------
     parameters : "disjoint" or "shared"
-        Whether every arm has a parameter vector of its own, or all have the same.
+        Every arm has a parameter vector of its own, or all arms have the same.
     delta : float
         Probability with which confidence intervals may fail.
     schedule : Schedule or sequence of integers
@@ -180,7 +180,7 @@ class Phased:
 
     @property
     def shared(self) -> bool:
-        """Whether all arms are taken to have the same parameter vector."""
+        """True if all arms are taken to have the same parameter vector."""
         return self.parameters == SHARED
 
     def lengths(self, horizon: int, arms: int) -> np.ndarray:
@@ -189,7 +189,7 @@ class Phased:
         return checked_lengths(self.schedule, horizon, arms)
 
     def setting(self, clients: int, arms: int, dim: int, horizon: int, ell: float, sigma: float) -> Setting:
-        """What all parties must know: sizes, phase lengths, confidence level, bounds."""
+        """Return the constants of clients and server: sizes, phase lengths, confidence level, bounds."""
         if horizon < 1:
             raise ValueError(f"horizon must be at least 1; got {horizon}.")
         if self.budgets is not None and len(self.budgets) != clients:
@@ -242,15 +242,15 @@ class Phased:
         )
 
     def parties(self) -> tuple[type[Client], type[Server]]:
-        """What clients and server are: a variant of the algorithm says so here."""
+        """Return the classes of clients and server; a variant overrides this."""
         raise NotImplementedError
 
     def client(self, features: np.ndarray, setting: Setting) -> Client:
-        """One client, or a batch of them, with features (m, K, d)."""
+        """Return one client, or a batch of them, with features (m, K, d)."""
         return self.parties()[0](features, setting, self.keep)
 
     def server(self, setting: Setting) -> Server:
-        """The server."""
+        """Return the server."""
         rule = self.design or phase_rule(self.design_method)
         return self.parties()[1](
             setting,
@@ -262,7 +262,7 @@ class Phased:
         )
 
     def play(self, trial: Trial) -> None:
-        """One trial; see :class:`bandits.trials.trial.Policy`."""
+        """Play one trial; see :class:`bandits.Policy`."""
         env, ledger, clock = trial.env, trial.ledger, trial.clock
         blocks(self.parameters, env)
         setting = self.setting(env.clients, env.arms, env.dim, trial.horizon, env.ell, env.sigma)

@@ -26,7 +26,7 @@ __all__ = ["EXPERIMENTS", "QUICK", "Effort", "Verdict", "needs_ratings", "reprod
 
 
 def needs_ratings(experiment: Experiment) -> bool:
-    """Whether an experiment plays on MovieLens."""
+    """Return True if an experiment plays on MovieLens."""
     return any(case.instance.kind in RATED for case in experiment.cases)
 
 

@@ -25,7 +25,7 @@ from optdesign.runtime.progress import Counter
 
 @dataclass(frozen=True)
 class Effort:
-    """How much to simulate: every case as it is described, or less."""
+    """Amount of simulation: every case as it is described, or less."""
 
     trials: int | None = None
     """Another number of trials for all cases."""
@@ -33,7 +33,7 @@ class Effort:
     """Horizons are cut to this."""
 
     def applied(self, case: Case) -> Case:
-        """The case that is played."""
+        """Return the case that is played."""
         horizon = case.horizon if self.longest is None else min(case.horizon, self.longest)
         return replace(case, horizon=horizon, trials=self.trials or case.trials)
 
@@ -43,7 +43,7 @@ QUICK = Effort(trials=3, longest=2**13)
 
 @dataclass(frozen=True)
 class Results:
-    """What was played: asked for a case as it is described, it has the run that the effort made of it."""
+    """Runs of the cases that were played, found by the case as it is described."""
 
     runs: Mapping[str, Run]
     """By slug, with as many trials as any case wants."""

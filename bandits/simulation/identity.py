@@ -226,7 +226,7 @@ def _is_named(thing: object) -> bool:
 
 
 def _attributes(kind: type, data: bool) -> Iterator[tuple[str, Any]]:
-    """Yield the attributes of one class that people wrote: its functions and, if wanted, its data."""
+    """Yield the written attributes of one class: its functions and, if requested, its data."""
     if data and issubclass(kind, enum.Enum):
         yield from ((member.name, member.value) for member in kind)
         data = False

@@ -21,7 +21,7 @@ def fedpe_regret(
     clients: int, arms: int, dim: int, horizon: int, *, delta: float = 0.1, ratio: float = 1.0,
     c: int = 1, n: int = 2, shared: bool = False, sigma: float = 1.0,
 ) -> float:  # fmt: skip
-    """Theorems "BoundAlgorithm1" and "BoundSharedParameter", complete versions, for f^p = c n^p.
+    """Return the bound of Theorems "BoundAlgorithm1" and "BoundSharedParameter" for f^p = c n^p.
 
         R(T) <= 4 alpha (L / ell) sqrt(d B M) ( sqrt(n^2 - n) / (sqrt(n) - 1) sqrt(T)
                 + K sqrt(n) / (sqrt(c n) - sqrt(c)) + (1 - 1 / sqrt(c)) (c n + K) )
@@ -42,7 +42,7 @@ def phase_regret(
     lengths: np.ndarray, clients: int, arms: int, dim: int, *, delta: float = 0.1, ratio: float = 1.0,
     shared: bool = False, sigma: float = 1.0,
 ) -> float:  # fmt: skip
-    """Lemma "PhaseRegret", summed over the phases: sharper than the theorem, and for every schedule.
+    """Return the bound of Lemma "PhaseRegret", summed over the phases: sharper, and for every schedule.
 
     R_p <= 4 alpha (L / ell) sqrt(d B M) (f^p + K) / sqrt(f^{p-1})
     """
@@ -56,7 +56,7 @@ def enhanced_regret(
     lengths: np.ndarray, clients: int, arms: int, dim: int, horizon: int, *, delta: float = 0.1,
     ratio: float = 1.0, shared: bool = False, sigma: float = 1.0,
 ) -> float:  # fmt: skip
-    """Theorem "BoundRefinedAlgorithm", for phases of any lengths, with S_p = sum_{q <= p} f^q and f^0 = 1:
+    """Return the bound of Theorem "BoundRefinedAlgorithm", with S_p = sum_{q <= p} f^q and f^0 = 1:
 
     R(T) <= 4 sqrt(6) (L / ell) sum_p (f^p + K) / sqrt(S_{p-1}) sqrt(d B M log(L K M T / (ell delta)))
     """
@@ -85,7 +85,7 @@ def regret_bound(policy: Any, env: LinearEnvironment, horizon: int) -> float:
 
 
 def lower_bound(clients: int, arms: int, dim: int, horizon: int) -> float:
-    """Theorem "lower": on one of two instances any collinearly-dependent policy has at least this regret.
+    """Return the bound of Theorem "lower" on the regret of any policy on one of two instances.
 
     The proof bounds the sum of the regrets on both by M T Delta / 4 exp(-2 M T Delta^2 / (d (K - 1))); with
     Delta = sqrt(d (K - 1) / (4 M T)) that is sqrt(d (K - 1) M T / (64 e)), and one of them has half of it.
@@ -103,7 +103,7 @@ class Cost(NamedTuple):
 def communication_bound(
     clients: int, arms: int, dim: int, phases: int, *, protocol: str = VECTORS, shared: bool = False
 ) -> Cost:
-    """Most scalars that Fed-PE can send in H phases: what it sends if no arm is ever eliminated or left out.
+    """Return the most scalars that Fed-PE can send in H phases, those sent if no arm is ever eliminated.
 
     At the start K d up; in every phase the global estimates down (K (d + d^2), or d + d^2 if shared; 2 K with
     scalars), active arms up (K) and pulls down (K); after every phase but the last the local estimates up

@@ -1,4 +1,4 @@
-"""How wide a confidence interval must be so that all of them hold at once with probability 1 - delta.
+"""Widths of confidence intervals that all hold at once with probability 1 - delta.
 
 Fed-PE estimates the reward of every active arm of every client in every phase. With sigma_{i,a} the
 sub-Gaussian width of one estimate, the intervals  r-hat +- alpha sigma_{i,a}  all hold with probability
@@ -22,7 +22,7 @@ from bandits.checks import check_probability
 
 
 def smallest_k(dim: int, blocks: int, phases: int, delta: float) -> float:
-    """The smallest k > 1 with  k d >= 2 log(B H / delta) + d log(k e).
+    """Return the smallest k > 1 with  k d >= 2 log(B H / delta) + d log(k e).
 
     Dividing by d gives k - log k = 1 + c with c = 2 log(B H / delta) / d. The left side is convex and
     grows for k > 1, and 1 + c + sqrt(2 c) lies to the right of the root, so Newton's method descends to it.
@@ -41,7 +41,7 @@ def smallest_k(dim: int, blocks: int, phases: int, delta: float) -> float:
 
 
 def alpha(clients: int, arms: int, dim: int, phases: int, delta: float, *, shared: bool = False) -> float:
-    """The multiple of the sub-Gaussian width that makes every interval hold with probability 1 - delta.
+    """Return the multiple of the sub-Gaussian width at which all intervals hold with probability 1 - delta.
 
     >>> round(alpha(clients=100, arms=10, dim=3, phases=16, delta=0.1), 4)
     4.8983
@@ -54,7 +54,7 @@ def alpha(clients: int, arms: int, dim: int, phases: int, delta: float, *, share
 
 
 def prior_variance(clients: int, arms: int, dim: int, *, shared: bool = False) -> float:
-    """The free constant of the mixture bound (Lemma "Laplace"): the paper's d K / M, or d / M if shared.
+    """Return the constant of the mixture bound (Lemma "Laplace"): the paper's d K / M, or d / M if shared.
 
     It is the average over clients of what the optimal design makes of the variance, times the phase
     length: G* = d K for disjoint parameters and d for shared ones.
@@ -63,7 +63,7 @@ def prior_variance(clients: int, arms: int, dim: int, *, shared: bool = False) -
 
 
 def mixture_alpha(variance: np.ndarray, prior: float, failure: float) -> np.ndarray:
-    """Width multiple of a martingale with the given total variance (prior included), valid at all times.
+    """Return the width multiple of a martingale of this total variance, prior included, at all times.
 
     Lemma "Laplace": |sum| <= sqrt(v log(v / (prior failure^2))) for every phase with probability at
     least 1 - failure, where v = prior + the variances so far.

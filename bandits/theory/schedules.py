@@ -1,4 +1,4 @@
-"""How long the phases are: f^1, f^2, ... until the horizon.
+"""Lengths of the phases: f^1, f^2, ... until the horizon.
 
 Time begins with K pulls, one of each arm; phase p then takes f^p + K pulls, and the phase in which the
 horizon T is reached is cut there. A schedule turns (T, K) into the lengths of the phases that begin
@@ -25,7 +25,7 @@ LONGEST = LARGEST
 
 
 class Schedule(Protocol):
-    """Anything that tells the phase lengths for a horizon and a number of arms."""
+    """A rule for the phase lengths, given a horizon and a number of arms."""
 
     def lengths(self, horizon: int, arms: int) -> np.ndarray:
         """f^1 .. f^H as integers; H is 0 when the K initial pulls reach the horizon."""
@@ -43,7 +43,7 @@ class Exponential:
         whole("n", self.n, 2)
 
     def lengths(self, horizon: int, arms: int) -> np.ndarray:
-        """The phases of c n^p pulls that begin before the horizon."""
+        """Return the lengths c n^p of the phases that begin before the horizon."""
         return _cut((self.c * self.n**p for p in range(1, horizon + 1)), horizon, arms)
 
 
@@ -58,7 +58,7 @@ class Uniform:
             whole("length", self.length, 1, remedy=" Leave it out for K.")
 
     def lengths(self, horizon: int, arms: int) -> np.ndarray:
-        """Equal phases until the horizon."""
+        """Return equal lengths until the horizon."""
         if self.length is None:
             return _cut(chain([max(arms - 1, 1)], repeat(arms)), horizon, arms)
         return _cut(repeat(self.length), horizon, arms)
@@ -69,7 +69,7 @@ class Greedy:
     """The paper's O(log log T) phases:  S_p - S_{p-1} + K = 2 sqrt(T S_{p-1}),  f^p = S_p - S_{p-1}."""
 
     def lengths(self, horizon: int, arms: int) -> np.ndarray:
-        """Phases that grow as fast as the regret bound allows; the last one ends at the horizon."""
+        """Return lengths that grow as fast as the regret bound allows; the last phase ends at the horizon."""
         out = _cut(self._steps(horizon, arms), horizon, arms)
         if len(out):
             left = horizon - arms - int(out[:-1].sum()) - arms * len(out)
@@ -99,7 +99,7 @@ class Lengths:
         object.__setattr__(self, "values", given)
 
     def lengths(self, horizon: int, arms: int) -> np.ndarray:
-        """The given lengths, as many as begin before the horizon."""
+        """Return the given lengths of the phases that begin before the horizon."""
         reach = arms + sum(self.values) + arms * len(self.values)
         if reach < horizon:
             raise ValueError(
@@ -115,7 +115,7 @@ def _exact(value: object) -> object:
 
 
 def checked_lengths(schedule: Schedule, horizon: int, arms: int) -> np.ndarray:
-    """What a schedule of anyone's says, if its phases are whole numbers of pulls and reach the horizon."""
+    """Return the lengths of a schedule; ValueError unless they are whole and reach the horizon."""
     said = np.asarray(schedule.lengths(horizon, arms))
     numbers = said.dtype.kind in "iuf" and bool(np.all(np.abs(said) <= LONGEST))  # also False for NaN
     lengths = said.astype(np.int64) if numbers else said
@@ -133,7 +133,7 @@ def checked_lengths(schedule: Schedule, horizon: int, arms: int) -> np.ndarray:
 
 
 def _cut(steps: Iterable[int], horizon: int, arms: int) -> np.ndarray:
-    """The lengths of the phases that begin before the horizon."""
+    """Return the lengths of the phases that begin before the horizon."""
     out: list[int] = []
     t = arms
     for f in steps:

@@ -1,11 +1,11 @@
-"""One trial of one policy: what it plays with, and what it leaves behind.
+"""One trial of one policy: its environment, random numbers, clock and ledger, and its record.
 
 A :class:`Trial` owns everything that happens once: an environment without a past, the stream of random
 numbers, the clock that adds up regret, and the ledger that counts scalars. ``simulate`` makes one per trial
 and passes it to the policy. So no trial affects another, and results depend neither on their order nor on how
 many run at a time.
 
-A trial checks what policy and environment give it: arms and numbers of pulls are integers in their range,
+A trial checks the values of policy and environment: arms and numbers of pulls are integers in their range,
 rewards are finite, and the environment has the same features, parameters, means and gaps at every pull and at
 the end. Features that change from round to round are not supported, and are refused.
 """
@@ -55,7 +55,7 @@ class Record(NamedTuple):
 class Trial:
     """A trial in progress.
 
-    Policies that explore in phases ``pull`` sums of rewards and tell the ``clock`` what was played; policies
+    Policies that explore in phases ``pull`` sums of rewards and advance the ``clock``; policies
     that decide at every step call ``step`` until ``done``. Messages pass the ``ledger``.
 
     Parameters
@@ -113,12 +113,12 @@ class Trial:
 
     @property
     def done(self) -> bool:
-        """Whether the horizon is reached."""
+        """True if the horizon is reached."""
         return self.time >= self.horizon
 
     @property
     def record(self) -> Record:
-        """What is kept of the trial."""
+        """Regret, scalars and phases of the trial."""
         return Record(
             self.clock.regret,
             self.ledger.uploaded,
@@ -210,11 +210,11 @@ def _check_same(env: LinearEnvironment, name: str, before: np.ndarray, when: str
 
 
 class Policy(Protocol):
-    """Anything ``bandits.simulate`` can play. It keeps nothing of a trial to itself."""
+    """An object that ``bandits.simulate`` can play. It must not keep state from trial to trial."""
 
     @property
     def name(self) -> str:
-        """What tables and plots call it."""
+        """Name in tables and plots."""
 
     def play(self, trial: Trial) -> None:
         """Play a trial until it is done."""
