@@ -65,7 +65,7 @@ def prior_variance(clients: int, arms: int, dim: int, *, shared: bool = False) -
 def mixture_alpha(variance: np.ndarray, prior: float, failure: float) -> np.ndarray:
     """Return the width multiple of a martingale of this total variance, prior included, at all times.
 
-    Lemma "Laplace": |sum| <= sqrt(v log(v / (prior failure^2))) for every phase with probability at
+    Lemma "Laplace": ``|sum| <= sqrt(v log(v / (prior failure^2)))`` for every phase with probability at
     least 1 - failure, where v = prior + the variances so far.
     """
     return np.sqrt(np.log(variance / prior) - 2.0 * np.log(failure))
