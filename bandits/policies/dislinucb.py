@@ -36,7 +36,7 @@ import numpy as np
 from bandits.policies.linear import LinearPolicy, Model, add_observation, best_arm, block_of
 from bandits.policies.ridge import radius, refresh
 from bandits.trials.trial import Trial
-from optdesign.runtime.jit import kernel
+from optdesign.runtime.jit import inlined, kernel
 
 
 class Sums(NamedTuple):
@@ -124,15 +124,16 @@ def empty_sums(rows: int, count: int, dim: int) -> Sums:
     return Sums(np.zeros((rows, count, dim, dim)), np.zeros((rows, count, dim)))
 
 
-@kernel
+@inlined
 def record(state, i, a, y, uploaded):
     """Add reward y of arm a to the model of client i, and the uploaded value to its news.
 
     Overwrites the state.
     """
-    b = block_of(state.model, a)
-    state.growth[i] += add_observation(state.model, i, i, a, y)
-    note(state.news, i, b, state.model.features, a, uploaded)
+    model = state.model
+    b = block_of(model.width, a)
+    state.growth[i] += add_observation(model, i, i, a, y)
+    note(state.news, i, b, model.features, a, uploaded)
     state.changed[i, b] = True
 
 

@@ -23,7 +23,7 @@ from bandits.environments.linear import LinearEnvironment
 from bandits.policies.parameters import blocks, check_parameters, suffix
 from bandits.policies.ridge import Ridge, learn, predict, radius, ridge
 from bandits.policies.stepwise import Stepwise
-from optdesign.runtime.jit import kernel
+from optdesign.runtime.jit import inlined
 
 
 class Model(NamedTuple):
@@ -110,30 +110,32 @@ def empty_model(
     )
 
 
-@kernel
-def block_of(model, a):
-    """Return the block of an arm."""
-    return a if model.width.shape[1] > 1 else 0
+@inlined
+def block_of(width, a):
+    """Return the block of an arm, given the widths (R, B)."""
+    return a if width.shape[1] > 1 else 0
 
 
-@kernel
+@inlined
 def best_arm(model, r, i):
     """Return the arm of client i with the largest upper bound in row r."""
+    estimates, features, width = model.ridge, model.features, model.width
     best, top = 0, -np.inf
-    for a in range(model.features.shape[1]):
-        b = block_of(model, a)
-        mean, deviation = predict(model.ridge, r, b, model.features, i, a)
-        value = mean + model.width[r, b] * deviation
+    for a in range(features.shape[1]):
+        b = block_of(width, a)
+        mean, deviation = predict(estimates, r, b, features, i, a)
+        value = mean + width[r, b] * deviation
         if value > top:
             best, top = a, value
     return best
 
 
-@kernel
+@inlined
 def add_observation(model, r, i, a, y):
     """Add reward y of arm a of client i to row r; return the growth of log det A. Overwrites the model."""
-    b = block_of(model, a)
-    growth = learn(model.ridge, r, b, model.features, i, a, y)
+    estimates, width = model.ridge, model.width
+    b = block_of(width, a)
+    growth = learn(estimates, r, b, model.features, i, a, y)
     if model.adaptive:
-        model.width[r, b] = radius(model.ridge.log_det[r, b], model.sigma, model.log_term, model.bias)
+        width[r, b] = radius(estimates.log_det[r, b], model.sigma, model.log_term, model.bias)
     return growth

@@ -22,7 +22,8 @@ for sums and products of arrays.
 at the kernel's own file only. Here machine code is found again by a hash of all the code and all the
 constants that went into it, wherever they are.
 
-Public for packages that build on this one: :func:`kernel`, :data:`uncached` and :func:`code_hash`.
+Public for packages that build on this one: :func:`kernel`, :data:`uncached`, :data:`inlined` and
+:func:`code_hash`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from optdesign.runtime import clock
 from optdesign.runtime.interrupts import Deferred
 from optdesign.runtime.limits import look
 
-__all__ = ["code_hash", "kernel", "uncached"]
+__all__ = ["code_hash", "inlined", "kernel", "uncached"]
 
 ALLOWANCE = 0.5
 """Seconds that a kernel may spend as plain Python before it is compiled, which takes about as long."""
@@ -76,6 +77,12 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 uncached = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)  # type: ignore[call-overload]
 """As a kernel, without the cache: for what is only ever compiled into kernels."""
+
+
+inlined = njit(  # type: ignore[call-overload]
+    nogil=True, error_model="numpy", no_cfunc_wrapper=True, inline="always"
+)
+"""As ``uncached``, and copied into its callers, because a call with a tuple of many arrays is slow."""
 
 
 _interpreting = threading.local()
