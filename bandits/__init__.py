@@ -1,4 +1,4 @@
-"""Fed-PE, its variants and its rivals: federated linear contextual bandits, simulated.
+"""Federated linear contextual bandits: Fed-PE, its variants and other algorithms, simulated.
 
 >>> import bandits
 >>> env = bandits.environments.authors(clients=10, arms=4, dim=2, seed=0)
@@ -7,10 +7,10 @@
 (True, 1024)
 """
 
-from bandits import confidence, environments, noise, plotting, protocol, schedules, theory
-from bandits.collinearity import collinear_classes
-from bandits.environments import LinearEnvironment
+from bandits import environments, plotting, protocol, theory
+from bandits.environments import LinearEnvironment, noise
 from bandits.policies.collaborative import CollaborativeFedPE
+from bandits.policies.collinearity import collinear_classes
 from bandits.policies.delb import DELB
 from bandits.policies.design import Design, ascent
 from bandits.policies.dislinucb import DisLinUCB
@@ -23,9 +23,10 @@ from bandits.policies.local_ucb import LocalUCB
 from bandits.policies.longest import LongestFeature
 from bandits.policies.phased import Phased, ceiling, confident, efficient
 from bandits.policies.stepwise import Stepwise
-from bandits.run import Run, concatenate, load
-from bandits.simulate import simulate
-from bandits.trial import Policy, Record, Trial
+from bandits.simulation.run import Run, concatenate, load
+from bandits.simulation.runner import simulate
+from bandits.theory import confidence, schedules
+from bandits.trials.trial import Policy, Record, Trial
 
 __all__ = [
     "DELB",

@@ -6,6 +6,7 @@ their values, because a truncated 2.7 or a truth value used as an index is a def
 
 from __future__ import annotations
 
+import math
 from numbers import Integral
 from typing import Any
 
@@ -27,6 +28,25 @@ def whole(name: str, value: Any, least: int, most: int | None = None, remedy: st
     if most is not None and int(value) > most:
         raise ValueError(f"{name} must be a whole number of at most {most}; got {value!r}.{remedy}")
     return int(value)
+
+
+def check_positive(
+    name: str, value: float | None, remedy: str = "Leave it out for the environment's."
+) -> None:
+    """Raise ValueError unless the value is positive and finite, or None.
+
+    >>> check_positive("sigma", 0.0)
+    Traceback (most recent call last):
+    ValueError: sigma must be positive and finite; got 0.0. Leave it out for the environment's.
+    """
+    if value is not None and not 0.0 < value < math.inf:
+        raise ValueError(f"{name} must be positive and finite; got {value}. {remedy}")
+
+
+def check_probability(name: str, value: float, remedy: str = "The paper takes 0.1.") -> None:
+    """Raise ValueError unless the value lies strictly between 0 and 1."""
+    if not 0.0 < value < 1.0:
+        raise ValueError(f"{name} must lie strictly in (0, 1); got {value}. {remedy}")
 
 
 def integers(argument: str, values: Any, shape: tuple[int, ...], who: str, remedy: str) -> np.ndarray:

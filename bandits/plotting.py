@@ -1,20 +1,25 @@
-"""Regret curves: mean over trials, with the standard deviation shaded, as in the paper's figures."""
+"""Regret curves and tables of runs.
+
+Curves are the mean over trials, with the standard deviation shaded, as in the paper's figures.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import csv
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bandits.run import Run
+from bandits.simulation.run import Run
+from optdesign.runtime.files import atomic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
-"""Told apart by colour-blind readers as well (Okabe and Ito)."""
+"""Distinct under colour blindness (Okabe and Ito)."""
 
 STYLES = ("-", "--", "-.", ":")
 
@@ -25,7 +30,7 @@ BOUND_POINTS = 64
 def plot_regret(
     runs: Mapping[str, Run], title: str = "", bounds: Mapping[str, Callable[[int], float]] | None = None
 ) -> Figure:
-    """Per-client cumulative regret over time, one curve per run.
+    """Return a figure of the cumulative regret per client over time, one curve per run.
 
     ``bounds`` maps labels to functions of the horizon, say of :mod:`bandits.theory` divided by the number of
     clients; they are drawn thin and grey, and both axes become logarithmic, since bounds lie far above.
@@ -62,7 +67,7 @@ def plot_regret(
 
 
 def save_figure(figure: Figure, stem: Path) -> list[Path]:
-    """Write PNG and SVG beside each other."""
+    """Write a figure as PNG and SVG; return both paths."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     paths = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
     figure.savefig(paths[0], dpi=200)
@@ -71,14 +76,23 @@ def save_figure(figure: Figure, stem: Path) -> list[Path]:
 
 
 def write_csv(runs: Mapping[str, Run], path: Path) -> None:
-    """One row per policy and time: mean and standard deviation of the regret, and every trial."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write one row per policy and time: mean and standard deviation of the regret, and every trial."""
     width = max(len(run.trials) for run in runs.values())
-    header = ["policy", "time", "mean", "std", *(f"trial_{n}" for n in range(width))]
-    lines = [",".join(header)]
+    rows: list[list[object]] = [["policy", "time", "mean", "std", *(f"trial_{n}" for n in range(width))]]
     for label, run in runs.items():
-        quoted = '"' + label.replace('"', '""') + '"'
-        for c, t in enumerate(run.times):
-            values = [run.mean[c], run.std[c], *run.regret[:, c]]
-            lines.append(",".join([quoted, str(t), *(f"{v:.10g}" for v in values)]))
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        columns = zip(run.times, run.mean, run.std, run.regret.T, strict=True)
+        rows += [[label, time, mean, std, *regret] for time, mean, std, regret in columns]
+    write_rows(path, rows)
+
+
+def write_rows(path: Path, rows: Iterable[Sequence[object]]) -> None:
+    """Write a CSV file, whole or not at all; numbers have 10 digits, and NaN is an empty cell."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([_csv_cell(value) for value in row] for row in rows)
+
+
+def _csv_cell(value: object) -> object:
+    if not isinstance(value, float):
+        return value
+    return "" if np.isnan(value) else f"{value:.10g}"

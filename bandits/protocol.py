@@ -17,7 +17,7 @@ Collaborative Fed-PE send the same messages in the same phases and are charged a
 | GlobalEstimates | down ("vectors") | d + d^2 per arm active in the class, or once if shared |
 | Projections | down ("scalars") | 2 per active arm of the client |
 
-A class is a set of collinear clients (:mod:`bandits.collinearity`). With one class, the usual case,
+A class is a set of collinear clients (:mod:`bandits.policies.collinearity`). With one class, the usual case,
 "vectors" is the paper's protocol, message for message, so a potential matrix V_a counts d^2 as in the
 paper's bound although it is symmetric. "scalars" is the protocol of the paper's remark.
 
@@ -49,15 +49,15 @@ class Message(ABC):
     @property
     @abstractmethod
     def scalars(self) -> int:
-        """What sending this message costs."""
+        """Cost of the message in scalars."""
 
     def part(self: M, rows: slice | np.ndarray) -> M:
-        """What concerns some of the clients only."""
+        """Return the message for some of the clients."""
         return type(self)(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
 
 
 def gather(messages: Sequence[M]) -> M:
-    """The messages of several clients, in their order, as one."""
+    """Return the messages of several clients, in their order, as one."""
     if len(messages) == 1:
         return messages[0]
     kind = type(messages[0])
@@ -69,7 +69,7 @@ def gather(messages: Sequence[M]) -> M:
 
 @dataclass(frozen=True, eq=False)
 class FirstEstimates(Message):
-    """theta-hat^0: one vector per arm; where it is zero, ``directions`` says what it cannot."""
+    """theta-hat^0: one vector per arm; ``directions`` has its direction if it is zero."""
 
     vectors: np.ndarray
     directions: np.ndarray
@@ -140,7 +140,7 @@ class GlobalEstimates(Message):
         return (d + d * d) * int(self.alive.sum(axis=1)[self.member].sum())
 
     def part(self, rows: slice | np.ndarray) -> GlobalEstimates:
-        """What concerns some of the clients: the estimates of their classes."""
+        """Return the message for some of the clients: the estimates of their classes."""
         classes, member = np.unique(self.member[rows], return_inverse=True)
         return GlobalEstimates(self.theta[classes], self.potential[classes], self.alive[classes], member)
 

@@ -4,8 +4,9 @@
 
 First the two readings that bandits.environments.movielens offers, all users at once. Then twelve
 combinations: the two readings, three starts of the factorisation, ratings divided by 5 or not.
-bandits.movielens has one start and divides; the script goes on from its ``complete`` as ``factors`` and
-``instance`` do, and checks that the two combinations in common agree. Users appear without their numbers.
+bandits.environments.ratings has one start and divides; the script goes on from its ``complete`` as
+``factors`` and ``instance`` do, and checks that the two combinations in common agree. Users appear without
+their numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
 import bandits
-from bandits.movielens import ITERATIONS, TOP_RATING, complete, facts
+from bandits.environments.ratings import ITERATIONS, TOP_RATING, complete, facts
 
 DATA = Path(__file__).resolve().parents[1] / "../shared/data/ml-100k/u.data"
 NORM2, GAP = (0.4, 0.8), (0.01, 0.8)
@@ -35,7 +36,7 @@ NORM2, GAP = (0.4, 0.8), (0.01, 0.8)
 
 READINGS = {"centred": True, "plain": False}
 STARTS = ("nndsvda", "nndsvd", "random")
-"""The first is the one of bandits.movielens."""
+"""The first is the one of bandits.environments.ratings."""
 
 CLIENTS, ARMS, DIM = 100, 30, 3
 HORIZON, SEEDS, DRAWS = 2**17, 3, 10

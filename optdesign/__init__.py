@@ -21,10 +21,11 @@ from optdesign.problem.glm import local
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.exact import exact
 from optdesign.runs.main_effects import MainEffects
-from optdesign.runs.rounding import round
+from optdesign.runs.rounding import apportion, round
 from optdesign.runs.runs import Runs, RunStatus, RunTable
 from optdesign.solvers.classical import d_optimal, g_optimal
 from optdesign.solvers.solve import METHODS, solve, solve_many
+from optdesign.solvers.sweeps import coordinate_ascent
 from optdesign.verification import reference
 from optdesign.verification.verify import Verification, verify
 
@@ -43,8 +44,10 @@ __all__ = [
     "Runs",
     "Status",
     "Verification",
+    "apportion",
     "candidates",
     "certify",
+    "coordinate_ascent",
     "d_optimal",
     "efficiency",
     "exact",

@@ -1,4 +1,7 @@
-"""Instances to try things on."""
+"""Instances of the paper.
+
+Public for packages that build on this one: :func:`authors_features`.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import numpy as np
 from optdesign.cli.candidate_file import CandidateFile
 from optdesign.errors import InputError
 from optdesign.tables.columns import Labels
+
+__all__ = ["authors_features"]
 
 
 def authors_features(

@@ -24,10 +24,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bandits.checks import LARGEST
+from bandits.checks import LARGEST, check_positive, check_probability
 from bandits.policies.design import rule_named
 from bandits.policies.parameters import SHARED, blocks
-from bandits.trial import Trial
+from bandits.trials.trial import Trial
 from optdesign import DesignProblem, certify
 
 
@@ -52,14 +52,10 @@ class DELB:
 
     def __post_init__(self) -> None:
         rule_named(self.design_method)
-        if not 0.0 < self.delta < 1.0:
-            raise ValueError(f"delta must lie strictly in (0, 1); got {self.delta}.")
+        check_probability("delta", self.delta)
         if not self.design_gap > 0.0:
             raise ValueError(f"design_gap must be positive; got {self.design_gap}.")
-        if self.sigma is not None and not 0.0 < self.sigma < np.inf:
-            raise ValueError(
-                f"sigma must be positive and finite; got {self.sigma}. Leave it out for the environment's."
-            )
+        check_positive("sigma", self.sigma)
 
     @property
     def name(self) -> str:
@@ -128,7 +124,7 @@ def pulls_needed(
 
 
 def dealt(total: np.ndarray, clients: int) -> np.ndarray:
-    """Pulls of every client, (M, K): all pulls in a row, arm after arm, cut into pieces of equal length.
+    """Return the pulls of every client, (M, K): all in a row, arm after arm, cut into pieces of equal length.
 
     >>> dealt(np.array([3, 0, 5]), 2).tolist()
     [[3, 0, 1], [0, 0, 4]]

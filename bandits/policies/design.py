@@ -23,17 +23,20 @@ than these, and is Algorithm 3 as long as they suffice.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from optdesign import METHODS, DesignProblem, Status, certify, solve
-from optdesign.design.certificate import scale
-from optdesign.design.sparsify import thinned
-from optdesign.solvers import bca
-from optdesign.solvers.method import on_problem
-from optdesign.solvers.solve import DEFAULT_MAX_ITER
+from optdesign import (
+    METHODS,
+    DesignProblem,
+    DesignResult,
+    Status,
+    certify,
+    coordinate_ascent,
+    solve,
+    sparsify,
+)
 
 ASCENT, AUTO = "bca", "auto"
 """Names in ``optdesign`` of the method of the paper, and of the choice between methods."""
@@ -41,6 +44,10 @@ ASCENT, AUTO = "bca", "auto"
 FEWEST, MOST, VISITED = 10, 200, 10_000_000
 """Sweeps of Algorithm 3 in ``ascent_then_auto``: 200, fewer if they would visit more than 10 million
 candidates in all, which takes some seconds, and at least 10."""
+
+
+MAX_SWEEPS = 100_000
+"""Most sweeps of ``ascent``."""
 
 
 class Design(NamedTuple):
@@ -55,13 +62,13 @@ DesignRule = Callable[[DesignProblem, float, "np.ndarray | None"], Design]
 
 
 def ascent(
-    problem: DesignProblem, gap: float, start: np.ndarray | None = None, max_sweeps: int = DEFAULT_MAX_ITER
+    problem: DesignProblem, gap: float, start: np.ndarray | None = None, max_sweeps: int = MAX_SWEEPS
 ) -> Design:
-    """Algorithm 3: block coordinate ascent from the uniform design while G > D + gap.
+    """Return the design of Algorithm 3: block coordinate ascent from the uniform design while G > D + gap.
 
     ``iterations`` is the smallest number of sweeps that is enough, 0 if the uniform design is. With a
-    ``start`` it is the number of sweeps that the solver made from there. The gap is larger if ``max_sweeps``
-    are not enough.
+    ``start`` it is the number of sweeps that ``optdesign.solve`` made from there. The gap is larger if
+    ``max_sweeps`` are not enough.
 
     >>> import numpy as np, optdesign
     >>> ascent(optdesign.DesignProblem(np.eye(2)), 0.1).iterations
@@ -69,21 +76,12 @@ def ascent(
     """
     if start is not None:
         return solved(ASCENT)(problem, gap, start)
-    weights, count = problem.uniform(), 0
-    if certify(problem, weights).gap <= gap:
-        return Design(weights, count)
-    # One sweep at a time, and the certificate of the weights as the only stopping rule. A long sweep takes
-    # several steps, of which the last has a gap.
-    for step in on_problem(partial(bca.run, batch=1))(problem, weights, 0.0, max_sweeps):
-        if len(step.gaps):
-            count += 1
-            if certify(problem, weights).gap <= gap:
-                break
-    return Design(weights, count)
+    result = coordinate_ascent(problem, gap=gap, max_sweeps=max_sweeps)
+    return Design(result.weights, result.iterations)
 
 
 def ascent_then_auto(problem: DesignProblem, gap: float, start: np.ndarray | None = None) -> Design:
-    """Algorithm 3 for ``FEWEST`` to ``MOST`` sweeps, and then the method "auto" from the design found.
+    """Return the design of Algorithm 3 within ``FEWEST`` to ``MOST`` sweeps, or that of "auto" from there.
 
     With a ``start``, "auto" begins at once. ``iterations`` is the paper's number if Algorithm 3 reached the
     gap, and else includes the iterations of "auto".
@@ -100,7 +98,7 @@ def ascent_then_auto(problem: DesignProblem, gap: float, start: np.ndarray | Non
 
 
 def solved(method: str) -> DesignRule:
-    """The rule that asks ``optdesign.solve`` for a method, from its own start unless there is another."""
+    """Return the rule of a method of ``optdesign.solve``, from its own start unless one is given."""
 
     def rule(problem: DesignProblem, gap: float, start: np.ndarray | None = None) -> Design:
         result = solve(problem, tol=gap / problem.rank, method=method, start=start)
@@ -112,8 +110,9 @@ def solved(method: str) -> DesignRule:
 
 
 def sparse(rule: DesignRule) -> DesignRule:
-    """The rule whose weights are moved to few arms with the same information; see
-    :mod:`optdesign.design.sparsify`.
+    """Return the rule whose weights are moved to few arms with the same information.
+
+    See :func:`optdesign.sparsify`.
 
     Every positive weight costs a client at least one pull and one estimate to send. At most M + Q of the M K
     weights have to be positive, Q = sum of d_a (d_a + 1) / 2.
@@ -121,15 +120,14 @@ def sparse(rule: DesignRule) -> DesignRule:
 
     def thin(problem: DesignProblem, gap: float, start: np.ndarray | None = None) -> Design:
         design = rule(problem, gap, start)
-        weights = thinned(problem, np.asarray(design.weights))
-        scale(problem.groups, problem.budgets, weights)
+        weights = sparsify(DesignResult.given(problem, design.weights)).weights
         return Design(weights, design.iterations)
 
     return thin
 
 
 def rule_named(method: str) -> DesignRule:
-    """The paper's rule, or that of another method of ``optdesign.solve``."""
+    """Return the paper's rule, or that of another method of ``optdesign.solve``."""
     if method not in METHODS:
         raise ValueError(
             f"design_method must be one of {', '.join(METHODS)}; got {method!r}. The paper's is {ASCENT!r}."

@@ -33,12 +33,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandits.policies.linucb import check_linear
-from bandits.policies.parameters import blocks, check_parameters, suffix
-from bandits.policies.ridge import Ridge, learn, predict, radius, refresh, ridge
-from bandits.policies.stepwise import Stepwise
-from bandits.trial import Trial
-from optdesign.runtime.jit import kernel
+from bandits.policies.linear import LinearPolicy, Model, add_observation, best_arm, block_of
+from bandits.policies.ridge import radius, refresh
+from bandits.trials.trial import Trial
+from optdesign.runtime.jit import inlined, kernel
 
 
 class Sums(NamedTuple):
@@ -49,115 +47,94 @@ class Sums(NamedTuple):
 
 
 class State(NamedTuple):
-    """A model per client, what each has seen since the last synchronisation, and the sums of all."""
+    """A model with a row per client, and the observations of each since the last synchronisation."""
 
-    features: np.ndarray
-    model: Ridge
-    width: np.ndarray
-    """Radius, (M, B)."""
+    model: Model
     news: Sums
-    """Of each client alone, since the last synchronisation."""
+    """Sums over the observations of each client since the last synchronisation."""
     changed: np.ndarray
     """True if client i has pulled block b since the last synchronisation, (M, B)."""
     growth: np.ndarray
     """Growth of log det A_i since the last synchronisation, (M,)."""
     last: np.ndarray
-    """When that was, (1,)."""
+    """Round of the last synchronisation, (1,)."""
     threshold: float
-    sigma: float
-    log_term: float
-    bias: float
 
 
 @dataclass(frozen=True)
-class DisLinUCB(Stepwise):
-    """DisLinUCB.
+class DisLinUCB(LinearPolicy):
+    """DisLinUCB. Further options are those of :class:`bandits.policies.linear.LinearPolicy`.
 
     Parameters
     ----------
-    parameters : "disjoint" or "shared"
     threshold : float, optional
         D: the larger, the rarer the synchronisations. Default: the paper's.
-    ridge : float
-        lambda; 1 in the paper.
-    delta : float
-        Probability with which confidence intervals may fail.
-    sigma, s : float, optional
-        Sub-Gaussian parameter of the rewards, and bound on ||theta||. Default: the environment's.
     """
 
-    parameters: str = "disjoint"
     threshold: float | None = None
-    ridge: float = 1.0
-    delta: float = 0.1
-    sigma: float | None = None
-    s: float | None = None
 
     def __post_init__(self) -> None:
-        check_parameters(self.parameters)
-        check_linear(self.ridge, self.delta, self.sigma, self.s)
+        super().__post_init__()
         if self.threshold is not None and not self.threshold >= 0.0:
             raise ValueError(
                 f"threshold must not be negative; got {self.threshold}. Leave it out for the paper's."
             )
 
-    @property
-    def name(self) -> str:
-        """Class name, and what is not the default about the parameters."""
-        return type(self).__name__ + suffix(self.parameters)
-
     def start(self, trial: Trial) -> Any:
-        """Nothing is known, nothing sent."""
-        env, count = trial.env, blocks(self.parameters, trial.env)
-        m, d = env.clients, env.dim
-        sigma = env.sigma if self.sigma is None else self.sigma
-        log_term = 2.0 * (math.log(m * count) - math.log(self.delta))
-        bias = math.sqrt(self.ridge) * (env.s if self.s is None else self.s)
-        usual = trial.horizon * math.log(max(m * trial.horizon, 2)) / (d * count * m)
+        """Return the state before the first round, without observations."""
+        return self.clients(trial, self.model(trial.env, trial.env.clients))
+
+    def clients(self, trial: Trial, model: Model) -> State:
+        """Return the state of clients that have a model and nothing to send."""
+        m, count = model.width.shape
+        d, horizon = trial.env.dim, trial.horizon
+        usual = horizon * math.log(max(m * horizon, 2)) / (d * count * m)
         return State(
-            features=np.array(env.features),
-            model=ridge(m, count, d, self.ridge),
-            width=np.full((m, count), radius(0.0, sigma, log_term, bias)),
-            news=Sums(np.zeros((m, count, d, d)), np.zeros((m, count, d))),
+            model=model,
+            news=empty_sums(m, count, d),
             changed=np.zeros((m, count), dtype=np.bool_),
             growth=np.zeros(m),
             last=np.zeros(1),
             threshold=usual if self.threshold is None else float(self.threshold),
-            sigma=sigma,
-            log_term=log_term,
-            bias=bias,
         )
 
     @staticmethod
     def choose(state, i, t, rng):  # noqa: ARG004
-        """The largest upper bound of client i's own model."""
-        arms, best, top = state.features.shape[1], 0, -np.inf
-        for a in range(arms):
-            b = a if state.width.shape[1] > 1 else 0
-            mean, deviation = predict(state.model, i, b, state.features, i, a)
-            value = mean + state.width[i, b] * deviation
-            if value > top:
-                best, top = a, value
-        return best
+        """Return the arm with the largest upper bound in client i's own model."""
+        return best_arm(state.model, i, i)
 
     @staticmethod
     def observe(state, i, a, y):
-        """One more observation of the client's own."""
-        b = a if state.width.shape[1] > 1 else 0
-        state.growth[i] += learn(state.model, i, b, state.features, i, a, y)
-        state.width[i, b] = radius(state.model.log_det[i, b], state.sigma, state.log_term, state.bias)
-        note(state.news, i, b, state.features, a, y)
-        state.changed[i, b] = True
+        """Add an observation to the model and the news of client i. Overwrites the state."""
+        record(state, i, a, y, y)
 
     @staticmethod
     def synchronise(state, t, rng, sent):  # noqa: ARG004
         """Add the news of all clients to the model of each if log det has grown enough. Adds to sent."""
         if not grown(state, t):
             return
-        count_scalars(state.changed, state.features.shape[2], sent)
-        for b in range(state.width.shape[1]):
-            collect(state.model, state.news, b)
+        count_scalars(state.changed, state.model.features.shape[2], sent)
+        for b in range(state.changed.shape[1]):
+            collect(state.model.ridge, state.news, b)
         share(state, t)
+
+
+def empty_sums(rows: int, count: int, dim: int) -> Sums:
+    """Return sums over no observations."""
+    return Sums(np.zeros((rows, count, dim, dim)), np.zeros((rows, count, dim)))
+
+
+@inlined
+def record(state, i, a, y, uploaded):
+    """Add reward y of arm a to the model of client i, and the uploaded value to its news.
+
+    Overwrites the state.
+    """
+    model = state.model
+    b = block_of(model.width, a)
+    state.growth[i] += add_observation(model, i, i, a, y)
+    note(state.news, i, b, model.features, a, uploaded)
+    state.changed[i, b] = True
 
 
 @kernel
@@ -184,7 +161,7 @@ def collect(model, news, b):
 
 @kernel
 def grown(state, t):
-    """Whether a client's log det has grown by enough since the last synchronisation."""
+    """Return True if a client's log det has grown enough since the last synchronisation."""
     most = 0.0
     for i in range(len(state.growth)):
         most = max(most, state.growth[i])
@@ -221,10 +198,11 @@ def count_scalars(changed, d, sent):
 @kernel
 def share(state, t):
     """Copy the model of client 0 to every client and clear the news. Overwrites the state."""
-    model, news = state.model, state.news
+    linear, news = state.model, state.news
+    model = linear.ridge
     m, count, d = news.moment.shape
     for b in range(count):
-        wide = radius(model.log_det[0, b], state.sigma, state.log_term, state.bias)
+        wide = radius(model.log_det[0, b], linear.sigma, linear.log_term, linear.bias)
         for i in range(m):
             for j in range(d):
                 news.moment[i, b, j] = 0.0
@@ -237,6 +215,6 @@ def share(state, t):
             model.log_det[i, b] = model.log_det[0, b]
             model.seen[i, b] = 0
             state.changed[i, b] = False
-            state.width[i, b] = wide
+            linear.width[i, b] = wide
             state.growth[i] = 0.0
     state.last[0] = t

@@ -13,11 +13,14 @@ log(M^3 K v / (d delta^2)). Phases need not grow: uniform and greedy schedules a
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from bandits.confidence import mixture_alpha, prior_variance
 from bandits.policies.fedpe import Client, Server
 from bandits.policies.phased import KeepRule, Phased, Setting, confident
+from bandits.theory.bounds import enhanced_regret
+from bandits.theory.confidence import mixture_alpha, prior_variance
 
 
 class EnhancedClient(Client):
@@ -47,5 +50,9 @@ class EnhancedFedPE(Phased):
     """Enhanced Fed-PE; see :class:`bandits.policies.phased.Phased` for the options."""
 
     def parties(self) -> tuple[type[Client], type[Server]]:
-        """Algorithm 1 with other intervals, and Algorithm 2."""
+        """Return Algorithm 1 with other intervals, and Algorithm 2."""
         return EnhancedClient, Server
+
+    def theorem(self, lengths: np.ndarray, horizon: int, **constants: Any) -> float:
+        """Return the bound of Theorem "BoundRefinedAlgorithm"."""
+        return enhanced_regret(lengths, horizon=horizon, **constants)

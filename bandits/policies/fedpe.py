@@ -25,13 +25,13 @@ with f_{i,a} = 0 are not estimated; and nothing is sent once no decision depends
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bandits.checks import pulls_per_arm, whole
-from bandits.collinearity import collinear_classes
 from bandits.policies.aggregation import accumulate, dot, project, pseudo_inverses
+from bandits.policies.collinearity import collinear_classes
 from bandits.policies.design import DesignRule, ascent
 from bandits.policies.phased import KeepRule, Phased, Rounding, Setting, ceiling, confident
 from bandits.protocol import (
@@ -44,6 +44,7 @@ from bandits.protocol import (
     Projections,
     PullPlan,
 )
+from bandits.theory.bounds import phase_regret
 from optdesign import DesignProblem, certify
 
 TINY = 1e-100
@@ -130,7 +131,7 @@ class Client:
 
 
 class DesignReport(NamedTuple):
-    """How the design of a phase was found."""
+    """Iterations, gap and support of the design of a phase."""
 
     iterations: int
     gap: float
@@ -226,7 +227,7 @@ class Server:
         return weights
 
     def _problem(self, rows: np.ndarray) -> DesignProblem:
-        """The design problem of one class: candidates are its active arms, budgets 1 or as given."""
+        """Return the design problem of one class: candidates are its active arms, budgets 1 or as given."""
         make = DesignProblem.shared if self.setting.shared else DesignProblem.disjoint
         budgets = None if self.budgets is None else self.budgets[rows]
         return make(self.direction[rows], self.active[rows], budgets)
@@ -245,7 +246,7 @@ class Server:
         return estimates
 
     def _information(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Sums of f e e' and of f theta-hat_i over the clients of each class; ranks of the former."""
+        """Return sums of f e e' and f theta-hat_i over the clients of each class; ranks of the former."""
         d, blocks = self.setting.dim, 1 if self.setting.shared else self.setting.arms
         information = np.zeros((len(self.rows), blocks, d, d))
         moment = np.zeros((len(self.rows), blocks, d))
@@ -285,8 +286,12 @@ class FedPE(Phased):
     """
 
     def parties(self) -> tuple[type[Client], type[Server]]:
-        """Algorithms 1 and 2."""
+        """Return Algorithms 1 and 2."""
         return Client, Server
+
+    def theorem(self, lengths: np.ndarray, horizon: int, **constants: Any) -> float:  # noqa: ARG002
+        """Return the bound of Lemma "PhaseRegret", summed over the phases."""
+        return phase_regret(lengths, **constants)
 
 
 def directions(first: FirstEstimates) -> np.ndarray:

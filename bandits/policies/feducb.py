@@ -50,34 +50,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bandits.checks import whole
-from bandits.policies.dislinucb import DisLinUCB, Sums, count_scalars, grown, note, share
-from bandits.policies.parameters import blocks
-from bandits.policies.ridge import Ridge, learn, radius, refresh, ridge
-from bandits.trial import Trial
+from bandits.checks import check_positive, check_probability, whole
+from bandits.policies.dislinucb import DisLinUCB, Sums, count_scalars, empty_sums, grown, record, share
+from bandits.policies.dislinucb import State as Clients
+from bandits.policies.linear import best_arm, empty_model
+from bandits.policies.ridge import refresh
+from bandits.trials.trial import Trial
 from optdesign.runtime.jit import kernel
 
 
 class State(NamedTuple):
-    """That of DisLinUCB, and the tree of noise."""
+    """The state of DisLinUCB, and the tree of noise."""
 
-    features: np.ndarray
-    model: Ridge
-    width: np.ndarray
-    news: Sums
-    changed: np.ndarray
-    growth: np.ndarray
-    last: np.ndarray
-    threshold: float
-    sigma: float
-    log_term: float
-    bias: float
+    clients: Clients
     total: Sums
-    """What all clients have uploaded, before the noise; one row."""
+    """Sums over all uploads, before the noise; one row."""
     nodes: np.ndarray
     """Noise of the intervals of the last release, summed over clients, (h, B, d + 1, d + 1)."""
     releases: np.ndarray
-    """How many there were, (1,)."""
+    """Number of releases so far, (1,)."""
     deviation: float
     """Of an entry of a node's noise, summed over clients; 0 without privacy."""
     diagonal: float
@@ -88,7 +79,7 @@ class State(NamedTuple):
     """Rounds between synchronisations; 0 if log det decides."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FedUCB(DisLinUCB):
     """FedUCB; no upload is private without ``epsilon``. Further options are those of ``bandits.DisLinUCB``.
 
@@ -117,16 +108,13 @@ class FedUCB(DisLinUCB):
                 f"epsilon must lie in (0, 1], where the Gaussian mechanism is proved; got {self.epsilon}. "
                 "Leave it out for no privacy."
             )
-        if self.privacy_delta is not None and not 0.0 < self.privacy_delta < 1.0:
-            raise ValueError(
-                f"privacy_delta must lie strictly in (0, 1); got {self.privacy_delta}. "
-                "Leave it out for delta / (M T)."
-            )
-        if self.reward_bound is not None and not 0.0 < self.reward_bound < math.inf:
-            raise ValueError(
-                f"reward_bound must be positive and finite; got {self.reward_bound}. Leave it out for a "
-                "bound that holds with probability 1 - delta / 4."
-            )
+        if self.privacy_delta is not None:
+            check_probability("privacy_delta", self.privacy_delta, "Leave it out for delta / (M T).")
+        check_positive(
+            "reward_bound",
+            self.reward_bound,
+            "Leave it out for a bound that holds with probability 1 - delta / 4.",
+        )
         if self.period is not None:
             whole("period", self.period, 1, remedy=" Leave it out for the paper's rule.")
 
@@ -136,15 +124,16 @@ class FedUCB(DisLinUCB):
         return super().name + ("" if self.epsilon is None else f" (epsilon = {self.epsilon:g})")
 
     def start(self, trial: Trial) -> State:
-        """Nothing is known, nothing sent; the noise is drawn as it is needed."""
-        env, plain = trial.env, super().start(trial)
-        m, d, count = env.clients, env.dim, blocks(self.parameters, env)
+        """Return the state before the first round. The noise is drawn as it is needed."""
+        env = trial.env
+        plain = self.model(env, env.clients)
+        (m, count), d, sigma = plain.width.shape, env.dim, plain.sigma
         rounds = trial.horizon if self.period is None else max(trial.horizon // self.period, 1)
         height = 1 + int(math.log2(rounds))
         bound, deviation, norm = math.inf, 0.0, 0.0
         log_term, s = plain.log_term, env.s if self.s is None else self.s
         if self.epsilon is not None:
-            bound = self.reward_bound or s * env.L + plain.sigma * math.sqrt(
+            bound = self.reward_bound or s * env.L + sigma * math.sqrt(
                 2.0 * math.log(8.0 * m * trial.horizon / self.delta)
             )
             failure = self._privacy_delta(m, trial.horizon)
@@ -155,14 +144,15 @@ class FedUCB(DisLinUCB):
         low = self.ridge + norm
         bias = s * math.sqrt(self.ridge + 3.0 * norm) + norm / math.sqrt(low)
         return State(
-            **plain._asdict() | {
-                "model": ridge(m, count, d, low), "log_term": log_term, "bias": bias,
-                "width": np.full((m, count), radius(0.0, plain.sigma, log_term, bias)),
-            },
-            total=Sums(np.zeros((1, count, d, d)), np.zeros((1, count, d))),
-            nodes=np.zeros((height, count, d + 1, d + 1)), releases=np.zeros(1, dtype=np.int64),
-            deviation=deviation, diagonal=self.ridge + 2.0 * norm, bound=bound, period=self.period or 0,
-        )  # fmt: skip
+            clients=self.clients(trial, empty_model(env, m, count, low, sigma, log_term, bias)),
+            total=empty_sums(1, count, d),
+            nodes=np.zeros((height, count, d + 1, d + 1)),
+            releases=np.zeros(1, dtype=np.int64),
+            deviation=deviation,
+            diagonal=self.ridge + 2.0 * norm,
+            bound=bound,
+            period=self.period or 0,
+        )
 
     def _privacy_delta(self, clients: int, horizon: int) -> float:
         """Return the given privacy_delta, which must be below 1 / T, or delta / (M T)."""
@@ -176,32 +166,34 @@ class FedUCB(DisLinUCB):
         return self.privacy_delta
 
     @staticmethod
+    def choose(state, i, t, rng):  # noqa: ARG004
+        """Return the arm with the largest upper bound in client i's own model."""
+        return best_arm(state.clients.model, i, i)
+
+    @staticmethod
     def observe(state, i, a, y):
-        """One more observation of the client's own; what will be uploaded of it is clipped."""
-        b = a if state.width.shape[1] > 1 else 0
-        state.growth[i] += learn(state.model, i, b, state.features, i, a, y)
-        state.width[i, b] = radius(state.model.log_det[i, b], state.sigma, state.log_term, state.bias)
-        note(state.news, i, b, state.features, a, min(max(y, -state.bound), state.bound))
-        state.changed[i, b] = True
+        """Add an observation to the model of client i, and the clipped reward to its news."""
+        record(state.clients, i, a, y, min(max(y, -state.bound), state.bound))
 
     @staticmethod
     def synchronise(state, t, rng, sent):
         """Upload through the tree and add up the models if a release is due. Adds to sent."""
-        due = t % state.period == 0 if state.period > 0 else grown(state, t)
+        clients = state.clients
+        due = t % state.period == 0 if state.period > 0 else grown(clients, t)
         if not due:
             return
         if state.deviation > 0.0:
-            state.changed[:] = True
-        count_scalars(state.changed, state.features.shape[2], sent)
+            clients.changed[:] = True
+        count_scalars(clients.changed, clients.model.features.shape[2], sent)
         state.releases[0] += 1
         grow(state.nodes, state.releases[0], state.deviation, rng)
-        for b in range(state.width.shape[1]):
+        for b in range(clients.changed.shape[1]):
             release(state, b)
-        share(state, t)
+        share(clients, t)
 
 
 def node_deviation(height: int, size: float, epsilon: float, privacy_delta: float) -> float:
-    """Deviation of an entry's noise: the Gaussian mechanism for all nodes at once.
+    """Return the deviation of an entry's noise: the Gaussian mechanism for all nodes at once.
 
     One observation (x, y) exchanged for another changes at most ``height`` nodes, each by at most
     sqrt(2) ||(x, y)||^2 <= sqrt(2) size in the Frobenius norm.
@@ -210,7 +202,7 @@ def node_deviation(height: int, size: float, epsilon: float, privacy_delta: floa
 
 
 def noise_norm(deviation: float, dim: int, failure: float) -> float:
-    """A bound on the spectral norm of a symmetric matrix of independent normal entries, but for ``failure``.
+    """Return a bound on the spectral norm of a symmetric Gaussian matrix with probability 1 - ``failure``.
 
     Its mean is at most 2 deviation sqrt(dim), and it is sqrt(2)-Lipschitz in the independent entries.
     """
@@ -219,7 +211,7 @@ def noise_norm(deviation: float, dim: int, failure: float) -> float:
 
 @kernel
 def grow(nodes, n, deviation, rng):
-    """Noise of release n: a new node at the lowest binary digit that is set, none below. Overwrites nodes."""
+    """Draw the noise of release n, a new node at its lowest binary digit that is set. Overwrites nodes."""
     if deviation == 0.0:
         return
     _, count, size, _ = nodes.shape
@@ -237,20 +229,21 @@ def grow(nodes, n, deviation, rng):
 
 @kernel
 def release(state, b):
-    """Client 0's model becomes all sums so far, with noise and diagonal. Overwrites total and model."""
-    m, _, d = state.news.moment.shape
+    """Set client 0's model to all sums so far, with noise and diagonal. Overwrites total and model."""
+    news, total, model = state.clients.news, state.total, state.clients.model.ridge
+    m, _, d = news.moment.shape
     for j in range(d):
         for i in range(m):
-            state.total.moment[0, b, j] += state.news.moment[i, b, j]
-        state.model.moment[0, b, j] = state.total.moment[0, b, j]
+            total.moment[0, b, j] += news.moment[i, b, j]
+        model.moment[0, b, j] = total.moment[0, b, j]
         for k in range(d):
             for i in range(m):
-                state.total.information[0, b, j, k] += state.news.information[i, b, j, k]
-            state.model.information[0, b, j, k] = state.total.information[0, b, j, k]
-        state.model.information[0, b, j, j] += state.diagonal
+                total.information[0, b, j, k] += news.information[i, b, j, k]
+            model.information[0, b, j, k] = total.information[0, b, j, k]
+        model.information[0, b, j, j] += state.diagonal
     for level in range(len(state.nodes)):
         for j in range(d):
-            state.model.moment[0, b, j] += state.nodes[level, b, d, j]
+            model.moment[0, b, j] += state.nodes[level, b, d, j]
             for k in range(d):
-                state.model.information[0, b, j, k] += state.nodes[level, b, j, k]
-    refresh(state.model, 0, b)
+                model.information[0, b, j, k] += state.nodes[level, b, j, k]
+    refresh(model, 0, b)

@@ -45,11 +45,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bandits.policies.linucb import check_linear
-from bandits.policies.parameters import blocks, check_parameters, suffix
-from bandits.policies.ridge import Ridge, learn, predict, radius, ridge
-from bandits.policies.stepwise import Stepwise
-from bandits.trial import Trial
+from bandits.policies.linear import LinearPolicy, Model, add_observation
+from bandits.policies.ridge import predict
+from bandits.trials.trial import Trial
 from optdesign.runtime.jit import kernel
 
 BETA, WORST_CASE, SIGMA = "beta", "worst-case", "sigma"
@@ -58,21 +56,11 @@ DEVIATIONS = (BETA, WORST_CASE, SIGMA)
 
 
 class State(NamedTuple):
-    """One model for all clients, and the deviation v_b of every block."""
+    """One model for all clients, whose width is the deviation v_b, and work space."""
 
-    features: np.ndarray
-    model: Ridge
-    deviation: np.ndarray
-    """v of every block, (B,)."""
-    adaptive: bool
-    """True if v_b is the confidence radius of the block."""
+    model: Model
     schedule: np.ndarray
     """v of round t for t = 0 .. T; empty unless v depends on t."""
-    sigma: float
-    log_term: float
-    """2 log(B / delta)."""
-    bias: float
-    """sqrt(lambda) s."""
     factor: np.ndarray
     """Work space, (d, d): a factor of A^-1."""
     sample: np.ndarray
@@ -80,21 +68,16 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LinTS(Stepwise):
+class LinTS(LinearPolicy):
     """Centralised linear Thompson sampling.
+
+    Further options are those of :class:`bandits.policies.linear.LinearPolicy`.
 
     Parameters
     ----------
-    parameters : "disjoint" or "shared"
     v : "beta", "worst-case", "sigma" or float
         Deviation of the samples: the confidence radius beta_t of Abeille and Lazaric (default), the constant
         sigma sqrt(9 d log(t / delta)) of Agrawal and Goyal, the posterior deviation sigma, or a constant.
-    ridge : float
-        lambda.
-    delta : float
-        Probability with which the confidence radius or the bound of Agrawal and Goyal may fail.
-    sigma, s : float, optional
-        Sub-Gaussian parameter of the rewards, and bound on ||theta||. Default: the environment's.
 
     Examples
     --------
@@ -108,16 +91,10 @@ class LinTS(Stepwise):
     True
     """
 
-    parameters: str = "disjoint"
     v: float | str = BETA
-    ridge: float = 1.0
-    delta: float = 0.1
-    sigma: float | None = None
-    s: float | None = None
 
     def __post_init__(self) -> None:
-        check_parameters(self.parameters)
-        check_linear(self.ridge, self.delta, self.sigma, self.s)
+        super().__post_init__()
         known = self.v in DEVIATIONS if isinstance(self.v, str) else is_deviation(self.v)
         if not known:
             raise ValueError(
@@ -128,34 +105,21 @@ class LinTS(Stepwise):
     @property
     def name(self) -> str:
         """Class name, and the parameters and the deviation if they are not the defaults."""
-        deviation = "" if self.v == BETA else f" (v = {self.v})"
-        return type(self).__name__ + suffix(self.parameters) + deviation
+        return super().name + ("" if self.v == BETA else f" (v = {self.v})")
 
     def start(self, trial: Trial) -> State:
         """Return the state before the first round. Every client sends its features."""
         env = trial.env
         trial.ledger.uploaded += env.features.size
-        count = blocks(self.parameters, env)
         sigma = env.sigma if self.sigma is None else self.sigma
-        log_term = 2.0 * (math.log(count) - math.log(self.delta))
-        bias = math.sqrt(self.ridge) * (env.s if self.s is None else self.s)
-        first, schedule = 0.0, np.zeros(0)
-        if self.v == BETA:
-            first = radius(0.0, sigma, log_term, bias)
-        elif self.v == WORST_CASE:
+        constants = {BETA: None, WORST_CASE: 0.0, SIGMA: sigma}
+        schedule = np.zeros(0)
+        if self.v == WORST_CASE:
             t = np.maximum(np.arange(trial.horizon + 1.0), 1.0)
             schedule = sigma * np.sqrt(9.0 * env.dim * (np.log(t) - math.log(self.delta)))
-        else:
-            first = sigma if isinstance(self.v, str) else float(self.v)
         return State(
-            features=np.array(env.features),
-            model=ridge(1, count, env.dim, self.ridge),
-            deviation=np.full(count, first),
-            adaptive=self.v == BETA,
+            model=self.model(env, 1, constants[self.v] if isinstance(self.v, str) else float(self.v)),
             schedule=schedule,
-            sigma=sigma,
-            log_term=log_term,
-            bias=bias,
             factor=np.zeros((env.dim, env.dim)),
             sample=np.zeros(env.dim),
         )
@@ -163,20 +127,21 @@ class LinTS(Stepwise):
     @staticmethod
     def choose(state, i, t, rng):
         """Return the best arm under a sample. Overwrites the work space."""
-        arms, best, top = state.features.shape[1], 0, -np.inf
-        disjoint = len(state.deviation) > 1
+        model = state.model
+        arms, best, top = model.features.shape[1], 0, -np.inf
+        disjoint = model.width.shape[1] > 1
         if len(state.schedule) > 0:
-            state.deviation[:] = state.schedule[t]
+            model.width[:] = state.schedule[t]
         if not disjoint:
-            _sample(state, state.deviation[0], rng)
+            _sample(state, rng)
         for a in range(arms):
             if disjoint:
-                mean, deviation = predict(state.model, 0, a, state.features, i, a)
-                value = mean + state.deviation[a] * deviation * rng.standard_normal()
+                mean, deviation = predict(model.ridge, 0, a, model.features, i, a)
+                value = mean + model.width[0, a] * deviation * rng.standard_normal()
             else:
                 value = 0.0
                 for j in range(len(state.sample)):
-                    value += state.features[i, a, j] * state.sample[j]
+                    value += model.features[i, a, j] * state.sample[j]
             if value > top:
                 best, top = a, value
         return best
@@ -184,16 +149,13 @@ class LinTS(Stepwise):
     @staticmethod
     def observe(state, i, a, y):
         """Add an observation to the arm's block. Overwrites the state."""
-        b = a if len(state.deviation) > 1 else 0
-        learn(state.model, 0, b, state.features, i, a, y)
-        if state.adaptive:
-            state.deviation[b] = radius(state.model.log_det[0, b], state.sigma, state.log_term, state.bias)
+        add_observation(state.model, 0, i, a, y)
 
     @staticmethod
     def synchronise(state, t, rng, sent):  # noqa: ARG004
         """Count a reward up and an arm down for every client. Adds to sent."""
-        sent[0] += len(state.features)
-        sent[1] += len(state.features)
+        sent[0] += len(state.model.features)
+        sent[1] += len(state.model.features)
 
 
 def is_deviation(v: object) -> bool:
@@ -202,12 +164,13 @@ def is_deviation(v: object) -> bool:
 
 
 @kernel
-def _sample(state, v, rng):
-    """theta-hat + v C z with C C' = A^-1 and z standard normal. Overwrites factor and sample."""
+def _sample(state, rng):
+    """Draw theta-hat + v C z with C C' = A^-1 and z standard normal. Overwrites factor and sample."""
     d = len(state.sample)
-    inverse, c = state.model.inverse[0, 0], state.factor
+    estimates, c = state.model.ridge, state.factor
+    inverse, v = estimates.inverse[0, 0], state.model.width[0, 0]
     for j in range(d):
-        state.sample[j] = state.model.theta[0, 0, j]
+        state.sample[j] = estimates.theta[0, 0, j]
     for j in range(d):
         for k in range(j, d):
             total = inverse[k, j]

@@ -1,4 +1,4 @@
-"""Local UCB: every client plays its own K-armed bandit, ignores features, and tells nobody anything.
+"""Local UCB: every client plays its own K-armed bandit without features and without communication.
 
 At round t a client pulls the arm with the largest  mean + sigma sqrt(c(t) / n),  n being how often it
 pulled the arm, after one pull of each arm in the order of their indices. Two indices are offered:
@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bandits.checks import check_positive
 from bandits.policies.stepwise import Stepwise
-from bandits.trial import Trial
+from bandits.trials.trial import Trial
 
 INDICES = ("authors", "ucb1")
 
@@ -50,10 +51,7 @@ class LocalUCB(Stepwise):
     def __post_init__(self) -> None:
         if self.index not in INDICES:
             raise ValueError(f"index must be one of {', '.join(INDICES)}; got {self.index!r}.")
-        if self.sigma is not None and not 0.0 < self.sigma < np.inf:
-            raise ValueError(
-                f"sigma must be positive and finite; got {self.sigma}. Leave it out for the environment's."
-            )
+        check_positive("sigma", self.sigma)
 
     @property
     def name(self) -> str:
@@ -61,14 +59,14 @@ class LocalUCB(Stepwise):
         return "LocalUCB" + ("" if self.index == "authors" else f" ({self.index})")
 
     def start(self, trial: Trial) -> State:
-        """Nothing is known."""
+        """Return the state before the first round, without observations."""
         sigma = trial.env.sigma if self.sigma is None else self.sigma
         average, shrink, pulls = np.zeros((3, *trial.env.means.shape))
         return State(average, shrink, pulls, sigma * exploration(self.index, trial.horizon))
 
     @staticmethod
     def choose(state, i, t, rng):  # noqa: ARG004
-        """The largest index, after one pull of each arm."""
+        """Return the arm with the largest index, after one pull of each arm."""
         arms = state.pulls.shape[1]
         if t <= arms:
             return t - 1
@@ -81,13 +79,13 @@ class LocalUCB(Stepwise):
 
     @staticmethod
     def observe(state, i, a, y):
-        """Mean and square root of one arm."""
+        """Update the mean and the square root of one arm. Overwrites the state."""
         state.pulls[i, a] += 1.0
         state.average[i, a] += (y - state.average[i, a]) / state.pulls[i, a]
         state.shrink[i, a] = 1.0 / np.sqrt(state.pulls[i, a])
 
 
 def exploration(index: str, horizon: int) -> np.ndarray:
-    """sqrt(c(t)) for t = 0 .. horizon."""
+    """Return sqrt(c(t)) for t = 0 .. horizon."""
     t = np.maximum(np.arange(horizon + 1), 1)
     return np.sqrt(2.0 * np.log1p(t * np.log(t) ** 2) if index == "authors" else 8.0 * np.log(t))

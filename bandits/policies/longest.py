@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bandits.trial import Trial
+from bandits.trials.trial import Trial
 
 TIE = 1e-12
 """Norms within this fraction of the largest norm of a client count as equal; it covers round-off."""

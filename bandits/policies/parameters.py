@@ -1,21 +1,21 @@
-"""Whether every arm has a parameter vector of its own, or all have the same."""
+"""The option ``parameters``: every arm has a parameter vector of its own, or all have the same."""
 
 from __future__ import annotations
 
-from bandits.environments import LinearEnvironment
+from bandits.environments.linear import LinearEnvironment
 
 DISJOINT, SHARED = "disjoint", "shared"
 PARAMETERS = (DISJOINT, SHARED)
 
 
 def check_parameters(parameters: str) -> None:
-    """Refuse other words."""
+    """Raise ValueError for other words."""
     if parameters not in PARAMETERS:
         raise ValueError(f"parameters must be one of {', '.join(PARAMETERS)}; got {parameters!r}.")
 
 
 def blocks(parameters: str, env: LinearEnvironment) -> int:
-    """How many parameter vectors a policy estimates: K, or one if the environment agrees."""
+    """Return the number of parameter vectors that a policy estimates: K, or 1 if they are shared."""
     if parameters == DISJOINT:
         return env.arms
     if not env.common:
@@ -27,5 +27,5 @@ def blocks(parameters: str, env: LinearEnvironment) -> int:
 
 
 def suffix(parameters: str) -> str:
-    """What a policy's name says about it."""
+    """Return the part of a policy's name that shows the option."""
     return " (shared)" if parameters == SHARED else ""

@@ -1,4 +1,4 @@
-"""What Fed-PE and its variants have in common: their options, and how a trial is played.
+"""Options of Fed-PE and its variants, and the loop over the phases of a trial.
 
 A trial needs no network: one client object stands for all M clients, and messages are handed over directly
 through a ledger that counts them.
@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bandits.checks import LARGEST
-from bandits.confidence import alpha
+from bandits.checks import LARGEST, check_positive, check_probability
+from bandits.environments.linear import LinearEnvironment
 from bandits.policies.design import DesignRule, phase_rule, sparse
 from bandits.policies.parameters import SHARED, blocks, check_parameters, suffix
 from bandits.protocol import PROTOCOLS, VECTORS
-from bandits.schedules import Exponential, Lengths, Schedule, checked_lengths
-from bandits.trial import Trial
-from optdesign.runs.rounding import apportion
+from bandits.theory.confidence import alpha
+from bandits.theory.schedules import Exponential, Lengths, Schedule, checked_lengths
+from bandits.trials.trial import Trial
+from optdesign import apportion
 
 if TYPE_CHECKING:
     from bandits.policies.fedpe import Client, Server
@@ -46,17 +47,13 @@ def efficient(weights: np.ndarray, f: int) -> np.ndarray:
     """Efficient rounding of every client's weights: its whole budget, and the largest fraction of each.
 
     A client whose budget is less than a pull for every arm with weight rounds up, as the paper does, so that
-    no direction is lost. See :mod:`optdesign.runs.rounding`.
+    no direction is lost. See :func:`optdesign.apportion`.
     """
     pulls = ceiling(weights, f)
     products, nearest, is_whole = _products(weights.sum(axis=1), f)
     runs = np.where(is_whole, nearest, np.floor(products)).astype(np.int64)
     enough = np.flatnonzero(runs >= (weights > 0).sum(axis=1))
-    w = np.ascontiguousarray(weights[enough].ravel())
-    out = np.empty(w.size, np.int64)
-    starts = np.arange(len(enough) + 1) * weights.shape[1]
-    apportion(w, np.zeros(w.size, np.int64), starts, runs[enough], np.zeros(len(enough), np.bool_), out)
-    pulls[enough] = out.reshape(len(enough), weights.shape[1])
+    pulls[enough] = apportion(weights[enough], runs[enough])
     return pulls
 
 
@@ -77,14 +74,14 @@ KeepRule = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 def confident(r: np.ndarray, u: np.ndarray, active: np.ndarray) -> np.ndarray:
-    """The paper's rule: drop arms whose upper bound is below the lower bound of the best estimate."""
+    """Keep arms whose upper bound is not below the lower bound of the best estimate, as in the paper."""
     best = np.argmax(np.where(active, r, -np.inf), axis=1)
     return r + u >= np.take_along_axis(r - u, best[:, None], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What all parties know before they start."""
+    """Constants that clients and server have before they start."""
 
     clients: int
     arms: int
@@ -112,11 +109,11 @@ class Phased:
     Parameters
     ----------
     parameters : "disjoint" or "shared"
-        Whether every arm has a parameter vector of its own, or all have the same.
+        Every arm has a parameter vector of its own, or all arms have the same.
     delta : float
         Probability with which confidence intervals may fail.
     schedule : Schedule or sequence of integers
-        Phase lengths f^p; see :mod:`bandits.schedules`.
+        Phase lengths f^p; see :mod:`bandits.theory.schedules`.
     protocol : "vectors" or "scalars"
         The paper's messages, or the cheap ones of its remark. Decisions are the same.
     design_gap, design_method, warm_start
@@ -165,16 +162,11 @@ class Phased:
         if isinstance(self.schedule, Sequence | np.ndarray):
             object.__setattr__(self, "schedule", Lengths(self.schedule))
         phase_rule(self.design_method)
-        if not 0.0 < self.delta < 1.0:
-            raise ValueError(f"delta must lie strictly in (0, 1); got {self.delta}. The paper takes 0.1.")
+        check_probability("delta", self.delta)
         if not self.design_gap > 0.0:
             raise ValueError(f"design_gap must be positive; got {self.design_gap}. The paper takes 0.1.")
-        for name in ("ell", "sigma"):
-            value = getattr(self, name)
-            if value is not None and not 0.0 < value < np.inf:
-                raise ValueError(
-                    f"{name} must be positive and finite; got {value}. Leave it out for the environment's."
-                )
+        check_positive("ell", self.ell)
+        check_positive("sigma", self.sigma)
         if self.budgets is not None:
             budgets = tuple(float(b) for b in self.budgets)
             if not all(0.0 < b <= 1.0 for b in budgets):
@@ -188,7 +180,7 @@ class Phased:
 
     @property
     def shared(self) -> bool:
-        """Whether all arms are taken to have the same parameter vector."""
+        """True if all arms are taken to have the same parameter vector."""
         return self.parameters == SHARED
 
     def lengths(self, horizon: int, arms: int) -> np.ndarray:
@@ -197,7 +189,7 @@ class Phased:
         return checked_lengths(self.schedule, horizon, arms)
 
     def setting(self, clients: int, arms: int, dim: int, horizon: int, ell: float, sigma: float) -> Setting:
-        """What all parties must know: sizes, phase lengths, confidence level, bounds."""
+        """Return the constants of clients and server: sizes, phase lengths, confidence level, bounds."""
         if horizon < 1:
             raise ValueError(f"horizon must be at least 1; got {horizon}.")
         if self.budgets is not None and len(self.budgets) != clients:
@@ -213,16 +205,52 @@ class Phased:
             clients, arms, dim, horizon, lengths, self.delta, level, ell, sigma, self.shared, self.protocol
         )
 
+    def regret_bound(self, env: LinearEnvironment, horizon: int) -> float:
+        """Return the bound on the total regret that holds with probability 1 - delta, all pulls included.
+
+        The theorems have an optimal design, G = d B; the policy's design has G <= d B + design_gap.
+        """
+        if self.design is not None or self.keep is not confident or self.budgets is not None:
+            raise ValueError(self._no_theorem())
+        shared = self.shared
+        bound = self.theorem(
+            self.lengths(horizon, env.arms),
+            horizon,
+            clients=env.clients,
+            arms=env.arms,
+            dim=env.dim,
+            delta=self.delta,
+            ratio=env.L / (env.ell if self.ell is None else self.ell),
+            shared=shared,
+            sigma=env.sigma if self.sigma is None else self.sigma,
+        )
+        inexact = np.sqrt(1.0 + self.design_gap / (env.dim * (1 if shared else env.arms)))
+        return float(inexact * bound + env.gaps.sum())
+
+    def theorem(self, lengths: np.ndarray, horizon: int, **constants: Any) -> float:  # noqa: ARG002
+        """Return the regret bound of the paper for these phase lengths; a variant that has one overrides it.
+
+        ``constants`` are the keyword arguments of :func:`bandits.theory.phase_regret`.
+        """
+        raise ValueError(self._no_theorem())
+
+    def _no_theorem(self) -> str:
+        """Return the message for a policy that the paper does not bound."""
+        return (
+            "policy must be FedPE or EnhancedFedPE with equal budgets and the paper's rules for designs and "
+            f"for the arms to keep; got {self}. The paper bounds no other."
+        )
+
     def parties(self) -> tuple[type[Client], type[Server]]:
-        """What clients and server are: a variant of the algorithm says so here."""
+        """Return the classes of clients and server; a variant overrides this."""
         raise NotImplementedError
 
     def client(self, features: np.ndarray, setting: Setting) -> Client:
-        """One client, or a batch of them, with features (m, K, d)."""
+        """Return one client, or a batch of them, with features (m, K, d)."""
         return self.parties()[0](features, setting, self.keep)
 
     def server(self, setting: Setting) -> Server:
-        """The server."""
+        """Return the server."""
         rule = self.design or phase_rule(self.design_method)
         return self.parties()[1](
             setting,
@@ -234,7 +262,7 @@ class Phased:
         )
 
     def play(self, trial: Trial) -> None:
-        """One trial; see :class:`bandits.trial.Policy`."""
+        """Play one trial; see :class:`bandits.Policy`."""
         env, ledger, clock = trial.env, trial.ledger, trial.clock
         blocks(self.parameters, env)
         setting = self.setting(env.clients, env.arms, env.dim, trial.horizon, env.ell, env.sigma)

@@ -46,7 +46,7 @@ class Ridge(NamedTuple):
 
 
 def ridge(rows: int, blocks: int, dim: int, weight: float) -> Ridge:
-    """Models that have seen nothing, with lambda = weight."""
+    """Return models without observations, with lambda = weight."""
     eye = np.broadcast_to(np.eye(dim), (rows, blocks, dim, dim))
     return Ridge(
         weight * eye,
@@ -62,13 +62,13 @@ def ridge(rows: int, blocks: int, dim: int, weight: float) -> Ridge:
 
 @kernel
 def radius(log_det, sigma, log_term, bias):
-    """sigma sqrt(2 log(1 / delta) + log_det) + sqrt(lambda) s."""
+    """Return sigma sqrt(2 log(1 / delta) + log_det) + sqrt(lambda) s."""
     return sigma * np.sqrt(log_term + log_det) + bias
 
 
 @kernel
 def predict(model, r, b, features, i, a):
-    """x' theta and ||x||_{A^-1} for x = features[i, a]."""
+    """Return x' theta and ||x||_{A^-1} for x = features[i, a]."""
     mean, square = 0.0, 0.0
     for j in range(features.shape[2]):
         x = features[i, a, j]
@@ -82,7 +82,7 @@ def predict(model, r, b, features, i, a):
 
 @kernel
 def learn(model, r, b, features, i, a, y):
-    """Add the observation of y at x = features[i, a]. Overwrites the model; returns what log_det grew by."""
+    """Add the observation of y at x = features[i, a]. Overwrites the model; returns the growth."""
     d = features.shape[2]
     gain = model.work[d]
     error, scale = y, 1.0

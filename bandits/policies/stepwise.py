@@ -30,8 +30,8 @@ from numba import types as numba_types
 from numba.extending import overload
 
 from bandits.checks import no_such_arm
-from bandits.noise import draw
-from bandits.trial import Trial
+from bandits.environments.noise import draw
+from bandits.trials.trial import Trial
 from optdesign.runtime.jit import code_hash, kernel, uncached
 
 STEPS_PER_CALL = 1 << 20
@@ -69,7 +69,7 @@ class Stepwise:
         return type(self).__name__
 
     def start(self, trial: Trial) -> Any:
-        """The state before the first round: a NamedTuple of arrays and numbers, made anew for every trial.
+        """Return the state before the first round: a new NamedTuple of arrays and numbers for every trial.
 
         What is sent before the first round goes to ``trial.ledger.uploaded`` and ``downloaded``.
         """
@@ -77,7 +77,7 @@ class Stepwise:
 
     @staticmethod
     def choose(state, i, t, rng):
-        """The arm that client i pulls in round t."""
+        """Return the arm that client i pulls in round t."""
         raise NotImplementedError
 
     @staticmethod
@@ -86,7 +86,7 @@ class Stepwise:
 
     @staticmethod
     def synchronise(state, t, rng, sent):
-        """What clients and server exchange after round t. Overwrites the state, and adds to sent."""
+        """Exchange data between clients and server after round t. Overwrites the state, and adds to sent."""
 
     def play(self, trial: Trial) -> None:
         """One trial, a million decisions at a time."""
@@ -111,7 +111,7 @@ class Stepwise:
         trial.ledger.downloaded += int(sent[1])
 
     def _play_any(self, trial: Trial, state: Any, sent: np.ndarray, fault: np.ndarray) -> None:
-        """The same rounds, with the rewards of any environment."""
+        """Play the same rounds with the rewards of any environment."""
         decide, learn = self._compiled(_decide), self._compiled(_learn)
         arms = np.empty(trial.env.clients, dtype=np.int64)
         while not trial.done:
@@ -182,7 +182,7 @@ def _copy(policy: type, loop: types.FunctionType, own: dict[str, Any], code: str
 
 
 def _jitted(function: Any) -> Any:
-    """A function as the loop can call it; it is compiled into the loop, which has the cache."""
+    """Return a function that the loop can call. It is compiled into the loop, which has the cache."""
     return function if hasattr(function, "py_func") else uncached(function)
 
 
@@ -206,7 +206,7 @@ def arm_of(value, number):
 
 @overload(arm_of)
 def _arm_of(value, number):  # noqa: ARG001
-    """The same in compiled code, by the type that the compiler has found."""
+    """Return ``arm_of`` for compiled code, by the type that the compiler has found."""
     if isinstance(value, numba_types.Integer):
 
         def integer(value, number):

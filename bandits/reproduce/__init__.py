@@ -2,9 +2,10 @@
 
     bandits reproduce all --out DIR --ratings u.data
 
-``catalogue`` lists the experiments, ``running`` plays them and ``drawing`` draws them. ``claims`` lists the
-statements of the paper; ``checks``, ``growth`` and ``properties`` measure them and ``decisions`` tests them.
-``report`` writes one page with all of it.
+``catalogue`` lists the experiments in the terms of ``description``; read it first. ``running`` plays them,
+``summary`` and ``formatting`` reduce the runs to numbers and text, and ``drawing`` draws them. ``claims``
+lists the statements of the paper; ``checks``, ``growth`` and ``properties`` measure them and ``decisions``
+tests them. ``report`` writes one page with all of it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from joblib import Parallel, delayed
 
-from bandits.plotting import save_figure
+from bandits.plotting import save_figure, write_rows
 from bandits.reproduce import claims, drawing, report
 from bandits.reproduce.catalogue import EXPERIMENTS
 from bandits.reproduce.claims import Verdict, totals
@@ -25,7 +26,7 @@ __all__ = ["EXPERIMENTS", "QUICK", "Effort", "Verdict", "needs_ratings", "reprod
 
 
 def needs_ratings(experiment: Experiment) -> bool:
-    """Whether an experiment plays on MovieLens."""
+    """Return True if an experiment plays on MovieLens."""
     return any(case.instance.kind in RATED for case in experiment.cases)
 
 
@@ -49,7 +50,7 @@ def reproduce(
         delayed(_write)(out / name, experiment, results) for name, experiment in chosen.items()
     )
     verdicts = claims.decide(told, results)
-    drawing.write_rows(out / "claims.csv", report.claim_rows(verdicts))
+    write_rows(out / "claims.csv", report.claim_rows(verdicts))
     report.write_report(out / "report.html", chosen, results, verdicts)
     return verdicts
 
@@ -63,5 +64,5 @@ def _write(stem: Path, experiment: Experiment, results: Results) -> None:
             picture = drawing.draw_scaling(experiment, results)
         case _:
             rows, picture = drawing.figure_rows(experiment, results), drawing.draw_figure(experiment, results)
-    drawing.write_rows(stem.with_suffix(".csv"), rows)
+    write_rows(stem.with_suffix(".csv"), rows)
     save_figure(picture, stem)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bandits import LongestFeature, schedules, theory
+from bandits import theory
 from bandits.policies.collaborative import CollaborativeFedPE
 from bandits.policies.delb import DELB
 from bandits.policies.dislinucb import DisLinUCB
@@ -18,6 +18,7 @@ from bandits.policies.feducb import FedUCB
 from bandits.policies.lints import LinTS
 from bandits.policies.linucb import LinUCB
 from bandits.policies.local_ucb import LocalUCB
+from bandits.policies.longest import LongestFeature
 from bandits.reproduce.description import (
     AUTHORS,
     IDENTICAL,
@@ -40,7 +41,8 @@ from bandits.reproduce.description import (
     comparison,
     sweep,
 )
-from bandits.trial import Policy
+from bandits.theory import schedules
+from bandits.trials.trial import Policy
 
 LONG, MIDDLE, SHORT = 2**17, 2**16, 2**15
 """Horizons of Section 5, of the appendix, and of Table 1."""
@@ -157,12 +159,12 @@ PROTOCOLS = (
 
 
 def main_case(kind: str, policy: str, trials: int = 10) -> Case:
-    """A curve of Figure 1(a), or of 1(c) for MovieLens."""
+    """Return a curve of Figure 1(a), or of 1(c) for MovieLens."""
     return Case(Instance(kind, arms=30 if kind in RATED else 10), policy, LONG, trials)
 
 
 def more_clients(kind: str) -> dict[int, Case]:
-    """The cases of Figure 1(b) on one kind of instance, by M."""
+    """Return the cases of Figure 1(b) on one kind of instance, by M."""
     return _by_size(Instance(kind, dim=4), *SIZES["a"], LONG)
 
 
@@ -172,7 +174,7 @@ def many_clients(kind: str) -> dict[int, Case]:
 
 
 def lower_bound_pair(policy: str) -> dict[str, dict[int, Case]]:
-    """A policy on the two instances of the lower bound, by horizon."""
+    """Return a policy on the two instances of the lower bound, by horizon."""
     return {
         kind: {t: Case(Instance(kind, clients=30), policy, t) for t in HORIZONS}
         for kind in (LOWER_FIRST, LOWER_SECOND)
@@ -195,7 +197,7 @@ def by_horizon(policy: str) -> dict[int, Case]:
 
 
 def swept(kind: str, panel: str) -> dict[int, Case]:
-    """The cases of a panel of Figures 2 to 4 on one kind of instance, by the size that varies."""
+    """Return the cases of a panel of Figures 2 to 4 on one kind of instance, by the size that varies."""
     return _by_size(Instance(kind), *SIZES[panel], MIDDLE)
 
 
@@ -299,13 +301,13 @@ def beyond_the_paper() -> dict[str, Experiment]:
 
 
 def minimax(case: Case) -> float:
-    """The lower bound on the regret per client."""
+    """Return the lower bound on the regret per client."""
     i = case.instance
     return theory.lower_bound(i.clients, i.arms, i.dim, case.horizon) / i.clients
 
 
 def ordering(data: str, kinds: tuple[str, ...]) -> Table:
-    """The paper's algorithms and the control with many seeds."""
+    """Return the paper's algorithms and the control with many seeds."""
     orders = dict.fromkeys((FEDPE, ENHANCED), MANY_THETAS) | dict.fromkeys(BENCHMARKS, UNSTATED)
     orders |= {LOCAL: ALONE, LONGEST: CONTROL}
     return Table(

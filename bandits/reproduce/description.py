@@ -1,4 +1,4 @@
-"""What an experiment of the paper consists of, as data: instances, cases, figures, tables.
+"""Experiments of the paper as data: instances, cases, figures, tables.
 
 A *case* is one policy on one kind of instance for one horizon; it is what is simulated, and cases that
 figures have in common are simulated once. A figure says which cases it shows and what it reads from them.
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from bandits import environments
-from bandits.environments import LinearEnvironment
+from bandits.environments.linear import LinearEnvironment
 
 AUTHORS, TEXT, SHARED, IDENTICAL, MOVIELENS, MOVIELENS_PLAIN, LOWER_FIRST, LOWER_SECOND = (
     "authors' instance",
@@ -49,7 +49,7 @@ class Instance:
     dim: int = 3
 
     def environment(self, seed: int, horizon: int, ratings: Path | None = None) -> LinearEnvironment:
-        """The instance of a trial; ``ratings`` is u.data of MovieLens-100K, which no other kind needs."""
+        """Return the instance of a trial; ``ratings`` is u.data of MovieLens-100K, for that kind only."""
         sizes = (self.clients, self.arms, self.dim, seed)
         if self.kind in (LOWER_FIRST, LOWER_SECOND):
             best = np.random.default_rng(seed).integers(1, self.arms, self.dim)

@@ -5,8 +5,6 @@ Curves are told apart by dash and marker as well as by colour, so they survive a
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
 
@@ -37,8 +35,7 @@ from bandits.reproduce.summary import (
     table_lines,
     theory_value,
 )
-from bandits.run import Run
-from optdesign.tables.files import atomic
+from bandits.simulation.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -222,19 +219,6 @@ def _spread(values: np.ndarray) -> list[object]:
     """Mean, standard deviation, and the values themselves."""
     mean, std = moments(values)
     return [float(mean), float(std), *values.tolist()]
-
-
-def write_rows(path: Path, rows: list[list[object]]) -> None:
-    """Write a CSV file, whole or not at all; numbers have 10 digits, and nan is an empty cell."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([_csv_cell(value) for value in row] for row in rows)
-
-
-def _csv_cell(value: object) -> object:
-    if not isinstance(value, float):
-        return value
-    return "" if np.isnan(value) else f"{value:.10g}"
 
 
 def _draw_panel(ax: Axes, figure: Figure, panel: Panel, results: Results) -> None:

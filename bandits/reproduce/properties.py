@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bandits.environments import LinearEnvironment
-from bandits.movielens import factors
+from bandits.environments.linear import LinearEnvironment
+from bandits.environments.ratings import factors
 from bandits.policies.phased import Phased
 from bandits.reproduce.catalogue import (
     CONTEXTUAL,

@@ -13,7 +13,7 @@ from bandits.reproduce.formatting import plain, with_spread
 from bandits.reproduce.running import Results
 from bandits.reproduce.summary import heading, note, table_lines
 from optdesign import __version__
-from optdesign.tables.files import atomic
+from optdesign.runtime.files import atomic
 
 COLUMNS = {
     "model": "model",

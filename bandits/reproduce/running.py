@@ -15,17 +15,17 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 
-from bandits.environments import LinearEnvironment
-from bandits.progress import Progress
+from bandits.environments.linear import LinearEnvironment
 from bandits.reproduce.catalogue import POLICIES
 from bandits.reproduce.description import RATED, Case, Instance
-from bandits.run import Run
-from bandits.simulate import simulate
+from bandits.simulation.run import Run
+from bandits.simulation.runner import simulate
+from optdesign.runtime.progress import Counter
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much to simulate: every case as it is described, or less."""
+    """Amount of simulation: every case as it is described, or less."""
 
     trials: int | None = None
     """Another number of trials for all cases."""
@@ -33,7 +33,7 @@ class Effort:
     """Horizons are cut to this."""
 
     def applied(self, case: Case) -> Case:
-        """The case that is played."""
+        """Return the case that is played."""
         horizon = case.horizon if self.longest is None else min(case.horizon, self.longest)
         return replace(case, horizon=horizon, trials=self.trials or case.trials)
 
@@ -43,7 +43,7 @@ QUICK = Effort(trials=3, longest=2**13)
 
 @dataclass(frozen=True)
 class Results:
-    """What was played: asked for a case as it is described, it has the run that the effort made of it."""
+    """Runs of the cases that were played, found by the case as it is described."""
 
     runs: Mapping[str, Run]
     """By slug, with as many trials as any case wants."""
@@ -80,7 +80,7 @@ def play(
     for instance in {case.instance for case in tasks.values() if case.instance.kind in RATED}:
         instance.environment(0, 1, ratings)
     trials: dict[str, dict[int, Run]] = {slug: {} for slug, _ in tasks}
-    with Progress(progress, len(tasks)) as display:
+    with Counter(progress, "trials", len(tasks)) as display:
         for slug, n, run in _finished(tasks, out / "runs", ratings, n_jobs):
             trials[slug][n] = run
             display.step()

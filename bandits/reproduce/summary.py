@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bandits import theory
-from bandits.environments import LinearEnvironment
+from bandits.environments.linear import LinearEnvironment
 from bandits.policies.enhanced import EnhancedFedPE
 from bandits.policies.fedpe import FedPE
 from bandits.policies.phased import Phased
@@ -16,7 +16,7 @@ from bandits.reproduce.catalogue import DISJOINT_KINDS, POLICIES, minimax
 from bandits.reproduce.description import Case, Experiment, Scaling, Table
 from bandits.reproduce.formatting import span
 from bandits.reproduce.running import Results
-from bandits.run import Run
+from bandits.simulation.run import Run
 
 
 def moments(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,6 +8,8 @@
 seeds. :func:`assert_played` takes a run, :func:`assert_plays` a policy and an environment, and
 :func:`check_policy` looks for an environment on which a policy of yours breaks a rule.
 
+``policy`` has the assertions; read it first. ``strategies`` draws the environments.
+
 Needs hypothesis: the extra ``optdesign[testing]``.
 """
 

@@ -16,21 +16,23 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bandits.environments import LinearEnvironment
+from bandits.environments.linear import LinearEnvironment
 from bandits.policies.stepwise import Stepwise, interpreted
-from bandits.run import Run
-from bandits.simulate import simulate
+from bandits.simulation.run import Run
+from bandits.simulation.runner import simulate
 from bandits.testing.strategies import environments
-from bandits.trial import Policy, Record, Trial
-from optdesign.numbers.roundoff import UNIT
-from optdesign.testing.solver import PHASES
+from bandits.trials.trial import Policy, Record, Trial
+from optdesign.testing import PHASES
+
+UNIT = float(np.finfo(np.float64).eps) / 2.0
+"""Unit round-off of double precision, 2^-53."""
 
 Maker = Callable[[LinearEnvironment], Policy]
 """For policies that differ between environments, say with parameters shared or not."""
 
 
 def assert_played(run: Run, env: LinearEnvironment) -> None:
-    """A run on this environment is well formed.
+    """Assert that a run on this environment is well formed.
 
     Regret is finite, starts at nothing, never falls, and grows by no more a pull than the mean over clients
     of the largest gap; so with a single arm it is zero. Scalars are counted, phases follow one another up to
@@ -90,7 +92,7 @@ def _assert_phases(run: Run, env: LinearEnvironment, who: str) -> None:
 
 
 def assert_plays(policy: Policy | Maker, env: LinearEnvironment, horizon: int, seed: int = 0) -> None:
-    """A policy obeys the rules on one environment.
+    """Assert that a policy obeys the rules on one environment.
 
     1. It plays to the horizon, and its runs pass :func:`assert_played`.
     2. Trials do not depend on one another: a trial played first, by a copy, is the trial played second. So
@@ -192,7 +194,7 @@ class _Watched(LinearEnvironment):
         object.__setattr__(self, "counts", [])
 
     def pull(self, rng: np.random.Generator, counts: np.ndarray) -> np.ndarray:
-        """Sums of rewards, as the environment gives them."""
+        """Return sums of rewards, as the environment gives them."""
         self.counts.append(np.array(counts))
         return self.inner.pull(rng, counts)
 
@@ -200,7 +202,7 @@ class _Watched(LinearEnvironment):
 def _watched(
     policy: Policy, env: LinearEnvironment, horizon: int, seed: int, hide: bool
 ) -> tuple[Record, _Watched]:
-    """A trial on a watched environment, and that environment after it."""
+    """Play a trial on a watched environment; return its record and that environment."""
     trial = Trial(_Watched(env, hide), horizon, [horizon], np.random.default_rng(seed), policy.name)
     policy.play(trial)
     watched: Any = trial.env
@@ -210,7 +212,7 @@ def _watched(
 def _assert_paid(
     policy: Policy, env: LinearEnvironment, horizon: int, record: Record, watched: _Watched
 ) -> None:
-    """The pulls whose rewards were drawn are among those that were made."""
+    """Assert that the pulls whose rewards were drawn are among those that were made."""
     drawn = np.zeros(env.means.shape, dtype=np.int64)
     for counts in watched.counts:
         if counts.shape != drawn.shape or np.any(counts < 0):

@@ -14,12 +14,11 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from bandits.environments import LinearEnvironment
 from bandits.environments import random as random_environment
-from bandits.noise import KINDS
+from bandits.environments.linear import LinearEnvironment
+from bandits.environments.noise import KINDS
 from bandits.policies.parameters import PARAMETERS, SHARED
-from optdesign.testing import lattice
-from optdesign.testing.options import at_least_one, chosen
+from optdesign.testing import at_least_one, chosen, lattice
 
 NOISES = (*KINDS, "bernoulli")
 """Names of the noises, the Gaussian first."""

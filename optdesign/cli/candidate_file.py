@@ -24,10 +24,10 @@ from optdesign.factors.formula import named
 from optdesign.problem.candidates import from_table
 from optdesign.problem.inputs import TWO_MEANINGS
 from optdesign.problem.problem import DesignProblem
+from optdesign.runtime.files import atomic
 from optdesign.tables.columns import Labels, check_exact, is_single, listed
 from optdesign.tables.files import (
     Table,
-    atomic,
     check_suffix,
     is_exact,
     number,

@@ -24,7 +24,6 @@ from typing import Annotated, NoReturn
 import numpy as np
 import typer
 
-from optdesign import __version__
 from optdesign import plot as pictures
 from optdesign.cli import candidate_file as files
 from optdesign.cli import notices, outputs, report, saved
@@ -44,7 +43,7 @@ from optdesign.cli.options import (
     TimeLimit,
     chosen_label,
 )
-from optdesign.cli.pipes import ExitCode, PipedCommands
+from optdesign.cli.pipes import ExitCode, command_line
 from optdesign.cli.roles import Label
 from optdesign.cli.spelling import as_option
 from optdesign.cli.warm_up import warm_up_command
@@ -63,35 +62,14 @@ from optdesign.verification.verify import verify
 VERIFY_TOL = 1e-4
 """Relative gap up to which a saved design counts as optimal, unless another is asked for."""
 
-app = typer.Typer(
-    name="optdesign",
-    cls=PipedCommands,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    help="Optimal experimental designs under several budgets, each with a certificate.",
+app = command_line(
+    "optdesign", "Optimal experimental designs under several budgets, each with a certificate."
 )
 
 
 def main() -> None:
     """Run the command line."""
     app(prog_name="optdesign")
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"optdesign {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    pass
 
 
 @app.command(

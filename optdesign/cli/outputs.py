@@ -21,7 +21,7 @@ def check(out: Path | None, plot: Path | None, inputs: list[Path], *, force: boo
         tables.check_writable(out, "--out", force=force)
     if plot is not None:
         tables.check_suffix(plot, "--plot", style.SUFFIXES)
-        style.matplotlib()
+        style.require_matplotlib()
         tables.check_writable(plot, "--plot", force=force)
 
 

@@ -1,7 +1,9 @@
-"""Groups of commands that report failures of files and pipes in one line.
+"""Command lines that report failures of files and pipes in one line.
 
 A command ends quietly when the program that reads its output stops reading, as with ``| head``. Any other
 error of the operating system becomes one message on standard error.
+
+Public for packages that build on this one: :func:`command_line`.
 """
 
 from __future__ import annotations
@@ -15,6 +17,10 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from optdesign import __version__
+
+__all__ = ["command_line"]
+
 
 class ExitCode(IntEnum):
     """Exit codes of commands."""
@@ -26,6 +32,34 @@ class ExitCode(IntEnum):
     """The input cannot be used or read, or the output cannot be written."""
     CLOSED_PIPE = 141
     """The reader of the output has closed the pipe: 128 + SIGPIPE, as shells report it."""
+
+
+def command_line(name: str, summary: str) -> typer.Typer:
+    """Return a Typer application without commands yet, with the option ``--version``."""
+    app = typer.Typer(
+        name=name,
+        cls=PipedCommands,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        help=summary,
+    )
+
+    def show_version(wanted: bool) -> None:
+        if wanted:
+            typer.echo(f"{name} {__version__}")
+            raise typer.Exit
+
+    @app.callback()
+    def options(
+        version: bool = typer.Option(
+            False, "--version", callback=show_version, is_eager=True, help="Show the version."
+        ),
+    ) -> None:
+        pass
+
+    return app
 
 
 class PipedCommands(TyperGroup):

@@ -24,8 +24,9 @@ from optdesign.design.result import DesignResult, History, Status
 from optdesign.errors import InputError
 from optdesign.problem.problem import SINGLE_RTOL, DesignProblem
 from optdesign.problem.source import read_only
+from optdesign.runtime.files import atomic
 from optdesign.tables.columns import Settings
-from optdesign.tables.files import atomic, check_suffix, check_writable
+from optdesign.tables.files import check_suffix, check_writable
 
 FORMAT = "optdesign"
 VERSION = 2

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from optdesign.plot.text import dress, wrap_title
-from optdesign.tables.files import atomic, check_suffix, check_writable
+from optdesign.runtime.files import atomic
+from optdesign.tables.files import check_suffix, check_writable
 
 SUFFIXES = (".png", ".pdf", ".svg")
 
@@ -40,8 +41,8 @@ UNDATED: dict[str, dict[str, Any]] = {
 """What leaves the date out of a file, so that equal pictures are equal files."""
 
 
-def matplotlib() -> Any:
-    """The matplotlib module, or an ImportError that says how to get it."""
+def require_matplotlib() -> Any:
+    """Return the matplotlib module; ImportError with the command that installs it, if it is missing."""
     try:
         import matplotlib
     except ImportError:
@@ -64,7 +65,7 @@ def picture(
 
     A new figure belongs to no window. The path is checked first, and its file appears whole or not at all.
     """
-    mpl = matplotlib()
+    mpl = require_matplotlib()
     from matplotlib.figure import Figure
 
     target = None if path is None else Path(path)

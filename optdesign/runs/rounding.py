@@ -27,10 +27,12 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdesign.design.certificate import certify
 from optdesign.design.result import DesignResult
 from optdesign.errors import InputError
+from optdesign.problem.inputs import floats
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.exchange import LARGEST_BOARD, climb_on, climbed, lay_out, state_of
 from optdesign.runs.rank_basis import basis, exact_rank
@@ -42,6 +44,9 @@ from optdesign.runtime.stopping import DeferredInterrupt
 
 ROUNDING = ("efficient", "ceiling")
 """Rules from weights to runs."""
+
+MOST_APPORTIONED = 1 << 62
+"""Most runs of a row in ``apportion``, so that sums fit into 64 bits."""
 
 
 def round(result: DesignResult, method: str = "efficient", *, exchange: bool = False) -> Runs:
@@ -204,8 +209,56 @@ def apportioned(
     starts = np.searchsorted(groups[order], np.arange(problem.n_groups + 1))
     counts = np.zeros(len(weights), np.int64)
     out = np.empty(len(weights), np.int64)
-    apportion(weights[order], kept[order], starts, runs, short, out)
+    _apportion(weights[order], kept[order], starts, runs, short, out)
     counts[order] = out
+    return counts
+
+
+def apportion(weights: ArrayLike, runs: ArrayLike) -> np.ndarray:
+    """Return whole numbers (M, K) that follow the weights of every row and sum to its runs.
+
+    This is the efficient rounding of every row by itself. :func:`round` takes a design instead, and improves
+    the runs by exchanges.
+
+    Parameters
+    ----------
+    weights : (M, K) array
+        Finite and not negative.
+    runs : (M,) integers
+        Sum of every row, at least the number of positive weights in it.
+
+    Examples
+    --------
+    >>> apportion([[0.5, 0.3, 0.2], [1.0, 0.0, 0.0]], [7, 2]).tolist()
+    [[3, 2, 2], [2, 0, 0]]
+    """
+    w, totals = floats(weights, "weights"), np.asarray(runs)
+    if w.ndim != 2 or not np.all(np.isfinite(w) & (w >= 0)):
+        raise ValueError(
+            f"weights must be finite, not negative, and of shape (rows, columns); got shape {w.shape}. "
+            "Give one row for every sum."
+        )
+    if totals.dtype.kind not in "iu" or totals.shape != w.shape[:1]:
+        raise ValueError(
+            f"runs must be integers of shape {w.shape[:1]}, one per row of weights; got {totals.dtype} of "
+            f"shape {totals.shape}. Round them first."
+        )
+    support = (w > 0).sum(axis=1)
+    wrong = np.flatnonzero((totals < support) | ((support == 0) & (totals > 0)) | (totals > MOST_APPORTIONED))
+    if len(wrong):
+        i = int(wrong[0])
+        raise ValueError(
+            f"runs must lie between the number of positive weights of the row and 2^62; runs[{i}] = "
+            f"{totals[i]}, and row {i} has {support[i]} positive weight(s). Raise runs[{i}], or drop weights."
+        )
+    counts = np.zeros(w.shape, np.int64)
+    some = np.flatnonzero(totals > 0)
+    flat = np.ascontiguousarray(w[some].ravel())
+    out = np.empty(flat.size, np.int64)
+    starts = np.arange(len(some) + 1) * w.shape[1]
+    free = np.zeros(len(some), np.bool_)
+    _apportion(flat, np.zeros(flat.size, np.int64), starts, totals[some].astype(np.int64), free, out)
+    counts[some] = out.reshape(len(some), w.shape[1])
     return counts
 
 
@@ -227,7 +280,7 @@ def _sum(weights, kept, lo, hi, multiplier, short):
 
 
 @kernel
-def apportion(weights, kept, starts, runs, short, counts):
+def _apportion(weights, kept, starts, runs, short, counts):
     """Overwrite counts with whole numbers of the sums ``runs``, group by group."""
     halvings = 200  # most bisections of a multiplier; sixty or so reach the next double
     for i in range(len(runs)):

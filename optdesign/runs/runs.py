@@ -36,8 +36,9 @@ from optdesign.problem.dependence import of_what
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
 from optdesign.runs.rank_basis import exact_rank
+from optdesign.runtime.files import atomic
 from optdesign.solvers.solve import solve
-from optdesign.tables.files import Table, atomic, check_suffix, check_writable, write_table
+from optdesign.tables.files import Table, check_suffix, check_writable, write_table
 from optdesign.verification.exact_arithmetic import factorise, information
 
 MOST_RUNS = 1 << 53

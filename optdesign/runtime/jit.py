@@ -21,6 +21,9 @@ file only. Here machine code is identified by a hash of all code and all constan
 
 *Private parts of Numba.* The hooks below are not part of Numba's public interface. pyproject.toml pins Numba
 to the range in which they were tested, and tests/optdesign/runtime/test_numba_hooks.py fails if they move.
+
+Public for packages that build on this one: :func:`kernel`, :func:`uncached`, :func:`inlined` and
+:func:`code_hash`.
 """
 
 from __future__ import annotations
@@ -39,6 +42,8 @@ from numba.core.caching import FunctionCache, NullCache
 from optdesign.runtime import clock
 from optdesign.runtime.stopping import DeferredInterrupt, raise_if_stopped
 from optdesign.runtime.tiers import Tiers
+
+__all__ = ["code_hash", "inlined", "kernel", "uncached"]
 
 CONSTANTS = (bool, int, float, complex, str, bytes, tuple, np.ndarray, np.generic, type(None))
 """Types of globals whose values are compiled into a kernel."""
@@ -78,6 +83,14 @@ def uncached(function: Callable[..., Any]) -> Any:
         # Numba calls this if it has no machine code in memory, and then calls what it returns.
         compiled._compile_for_args = _Compile(compiled)
     return compiled
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """Return a function that is copied into the kernels that call it.
+
+    A call with a tuple of many arrays is slow, because each array is counted as a reference.
+    """
+    return njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, inline="always")(function)  # type: ignore[call-overload]
 
 
 class _Compile:

@@ -1,4 +1,7 @@
-"""Displays for whatever takes longer than a second, on standard error, and only if that is a terminal."""
+"""Progress displays for calls that take longer than 1 s, on standard error, only if that is a terminal.
+
+Public for packages that build on this one: :class:`Counter`, a display of a known number of tasks.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,16 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Any
+from typing import Any, Self
+
+__all__ = ["Counter"]
 
 DELAY = 1.0
 """Seconds before anything is shown."""
 
 
 def terminal() -> bool:
-    """Whether somebody may be looking at standard error."""
+    """Return True if standard error is a terminal."""
     return sys.stderr.isatty()
 
 
@@ -41,49 +45,29 @@ def waiting(text: str) -> Iterator[None]:
         status.stop()
 
 
-class Progress:
-    """Shows what is done, and how far the gap has come towards its target, on a logarithmic scale.
+class Display:
+    """A bar with a description, the time elapsed and the time left, as a context manager.
 
-    Silent when not enabled and where standard error is not a terminal. It opens by itself, and threads of its
-    own keep the seconds going, since a step may take long.
+    Silent if not enabled, or if standard error is not a terminal. A timer opens the bar after ``DELAY``
+    seconds, and a thread of the bar updates the time, since a step may take long.
     """
 
-    def __init__(self, enabled: bool, target: float) -> None:
-        self.target, self.began = target, time.monotonic()
-        self.first_gap = math.nan
-        self.shown: dict[str, Any] = {"description": "starting", "completed": 0.0, "total": None}
+    def __init__(self, enabled: bool, description: str, total: float | None) -> None:
+        self.began = time.monotonic()
+        self.shown: dict[str, Any] = {"description": description, "completed": 0.0, "total": total}
         self.lock = threading.Lock()
         self.bar: Any = None
         self.task: Any = None
         self.timer = threading.Timer(DELAY, self._open) if enabled and terminal() else None
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         if self.timer is not None:
             self.timer.daemon = True
             self.timer.start()
         return self
 
-    def doing(self, stage: str) -> None:
-        """Tell the display what the solver does, as long as there is no gap to show."""
-        if self.timer is not None and math.isnan(self.first_gap):
-            self._show(description=stage)
-
-    def update(self, iterations: int, gap: float) -> None:
-        """Tell the display where the solver is."""
-        if self.timer is None:
-            return
-        text = f"iteration {iterations}, gap {gap:.2e}"
-        if not math.isfinite(gap):
-            self._show(description=text)
-            return
-        if math.isnan(self.first_gap):
-            self.first_gap = max(gap, 2 * self.target)
-        done = math.log(self.first_gap / max(gap, self.target))
-        total = math.log(self.first_gap / self.target)
-        self._show(completed=max(done, 0.0), total=total, description=text)
-
     def _show(self, **changes: Any) -> None:
-        """Change what is shown, or will be."""
+        """Change the fields of the bar, open or not yet."""
         with self.lock:
             self.shown.update(changes)
             if self.bar is not None:
@@ -105,14 +89,58 @@ class Progress:
             bar.start()
             self.bar = bar
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.timer is not None:
             self.timer.cancel()
             self.timer.join()
         if self.bar is not None:
             self.bar.stop()
+
+
+class Progress(Display):
+    """Display of a solver: its iteration, its gap, and the distance to the target on a logarithmic scale."""
+
+    def __init__(self, enabled: bool, target: float) -> None:
+        super().__init__(enabled, "starting", None)
+        self.target = target
+        self.first_gap = math.nan
+
+    def doing(self, stage: str) -> None:
+        """Show the stage of the solver, as long as there is no gap to show."""
+        if self.timer is not None and math.isnan(self.first_gap):
+            self._show(description=stage)
+
+    def update(self, iterations: int, gap: float) -> None:
+        """Show the iteration and the gap of the solver."""
+        if self.timer is None:
+            return
+        text = f"iteration {iterations}, gap {gap:.2e}"
+        if not math.isfinite(gap):
+            self._show(description=text)
+            return
+        if math.isnan(self.first_gap):
+            self.first_gap = max(gap, 2 * self.target)
+        done = math.log(self.first_gap / max(gap, self.target))
+        total = math.log(self.first_gap / self.target)
+        self._show(completed=max(done, 0.0), total=total, description=text)
+
+
+class Counter(Display):
+    """Display of a known number of tasks.
+
+    >>> with Counter(False, "trials", total=2) as display:
+    ...     for _ in range(2):
+    ...         display.step()
+    >>> display.done
+    2
+    """
+
+    def __init__(self, enabled: bool, name: str, total: int) -> None:
+        super().__init__(enabled, f"{name} 0/{total}", total)
+        self.name, self.total, self.done = name, total, 0
+
+    def step(self) -> None:
+        """Count a finished task."""
+        self.done += 1
+        if self.timer is not None:
+            self._show(completed=self.done, description=f"{self.name} {self.done}/{self.total}")

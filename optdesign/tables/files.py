@@ -11,10 +11,8 @@ from __future__ import annotations
 import csv
 import os
 import re
-import uuid
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from itertools import islice
 from math import isfinite
 from pathlib import Path
@@ -201,30 +199,6 @@ def place(path: Path, row: int, header: bool = True) -> str:
             left -= bool(fields)
             before = reader.line_num
     return f"line {before + 1}"
-
-
-@contextmanager
-def atomic(path: Path) -> Iterator[Path]:
-    """A temporary path to write to, which takes the place of ``path`` if all goes well.
-
-    Otherwise, be it an error or Ctrl-C, it is removed and whatever was at ``path`` stays. An error of the
-    file system names ``path``.
-    """
-    target = path.resolve()
-    temporary = target.with_name(f".{uuid.uuid4().hex[:12]}-{target.name}")
-    try:
-        temporary.touch()  # who cannot write there learns it here, by whatever means the rest is written
-        yield temporary
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except OSError as error:
-        if error.filename != str(temporary):
-            raise
-        raise OSError(error.errno, error.strerror, str(path)) from None
-    finally:
-        with suppress(OSError):  # of a directory that takes no files
-            temporary.unlink(missing_ok=True)
 
 
 def check_suffix(path: Path, argument: str, known: Sequence[str]) -> str:

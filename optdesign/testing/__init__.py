@@ -16,6 +16,9 @@ from seeds, :func:`ugly_problems` those on which naive code breaks. :func:`feasi
 answer. :func:`assert_solves` holds a routine of your own against one problem, :func:`check_solver` against
 many.
 
+*Your own strategies and checks.* :func:`chosen` and :func:`at_least_one` check options,
+``PHASES`` are the hypothesis phases of a search for a failing example.
+
 Needs hypothesis: the extra ``optdesign[testing]``.
 """
 
@@ -30,17 +33,21 @@ except ModuleNotFoundError as error:
 from optdesign.testing.assertions import assert_certified, assert_feasible, assert_same_design
 from optdesign.testing.families import FAMILIES, random_problems, ugly_problem, ugly_problems
 from optdesign.testing.linear import lattice, matrices, semidefinite
+from optdesign.testing.options import PHASES, at_least_one, chosen
 from optdesign.testing.solver import assert_solves, check_solver
 from optdesign.testing.strategies import STRUCTURES, feasible_weights, problems, weighted
 
 __all__ = [
     "FAMILIES",
+    "PHASES",
     "STRUCTURES",
     "assert_certified",
     "assert_feasible",
     "assert_same_design",
     "assert_solves",
+    "at_least_one",
     "check_solver",
+    "chosen",
     "feasible_weights",
     "lattice",
     "matrices",

@@ -1,14 +1,22 @@
-"""Options of strategies, checked where they are given: hypothesis would tell only when it draws."""
+"""Options of strategies and searches.
+
+Options are checked when a strategy is made; hypothesis would report an error only when it draws.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hypothesis import Phase
+
 from optdesign.errors import InputError
+
+PHASES = [phase for phase in Phase if phase is not Phase.explain]
+"""Phases of a search: all but the explanation, which names lines of this package."""
 
 
 def chosen(name: str, given: str | Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...]:
-    """One or several of the known words; all of them if none is given.
+    """Return one or several of the known words; all of them if none is given.
 
     >>> chosen("noise", "gaussian", ["gaussian", "bounded"]), chosen("noise", None, ["gaussian", "bounded"])
     (('gaussian',), ('gaussian', 'bounded'))
@@ -22,7 +30,7 @@ def chosen(name: str, given: str | Sequence[str] | None, known: Sequence[str]) -
 
 
 def at_least_one(**sizes: int) -> None:
-    """Refuse sizes that leave nothing."""
+    """Raise ValueError unless all sizes are at least 1."""
     for name, size in sizes.items():
         if size < 1:
             raise InputError(name, "must be at least 1", f"got {size}", "One is the smallest there is.")

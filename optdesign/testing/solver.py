@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
@@ -21,14 +21,12 @@ from optdesign.testing.assertions import (
     assert_same_design,
     same_problem,
 )
+from optdesign.testing.options import PHASES
 from optdesign.testing.strategies import problems
 from optdesign.verification.verify import verify
 
 Solver = Callable[[DesignProblem], ArrayLike | DesignResult]
 """What can be tested: it takes a problem and returns weights, or a result with claims of its own."""
-
-PHASES = [phase for phase in Phase if phase is not Phase.explain]
-"""What hypothesis does: all but naming the lines of this package that only failing examples run."""
 
 
 def assert_solves(

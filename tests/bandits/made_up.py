@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from bandits.reproduce.running import Effort, Results
-from bandits.run import Run
-from bandits.trial import PHASE
+from bandits.simulation.run import Run
+from bandits.trials.trial import PHASE
 
 
 def made_up(regret, *, sparsity=1.0, iterations=1, uploaded=0, downloaded=0, active=0.0):

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 
+from bandits.policies.linear import Model
 from bandits.protocol import gather
 
 
@@ -89,3 +90,10 @@ def converse(policy, env, horizon, rewards, batches=None, plays=None, sleep=Fals
             local = each(lambda n, c, b, pulls=pulls: c.estimate(rewards.sums(pulls[n], b)))
             estimates = ask("aggregate", "local", local)
     return messages, clients, server
+
+
+def model_of(state):
+    """Return the linear model in the state of a policy that decides at every step."""
+    if isinstance(state, Model):
+        return state
+    return state.model if hasattr(state, "model") else state.clients.model

@@ -39,9 +39,9 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT))  # the packages, not the folders of tests that are called like them
 
 MODULES = {
-    "bandits/regret.py": ("bandits/test_regret.py",),
-    "bandits/confidence.py": ("bandits/test_confidence.py",),
-    "bandits/schedules.py": ("bandits/test_schedules.py",),
+    "bandits/trials/regret.py": ("bandits/trials/test_regret.py",),
+    "bandits/theory/confidence.py": ("bandits/theory/test_confidence.py",),
+    "bandits/theory/schedules.py": ("bandits/theory/test_schedules.py",),
     "optdesign/verification/verify.py": (
         "optdesign/verification/test_verify.py",
         "optdesign/verification/test_audit.py",

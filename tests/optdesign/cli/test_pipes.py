@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-import bandits.cli
+from bandits.cli import commands as bandits_commands
 from optdesign.cli import commands as cli
 
 
@@ -37,7 +37,7 @@ def printed_to(path: int, main: Callable[[], None], *words: str, monkeypatch: py
         (cli.main, ["solve", "f.csv"]),
         (cli.main, ["solve", "f.csv", "--json"]),
         (cli.main, ["solve", "f.csv", "--runs", "4", "--out", "runs.csv"]),
-        (bandits.cli.main, ["example"]),
+        (bandits_commands.main, ["example"]),
     ],
 )
 def test_a_closed_pipe_ends_a_command_quietly(
@@ -51,7 +51,7 @@ def test_a_closed_pipe_ends_a_command_quietly(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["optdesign", "bandits.cli"])
+@pytest.mark.parametrize("module", ["optdesign", "bandits"])
 def test_a_closed_pipe_ends_a_process_quietly(module: str) -> None:
     words = ["solve", "f.csv"] if module == "optdesign" else ["example"]
     reader, writer = os.pipe()
@@ -62,7 +62,9 @@ def test_a_closed_pipe_ends_a_process_quietly(module: str) -> None:
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-@pytest.mark.parametrize(("main", "words"), [(cli.main, ["solve", "f.csv"]), (bandits.cli.main, ["example"])])
+@pytest.mark.parametrize(
+    ("main", "words"), [(cli.main, ["solve", "f.csv"]), (bandits_commands.main, ["example"])]
+)
 def test_a_full_disk_is_one_message(
     main: Callable[[], None], words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:

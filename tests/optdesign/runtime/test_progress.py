@@ -111,3 +111,15 @@ def test_waiting_ends_with_the_error_inside(monkeypatch):
     watch(monkeypatch)
     with pytest.raises(KeyError), progress.waiting("reading"):
         raise KeyError
+
+
+def test_a_counter_shows_tasks(monkeypatch):
+    stderr = watch(monkeypatch)
+    with progress.Counter(True, "trials", 3) as display:
+        display.timer.join()
+        display.step()
+        display.step()
+        display.bar.refresh()
+        assert display.bar.tasks[0].completed == 2
+        assert display.bar.tasks[0].total == 3
+    assert "trials 2/3" in stderr.getvalue()

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from optdesign.cli import candidate_file as files
-from optdesign.tables import files as tables
+from optdesign.runtime.files import atomic
 
 CSV = """site,arm,dose,heat,note
 north,a,1,0.5,first
@@ -134,7 +134,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
     path.write_text("old")
 
     def interrupted():
-        with tables.atomic(path) as temporary:
+        with atomic(path) as temporary:
             temporary.write_text("half of the n")
             raise KeyboardInterrupt
 
@@ -142,7 +142,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
         interrupted()
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["out.csv"]
-    with tables.atomic(path) as temporary:
+    with atomic(path) as temporary:
         temporary.write_text("new")
         assert path.read_text() == "old"
     assert path.read_text() == "new"
@@ -153,7 +153,7 @@ def test_a_file_that_cannot_be_written_is_named_as_it_was_given(tmp_path, monkey
     monkeypatch.chdir(tmp_path)
 
     def written(path):
-        with tables.atomic(Path(path)):
+        with atomic(Path(path)):
             raise AssertionError("there is no such directory")
 
     with pytest.raises(FileNotFoundError) as caught:
@@ -164,7 +164,7 @@ def test_a_file_that_cannot_be_written_is_named_as_it_was_given(tmp_path, monkey
 def test_writing_through_a_link_keeps_the_link(tmp_path):
     (tmp_path / "real.csv").write_text("old")
     (tmp_path / "link.csv").symlink_to("real.csv")
-    with tables.atomic(tmp_path / "link.csv") as temporary:
+    with atomic(tmp_path / "link.csv") as temporary:
         temporary.write_text("new")
     assert (tmp_path / "link.csv").is_symlink()
     assert (tmp_path / "real.csv").read_text() == "new"

@@ -1,0 +1,141 @@
+"""Policies that estimate parameters by ridge regression at every step: their options and their model.
+
+A model has R rows, one for all clients or one per client, and B blocks, one per arm or one for all if
+parameters are shared. Row r has for client i and arm a, with b the block of the arm, the upper bound
+
+    x_{i,a}' theta-hat_{r,b} + w_{r,b} ||x_{i,a}||_{A^-1}
+
+(see :mod:`bandits.policies.ridge` for theta-hat and A). The width w is a constant or, by default, the radius
+of the confidence ellipsoid at the level delta / (R B), so that the intervals of all rows and blocks hold at
+all times with probability 1 - delta.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY, dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bandits.checks import check_positive, check_probability
+from bandits.environments.linear import LinearEnvironment
+from bandits.policies.parameters import blocks, check_parameters, suffix
+from bandits.policies.ridge import Ridge, learn, predict, radius, ridge
+from bandits.policies.stepwise import Stepwise
+from optdesign.runtime.jit import inlined
+
+
+class Model(NamedTuple):
+    """Estimates and widths of R rows and B blocks, and the features that they apply to."""
+
+    features: np.ndarray
+    """(M, K, d)."""
+    ridge: Ridge
+    width: np.ndarray
+    """w, (R, B)."""
+    adaptive: bool
+    """True if w is the confidence radius, which changes with the data."""
+    sigma: float
+    log_term: float
+    """2 log(1 / delta'), with delta' the level of one row and block."""
+    bias: float
+    """sqrt(lambda) s."""
+
+
+@dataclass(frozen=True)
+class LinearPolicy(Stepwise):
+    """Options of policies that estimate parameters by ridge regression.
+
+    Parameters
+    ----------
+    parameters : "disjoint" or "shared"
+        Every arm has a parameter vector of its own, or all arms have the same.
+    ridge : float
+        lambda.
+    delta : float
+        Probability with which the confidence intervals may fail.
+    sigma, s : float, optional
+        Sub-Gaussian parameter of the rewards, and bound on ||theta||. Default: the environment's.
+    """
+
+    parameters: str = "disjoint"
+    _: KW_ONLY
+    ridge: float = 1.0
+    delta: float = 0.1
+    sigma: float | None = None
+    s: float | None = None
+
+    def __post_init__(self) -> None:
+        check_parameters(self.parameters)
+        check_positive("ridge", self.ridge, "Without it there is no inverse to start with.")
+        check_probability("delta", self.delta)
+        check_positive("sigma", self.sigma)
+        check_positive("s", self.s)
+
+    @property
+    def name(self) -> str:
+        """Class name, and the parameters if they are shared."""
+        return type(self).__name__ + suffix(self.parameters)
+
+    def model(self, env: LinearEnvironment, rows: int, width: float | None = None) -> Model:
+        """Return a model of so many rows without observations, with a constant width or the radius."""
+        count = blocks(self.parameters, env)
+        log_term = 2.0 * (math.log(rows * count) - math.log(self.delta))
+        bias = math.sqrt(self.ridge) * (env.s if self.s is None else self.s)
+        sigma = env.sigma if self.sigma is None else self.sigma
+        return empty_model(env, rows, count, self.ridge, sigma, log_term, bias, width)
+
+
+def empty_model(
+    env: LinearEnvironment,
+    rows: int,
+    count: int,
+    weight: float,
+    sigma: float,
+    log_term: float,
+    bias: float,
+    width: float | None = None,
+) -> Model:
+    """Return a model without observations, with lambda = weight and ``count`` blocks."""
+    first = radius(0.0, sigma, log_term, bias) if width is None else width
+    return Model(
+        features=np.array(env.features),
+        ridge=ridge(rows, count, env.dim, weight),
+        width=np.full((rows, count), first),
+        adaptive=width is None,
+        sigma=sigma,
+        log_term=log_term,
+        bias=bias,
+    )
+
+
+@inlined
+def block_of(width, a):
+    """Return the block of an arm, given the widths (R, B)."""
+    return a if width.shape[1] > 1 else 0
+
+
+@inlined
+def best_arm(model, r, i):
+    """Return the arm of client i with the largest upper bound in row r."""
+    estimates, features, width = model.ridge, model.features, model.width
+    best, top = 0, -np.inf
+    for a in range(features.shape[1]):
+        b = block_of(width, a)
+        mean, deviation = predict(estimates, r, b, features, i, a)
+        value = mean + width[r, b] * deviation
+        if value > top:
+            best, top = a, value
+    return best
+
+
+@inlined
+def add_observation(model, r, i, a, y):
+    """Add reward y of arm a of client i to row r; return the growth of log det A. Overwrites the model."""
+    estimates, width = model.ridge, model.width
+    b = block_of(width, a)
+    growth = learn(estimates, r, b, model.features, i, a, y)
+    if model.adaptive:
+        width[r, b] = radius(estimates.log_det[r, b], model.sigma, model.log_term, model.bias)
+    return growth

@@ -1,0 +1,343 @@
+"""Identity of an experiment: a hash of the content of everything that determines it.
+
+Numbers, texts and arrays count in full. A function counts by its code, closure, defaults and the globals that
+it names, also those of modules that it names or imports. ``functools.partial`` counts by its parts. Any other
+object counts by its class and its state. A class counts by the code of its methods and by its attributes,
+also those that it inherits. Classes and functions of installed libraries count by their names and the version
+of the library, and the code of this package as a whole (:mod:`bandits.simulation.sources`). Addresses, file
+names and line numbers do not count, so the hash is the same in a new process.
+
+Two things are not seen: functions of this package or of a library that are replaced at run time, and modules
+that are found by computed names, as with ``importlib``.
+
+An object without content, such as an open file, is refused. An attribute ``identity`` of an object, a text
+that changes whenever the object does, stands for its state and for the attributes of its class.
+"""
+
+from __future__ import annotations
+
+import dis
+import enum
+import functools
+import hashlib
+import importlib.util
+import logging
+import sys
+import sysconfig
+import types
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bandits.simulation.sources import PACKAGES
+
+LIBRARIES = tuple(str(Path(sysconfig.get_path(kind), "_"))[:-1] for kind in ("stdlib", "purelib", "platlib"))
+"""Directories of Python and of installed libraries, with a separator at the end."""
+
+SLOTS = (types.MemberDescriptorType, types.GetSetDescriptorType)
+"""Types of attributes that stand for the state of instances."""
+
+GENERATED = "<string>"
+"""File name of code that was made at run time, such as the methods of a dataclass."""
+
+
+def content_hash(*things: object) -> str:
+    """Return the hash of the content of all things, in their order.
+
+    >>> from functools import partial
+    >>> content_hash(partial(max, 1)) == content_hash(partial(max, 1))
+    True
+    >>> content_hash(lambda x: x + 1) == content_hash(lambda x: x + 2)
+    False
+    """
+    return _Walk().digest(list(things)).hex()
+
+
+class _Walk:
+    """One pass over an object and all it holds. Equal content has equal hashes, whether shared or not."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, bytes] = {}
+        self.path: list[int] = []
+        """Addresses of the objects that are being hashed, from the outside in."""
+        self.kept: list[object] = []
+        """Keeps temporary objects alive, so that no address is used twice."""
+
+    def digest(self, thing: Any) -> bytes:
+        """Return the hash of the content; for an object within itself, the number of levels back to it."""
+        if thing is None or isinstance(thing, bool | int | float | complex | str | bytes):
+            return hashlib.sha256(f"{type(thing).__qualname__} {thing!r}".encode()).digest()
+        key = id(thing)
+        if key in self.path:
+            return f"{len(self.path) - self.path.index(key)} back".encode()
+        if key not in self.known:
+            self.path.append(key)
+            self.kept.append(thing)
+            whole = hashlib.sha256()
+            for part in self._compound(thing):
+                whole.update(len(part).to_bytes(8, "big"))
+                whole.update(part)
+            self.path.pop()
+            self.known[key] = whole.digest()
+        return self.known[key]
+
+    def _compound(self, thing: Any) -> Iterator[bytes]:
+        match thing:
+            case np.ma.MaskedArray():
+                yield from self._sequence("masked", [np.asarray(thing), np.ma.getmaskarray(thing)])
+            case np.ndarray() if thing.dtype.hasobject:
+                yield from self._sequence(f"array {thing.shape}", thing.ravel().tolist())
+            case np.ndarray() | np.generic():
+                yield f"array {thing.dtype.descr} {thing.shape}".encode()
+                yield np.ascontiguousarray(thing).tobytes()
+            case tuple() | list() | dict() | set() | frozenset():
+                yield from self._container(thing)
+            case enum.Enum():
+                yield from self._sequence("member", [type(thing), thing.name, thing.value])
+            case types.ModuleType():
+                yield f"module {_versioned(thing.__name__)}".encode()
+            case logging.Logger():
+                yield f"logger {thing.name}".encode()
+            case type():
+                yield from self._class(thing)
+            case functools.partial():
+                yield from self._sequence("partial", [thing.func, thing.args, thing.keywords])
+            case types.FunctionType():
+                yield from self._function(thing)
+            case types.MethodType():
+                yield from self._sequence("method", [thing.__self__, thing.__func__])
+            case types.CodeType():
+                yield from self._code(thing)
+            case types.BuiltinFunctionType() | np.ufunc():
+                yield f"builtin {getattr(thing, '__module__', '')}.{thing.__name__}".encode()
+            case staticmethod() | classmethod() | property() | functools.cached_property():
+                yield from self._sequence(type(thing).__name__, _functions(thing))
+            case np.random.Generator():
+                yield from self._sequence("generator", [thing.bit_generator.state])
+            case _:
+                yield from self._object(thing)
+
+    def _sequence(self, title: str, items: Iterable[object]) -> Iterator[bytes]:
+        items = list(items)
+        yield f"{title} of {len(items)}".encode()
+        for item in items:
+            yield self.digest(item)
+
+    def _container(self, thing: Any) -> Iterator[bytes]:
+        """Items; the order of dictionaries and sets does not count. Subclasses are objects as well."""
+        kind: Any = next(kind for kind in (tuple, list, dict, set, frozenset) if isinstance(thing, kind))
+        if kind is dict:
+            yield from self._mapping(thing)
+        elif kind in (tuple, list):
+            yield from self._sequence(kind.__name__, thing)
+        else:
+            yield from self._sequence("set", sorted(content_hash(item) for item in thing))
+        if type(thing) is not kind:
+            yield from self._sequence("subclass", [type(thing), getattr(thing, "__dict__", {})])
+
+    def _mapping(self, thing: dict[Any, Any]) -> Iterator[bytes]:
+        pairs = sorted(((content_hash(key), key) for key in thing), key=lambda pair: pair[0])
+        yield from self._sequence("mapping", [part for _, key in pairs for part in (key, thing[key])])
+
+    def _function(self, thing: types.FunctionType) -> Iterator[bytes]:
+        yield f"function {_name(thing)}".encode()
+        yield from self._sequence(
+            "of",
+            [
+                thing.__code__,
+                [_content(cell) for cell in thing.__closure__ or ()],
+                thing.__defaults__,
+                thing.__kwdefaults__,
+                vars(thing),
+                {} if _is_installed(thing) or _is_own(thing) else _used(thing),
+            ],
+        )
+
+    def _code(self, code: types.CodeType) -> Iterator[bytes]:
+        counts = [code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags]
+        names = [code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars]
+        body = [code.co_code, code.co_consts, code.co_exceptiontable]
+        yield from self._sequence("code", [*counts, *names, *body])
+
+    def _class(self, thing: type) -> Iterator[bytes]:
+        """Names of all base classes, and the attributes of those that are not installed."""
+        for kind in thing.__mro__:
+            if _is_installed(kind):
+                yield f"class {_name(kind)} {_versioned(kind.__module__)}".encode()
+            else:
+                yield f"class {_name(kind)}".encode()
+                yield from self._mapping(dict(_attributes(kind, not _is_named(thing))))
+        if not _is_installed(type(thing)):
+            yield self.digest(type(thing))
+
+    def _object(self, thing: Any) -> Iterator[bytes]:
+        if _is_named(thing):
+            yield from self._class(type(thing))
+            yield from self._sequence("named", [thing.identity])
+            return
+        if hasattr(thing, "py_func"):  # compiled by numba
+            yield self.digest(thing.py_func)
+            return
+        if hasattr(thing, "__dict__"):
+            state: Any = {key: value for key, value in vars(thing).items() if not _cached(thing, key)}
+            state |= {key: getattr(thing, key) for key in _slots(thing) if hasattr(thing, key)}
+        else:
+            try:
+                state = list(thing.__reduce_ex__(2)[1:])
+            except TypeError:
+                raise ValueError(
+                    f"checkpoints need the content of everything that determines a trial; "
+                    f"{_name(type(thing))} has none to look at. Give the object, or the one that holds it, "
+                    "an attribute identity, a text that changes whenever it does."
+                ) from None
+            state = [list(part) if isinstance(part, Iterator) else part for part in state]
+        yield from self._sequence("object", [type(thing), state])
+
+
+def _name(thing: type | types.FunctionType) -> str:
+    return f"{thing.__module__}.{thing.__qualname__}"
+
+
+def _versioned(module: str) -> str:
+    """Return the name of a module with the version of its package, if that has one."""
+    version = getattr(sys.modules.get(module.split(".")[0]), "__version__", "")
+    return f"{module} {version if isinstance(version, str) else ''}"
+
+
+def _is_own(thing: type | types.FunctionType) -> bool:
+    """Return True for classes and functions of this package, whose sources count as a whole."""
+    return str(thing.__module__).split(".")[0] in PACKAGES
+
+
+def _is_installed(thing: type | types.FunctionType | types.ModuleType) -> bool:
+    """Return True for classes, functions and modules of Python or of an installed library."""
+    module = str(thing.__name__ if isinstance(thing, types.ModuleType) else thing.__module__)
+    if module.split(".")[0] in PACKAGES:
+        return False
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return module in sys.builtin_module_names if file is None else file.startswith(LIBRARIES)
+
+
+def _is_named(thing: object) -> bool:
+    """Return True if a text stands for the state of an object, or for the data of a class."""
+    return isinstance(getattr(thing, "identity", None), str)
+
+
+def _attributes(kind: type, data: bool) -> Iterator[tuple[str, Any]]:
+    """Yield the written attributes of one class: its functions and, if requested, its data."""
+    if data and issubclass(kind, enum.Enum):
+        yield from ((member.name, member.value) for member in kind)
+        data = False
+    for name, value in vars(kind).items():
+        special = name.startswith("__") and name.endswith("__")
+        functions = _functions(value)
+        if functions:
+            codes = [getattr(function, "__code__", None) for function in functions]
+            if not special or any(code is None or code.co_filename != GENERATED for code in codes):
+                yield name, functions
+        elif data and not special and name != "_abc_impl" and not isinstance(value, SLOTS):
+            yield name, value
+
+
+def _functions(value: Any) -> list[Any]:
+    """Return the functions that an attribute of a class runs."""
+    inner: list[Any]
+    match value:
+        case staticmethod() | classmethod():
+            inner = [value.__func__]
+        case property():
+            inner = [value.fget, value.fset, value.fdel]
+        case functools.cached_property():
+            inner = [value.func]
+        case types.FunctionType():
+            inner = [value]
+        case _:
+            inner = [getattr(value, "py_func", None)]
+    return [getattr(one, "py_func", one) for one in inner if one is not None]
+
+
+def _used(function: types.FunctionType) -> dict[str, Any]:
+    """Return the globals that a function names, also those within modules, and sources that it imports."""
+    found: dict[str, Any] = {}
+    attributes = _names(function.__code__)
+    spaces: list[tuple[str, set[str], dict[str, Any]]] = [
+        ("", set(_loaded(function.__code__)), function.__globals__)
+    ]
+    seen: set[int] = set()
+    while spaces:
+        prefix, names, space = spaces.pop()
+        for name in names.intersection(space):
+            value = found[prefix + name] = space[name]
+            if isinstance(value, types.ModuleType) and id(value) not in seen and not _is_installed(value):
+                seen.add(id(value))
+                if value.__name__.split(".")[0] not in PACKAGES:
+                    spaces.append((f"{prefix}{name}.", attributes, vars(value)))
+    for module in _imported(function.__code__, function.__globals__.get("__package__")):
+        found[f"import {module}"] = _source(module)
+    return found
+
+
+def _loaded(code: types.CodeType) -> Iterator[str]:
+    """Yield the names of globals that code reads, also in functions and classes defined within it."""
+    for step in dis.get_instructions(code):
+        if step.opname.startswith("LOAD") and step.opname.endswith(("NAME", "GLOBAL", "GLOBALS")):
+            yield step.argval
+    for inner in _inner(code):
+        yield from _loaded(inner)
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """Return the names of globals and attributes in code, also in functions defined within it."""
+    return set(code.co_names).union(*map(_names, _inner(code)))
+
+
+def _inner(code: types.CodeType) -> list[types.CodeType]:
+    return [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+
+
+def _imported(code: types.CodeType, package: str | None) -> Iterator[str]:
+    """Yield the full names of the modules that code imports when it runs."""
+    steps = list(dis.get_instructions(code))
+    for n, step in enumerate(steps):
+        if step.opname == "IMPORT_NAME":
+            level = steps[n - 2].argval  # the number of dots of a relative import
+            dots = "." * level if isinstance(level, int) else ""
+            try:
+                yield importlib.util.resolve_name(dots + step.argval, package)
+            except ImportError:
+                continue
+    for inner in _inner(code):
+        yield from _imported(inner, package)
+
+
+def _source(module: str) -> bytes | None:
+    """Return the source of a module that is neither installed nor of this package, imported or not."""
+    if module.split(".")[0] in PACKAGES:
+        return None
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        return None
+    file = None if spec is None else spec.origin
+    if file is None or file.startswith(LIBRARIES) or not Path(file).is_file():
+        return None
+    return Path(file).read_bytes()
+
+
+def _content(cell: types.CellType) -> object:
+    """Return the value of a closure variable; a variable without a value yet has none."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return ("empty cell",)
+
+
+def _cached(thing: object, key: str) -> bool:
+    return isinstance(getattr(type(thing), key, None), functools.cached_property)
+
+
+def _slots(thing: object) -> list[str]:
+    found = [vars(kind).get("__slots__", ()) for kind in type(thing).__mro__]
+    return [name for slots in found for name in ([slots] if isinstance(slots, str) else slots)]

@@ -1,0 +1,156 @@
+"""The record of many trials: regret, communication and phases."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from bandits.simulation.fingerprints import differences
+from bandits.trials.trial import PHASE, Record
+from optdesign.runtime.files import atomic
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The result of :func:`bandits.simulate`.
+
+    ``regret`` is cumulative pseudo-regret per client (the mean over clients), every pull counted; its last
+    column is at the horizon.
+    """
+
+    policy: str
+    horizon: int
+    times: np.ndarray = field(repr=False)
+    """Times at which regret was read, (C,); the last is the horizon."""
+    trials: np.ndarray
+    """Numbers of the trials, ascending."""
+    regret: np.ndarray = field(repr=False)
+    """(trials, C)."""
+    uploaded: np.ndarray = field(repr=False)
+    """Scalars from clients to server, (trials,)."""
+    downloaded: np.ndarray = field(repr=False)
+    """Scalars from server to clients, (trials,)."""
+    phases: np.ndarray = field(repr=False)
+    """A structured array with a row per trial and phase; see ``bandits.trials.trial.PHASE``."""
+    identity: str = field(repr=False)
+    """Hashes of code, policy, environment and plan: only runs that agree in all of them can be joined."""
+
+    @classmethod
+    def empty(cls, policy: str, horizon: int, times: np.ndarray, identity: str) -> Run:
+        """Return a run without trials."""
+        none = np.empty(0, dtype=np.int64)
+        return cls(
+            policy, horizon, times, none, np.empty((0, len(times))), none, none, np.empty(0, PHASE), identity
+        )
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Mean regret over trials, (C,)."""
+        return self.regret.mean(axis=0)
+
+    @property
+    def std(self) -> np.ndarray:
+        """Standard deviation of the regret over trials, (C,); zero for a single trial."""
+        return self.regret.std(axis=0, ddof=1) if len(self.trials) > 1 else np.zeros(len(self.times))
+
+    def extended(self, finished: Iterable[tuple[int, Record]]) -> Run:
+        """Return this run with more trials."""
+        pairs = list(finished)
+        if not pairs:
+            return self
+        phases = []
+        for n, record in pairs:
+            rows = record.phases.copy()
+            rows["trial"] = n
+            phases.append(rows)
+        return self._joined(
+            np.array([n for n, _ in pairs]),
+            np.array([r.regret for _, r in pairs]),
+            np.array([r.uploaded for _, r in pairs]),
+            np.array([r.downloaded for _, r in pairs]),
+            np.concatenate(phases),
+        )
+
+    def select(self, numbers: Iterable[int]) -> Run:
+        """Return the trials with these numbers."""
+        wanted = np.array(sorted(numbers))
+        keep = np.isin(self.trials, wanted)
+        rows = np.isin(self.phases["trial"], wanted)
+        return Run(
+            self.policy, self.horizon, self.times, self.trials[keep], self.regret[keep],
+            self.uploaded[keep], self.downloaded[keep], self.phases[rows], self.identity,
+        )  # fmt: skip
+
+    def save(self, path: str | Path) -> None:
+        """Write a .npz file, all or nothing: an interrupt leaves the old file or the new one."""
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with atomic(target) as partial, partial.open("wb") as file:
+            np.savez_compressed(
+                file, policy=self.policy, horizon=self.horizon, times=self.times, trials=self.trials,
+                regret=self.regret, uploaded=self.uploaded, downloaded=self.downloaded,
+                phases=self.phases, identity=self.identity,
+            )  # fmt: skip
+
+    def _joined(
+        self,
+        trials: np.ndarray,
+        regret: np.ndarray,
+        uploaded: np.ndarray,
+        downloaded: np.ndarray,
+        phases: np.ndarray,
+    ) -> Run:
+        """Return this run with more rows, in the order of the trial numbers."""
+        numbers = np.concatenate([self.trials, trials])
+        order = np.argsort(numbers, kind="stable")
+        table = np.concatenate([self.phases, phases])
+        return Run(
+            self.policy,
+            self.horizon,
+            self.times,
+            numbers[order],
+            np.concatenate([self.regret, regret])[order],
+            np.concatenate([self.uploaded, uploaded])[order],
+            np.concatenate([self.downloaded, downloaded])[order],
+            table[np.lexsort((table["phase"], table["trial"]))],
+            self.identity,
+        )
+
+
+def load(path: str | Path) -> Run:
+    """Read a run written by ``Run.save``."""
+    try:
+        with Path(path).open("rb") as file, np.load(file) as data:
+            return Run(
+                str(data["policy"]), int(data["horizon"]), data["times"], data["trials"], data["regret"],
+                data["uploaded"], data["downloaded"], data["phases"], str(data["identity"]),
+            )  # fmt: skip
+    except (EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(
+            f"{path} must be a run saved by this package; it is empty, cut off or something else ({error}). "
+            "Delete it, or name another file."
+        ) from None
+
+
+def concatenate(runs: Sequence[Run]) -> Run:
+    """Join runs of the same policy, environment, horizon, times and seed with different trials."""
+    if not runs:
+        raise ValueError("runs must have at least one run; got none.")
+    out = runs[0]
+    for other in runs[1:]:
+        if other.identity != out.identity:
+            raise ValueError(
+                f"runs must agree in code, policy, environment, horizon, times and seed; {other.policy} "
+                f"differs from {out.policy} in {', '.join(differences(out.identity, other.identity))}. "
+                "Simulate them with the same code and arguments, or keep them apart."
+            )
+        twice = np.intersect1d(out.trials, other.trials)
+        if len(twice):
+            raise ValueError(f"runs must have different trials; trial {twice[0]} occurs twice. Select first.")
+        out = out._joined(other.trials, other.regret, other.uploaded, other.downloaded, other.phases)
+    return out

@@ -1,0 +1,154 @@
+"""Simulation of a policy on an environment in many trials.
+
+Trials are independent: trial n draws from its own stream, spawned from the seed by its number, so results
+depend neither on n_jobs nor on which trials were run before. A run with a checkpoint file can be interrupted
+and called again: finished trials are not played again.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
+
+from bandits.checks import LARGEST, whole
+from bandits.environments.linear import LinearEnvironment
+from bandits.simulation.checkpoints import merge, resumed
+from bandits.simulation.fingerprints import UNKNOWN, fingerprint
+from bandits.simulation.run import Run
+from bandits.trials.trial import Policy, Record, Trial
+from optdesign.runtime.progress import Counter
+
+CURVE_POINTS = 128
+"""Times at which regret is recorded unless others are asked for, evenly spaced."""
+
+SAVE_EVERY = 2.0
+"""Seconds between two writes of the checkpoint, so that fast trials do not wait for the disk."""
+
+
+def simulate(
+    policy: Policy,
+    env: LinearEnvironment,
+    horizon: int,
+    trials: int = 10,
+    seed: int = 0,
+    *,
+    times: ArrayLike | None = None,
+    n_jobs: int = 1,
+    progress: bool = False,
+    checkpoint: str | Path | None = None,
+) -> Run:
+    """Play a policy ``trials`` times and record regret, communication and phases.
+
+    Parameters
+    ----------
+    policy : Policy
+        ``FedPE()``, ``EnhancedFedPE()``, ``CollaborativeFedPE()``, ``LocalUCB()``, ``LinUCB()``, ``LinTS()``,
+        ``DELB()``, ``DisLinUCB()``, ``FedUCB()``, or one of your own.
+    env : LinearEnvironment
+    horizon : int
+        T, the number of pulls of each client.
+    trials, seed : int
+        Trial n uses the n-th stream spawned from the seed.
+    times : integers, optional
+        When to read the regret; the horizon is appended. Default: 128 evenly spaced times.
+    n_jobs : int
+        Trials at a time, in processes of their own (-1: one per core). Results do not depend on it.
+    progress : bool
+        Show trials done and time left on standard error once a second has passed.
+    checkpoint : path, optional
+        File (.npz) that finished trials are saved to as the run goes on, and taken from when it exists. It
+        must belong to the same policy, environment, horizon, times and seed. A file written by other code, of
+        this package or in another version of a library, is stale: it is renamed to ``NAME.stale.npz`` with a
+        warning, and its trials are played again. Several processes may share a file: their trials are merged,
+        under a lock (the file ``.checkpoints.lock`` beside it).
+
+    Returns
+    -------
+    Run
+
+    Examples
+    --------
+    >>> import bandits
+    >>> env = bandits.environments.synthetic(clients=5, arms=3, dim=2)
+    >>> run = bandits.simulate(bandits.EnhancedFedPE(), env, 500, trials=3, times=[100, 200])
+    >>> run.times.tolist(), run.regret.shape
+    ([100, 200, 500], (3, 3))
+    """
+    if isinstance(policy, type) or not (hasattr(policy, "play") and hasattr(policy, "name")):
+        raise TypeError(f"policy must be an object with a name and a method play; got {policy!r}.")
+    horizon, trials = whole("horizon", horizon, 1, LARGEST), whole("trials", trials, 1)
+    seed = whole("seed", seed, 0)
+    at = _times(times, horizon)
+    path = None if checkpoint is None else Path(checkpoint)
+    try:
+        identity = fingerprint(policy, env, horizon, at, seed)
+    except ValueError:
+        if path is not None:
+            raise
+        identity = f"{UNKNOWN} {uuid.uuid4().hex}"
+    run = Run.empty(policy.name, horizon, at, identity)
+    if path is not None:
+        run = resumed(path, run)
+    done = set(run.trials.tolist())
+    missing = [n for n in range(trials) if n not in done]
+    finished: list[tuple[int, Record]] = []
+    saved = time.monotonic()
+    try:
+        with Counter(progress, "trials", len(missing)) as display:
+            for item in _play(policy, env, horizon, at, seed, missing, n_jobs):
+                finished.append(item)
+                display.step()
+                if path is not None and time.monotonic() - saved > SAVE_EVERY:
+                    run, finished = merge(run.extended(finished), path), []
+                    saved = time.monotonic()
+    finally:
+        run = run.extended(finished)
+        if path is not None:
+            run = merge(run, path)
+    return run.select(range(trials))
+
+
+def _play(
+    policy: Policy,
+    env: LinearEnvironment,
+    horizon: int,
+    times: np.ndarray,
+    seed: int,
+    missing: list[int],
+    n_jobs: int,
+) -> Iterator[tuple[int, Record]]:
+    """Yield trials as they finish, with their numbers."""
+    if n_jobs == 1 or len(missing) < 2:
+        for n in missing:
+            yield _trial(policy, env, horizon, times, seed, n)
+    else:
+        pool = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+        yield from pool(delayed(_trial)(policy, env, horizon, times, seed, n) for n in missing)
+
+
+def _trial(
+    policy: Policy, env: LinearEnvironment, horizon: int, times: np.ndarray, seed: int, n: int
+) -> tuple[int, Record]:
+    stream = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(n,)))
+    trial = Trial(env, horizon, times, stream, policy.name)
+    policy.play(trial)
+    return n, trial.finished()
+
+
+def _times(times: ArrayLike | None, horizon: int) -> np.ndarray:
+    if times is None:
+        count = min(CURVE_POINTS, horizon)
+        return np.arange(1, count + 1) * horizon // count
+    given = np.unique(np.append(np.asarray(times), horizon))
+    at = given.astype(np.int64)
+    if np.any(at != given):
+        raise ValueError(f"times must be whole numbers of pulls; got {given[at != given][0]}.")
+    if at[0] < 1 or at[-1] > horizon:
+        raise ValueError(f"times must lie in 1 .. horizon = {horizon}; they span {at[0]} .. {at[-1]}.")
+    return at

@@ -1,0 +1,220 @@
+"""One trial of one policy: its environment, random numbers, clock and ledger, and its record.
+
+A :class:`Trial` owns everything that happens once: an environment without a past, the stream of random
+numbers, the clock that adds up regret, and the ledger that counts scalars. ``simulate`` makes one per trial
+and passes it to the policy. So no trial affects another, and results depend neither on their order nor on how
+many run at a time.
+
+A trial checks the values of policy and environment: arms and numbers of pulls are integers in their range,
+rewards are finite, and the environment has the same features, parameters, means and gaps at every pull and at
+the end. Features that change from round to round are not supported, and are refused.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bandits.checks import LARGEST, integers, pulls_per_arm, rewards_per_arm, whole
+from bandits.environments.linear import LinearEnvironment, frozen
+from bandits.protocol import Ledger
+from bandits.trials.regret import RegretClock
+
+PHASE = np.dtype(
+    [
+        ("trial", np.int64),
+        ("phase", np.int64),  # p, from 1
+        ("start", np.int64),  # pulls made by a client before the phase
+        ("length", np.int64),  # pulls in the phase: f^p + K, less if cut at the horizon
+        ("active", np.float64),  # active arms per client, after elimination
+        ("sparsity", np.float64),  # positive design weights per client: the paper's sparsity level
+        ("iterations", np.int64),  # of the design: sweeps from the uniform start, 0 if that will do
+        ("gap", np.float64),  # G - D of the design
+        ("uploaded", np.int64),  # scalars up in this phase, those of the start counted in phase 1
+        ("downloaded", np.int64),
+        ("lost_best", np.int64),  # clients that have dropped an optimal arm by now
+    ]
+)
+"""One row per trial and phase."""
+
+CONSTANT = ("features", "parameters", "means", "gaps")
+"""Attributes of an environment that must not change during a trial."""
+
+
+class Record(NamedTuple):
+    """Regret at the chosen times, scalars up and down, and a row of ``PHASE`` per phase."""
+
+    regret: np.ndarray
+    uploaded: int
+    downloaded: int
+    phases: np.ndarray
+
+
+class Trial:
+    """A trial in progress.
+
+    Policies that explore in phases ``pull`` sums of rewards and advance the ``clock``; policies
+    that decide at every step call ``step`` until ``done``. Messages pass the ``ledger``.
+
+    Parameters
+    ----------
+    env : LinearEnvironment
+        The trial plays on ``env.fresh()``.
+    horizon : int
+        T, the number of pulls of each client.
+    times : integers, ascending
+        When to read the regret; the last is the horizon.
+    rng : numpy.random.Generator
+        The one stream of this trial: rewards come from it, and whatever a policy draws.
+    policy : str
+        Name of the policy in error messages.
+
+    Examples
+    --------
+    >>> import bandits
+    >>> env = bandits.LinearEnvironment([[[1.0], [0.5]]], [[0.2], [0.8]])
+    >>> trial = Trial(env, 3, [1, 3], np.random.default_rng(0))
+    >>> while not trial.done:
+    ...     rewards = trial.step(np.array([0]))
+    >>> trial.record.regret.round(12).tolist()
+    [0.2, 0.6]
+    """
+
+    def __init__(
+        self,
+        env: LinearEnvironment,
+        horizon: int,
+        times: ArrayLike,
+        rng: np.random.Generator,
+        policy: str = "the policy",
+    ) -> None:
+        self.horizon = whole("horizon", horizon, 1, LARGEST)
+        at = integers("times", times, np.shape(times), "the caller", "Give numbers of pulls.")
+        if at.ndim != 1 or not len(at) or np.any(np.diff(at, prepend=0) < 1) or at[-1] != self.horizon:
+            raise ValueError(
+                f"times must ascend from 1 or more to the horizon {horizon}; got {at.tolist()}. "
+                "Sort them, and append the horizon."
+            )
+        self.env = _fresh(env)
+        self._constant = {name: frozen(np.asarray(getattr(self.env, name))) for name in CONSTANT}
+        self.rng = rng
+        self.policy = policy
+        self.clock = RegretClock(self._constant["gaps"], at, policy)
+        self.ledger = Ledger()
+        self.phases: list[tuple[float, ...]] = []
+        """Rows of ``PHASE``; the column ``trial`` is filled in later."""
+
+    @property
+    def time(self) -> int:
+        """Pulls made by each client so far."""
+        return self.clock.time
+
+    @property
+    def done(self) -> bool:
+        """True if the horizon is reached."""
+        return self.time >= self.horizon
+
+    @property
+    def record(self) -> Record:
+        """Regret, scalars and phases of the trial."""
+        return Record(
+            self.clock.regret,
+            self.ledger.uploaded,
+            self.ledger.downloaded,
+            np.array(self.phases, dtype=PHASE),
+        )
+
+    def finished(self) -> Record:
+        """Return the record, or raise ValueError unless the trial was played to the end by the rules."""
+        if self.time != self.horizon:
+            raise ValueError(
+                f"policy must play to the horizon {self.horizon}; {self.policy} made {self.time} pulls per "
+                "client. Go on until trial.done."
+            )
+        self.check_environment()
+        record = self.record
+        if not np.all(np.isfinite(record.regret)):
+            raise ValueError(
+                f"regret must be finite at all times; {self.policy} left {record.regret}. "
+                "Tell the clock of every pull, and leave its attributes alone."
+            )
+        for name in ("uploaded", "downloaded"):
+            whole(f"ledger.{name} of {self.policy}", getattr(record, name), 0, None)
+        return record
+
+    def pull(self, counts: ArrayLike) -> np.ndarray:
+        """Return sums of the rewards of ``counts`` (M, K) pulls.
+
+        The clock does not move: see ``clock.advance``.
+        """
+        checked = pulls_per_arm("counts", counts, self._constant["means"].shape, self.policy)
+        # A copy, because a pull that overwrites its argument would change the counts that the policy keeps.
+        sums = rewards_per_arm(self.env.pull(self.rng, checked.copy()), checked, type(self.env).__name__)
+        self.check_environment()
+        return sums
+
+    def step(self, arms: ArrayLike) -> np.ndarray:
+        """Let client i pull arm arms[i] once; return the M rewards."""
+        chosen = self.clock.step(arms)
+        once = np.zeros(self._constant["means"].shape, dtype=np.int64)
+        rows = np.arange(len(once))
+        once[rows, chosen] = 1
+        return self.pull(once)[rows, chosen]
+
+    def check_environment(self) -> None:
+        """Raise ValueError if the environment has changed since the trial began."""
+        for name, before in self._constant.items():
+            _check_same(self.env, name, before, f"they changed before pull {self.time + 1} of a trial")
+
+
+def _fresh(env: LinearEnvironment) -> LinearEnvironment:
+    """Return the environment for one trial, or raise an error unless it is the given one without its past."""
+    if not isinstance(env, LinearEnvironment):
+        raise TypeError(
+            f"env must be a LinearEnvironment; got {type(env).__name__}. Make one, or a subclass with a pull."
+        )
+    fresh = env.fresh()
+    if not isinstance(fresh, LinearEnvironment):
+        raise TypeError(
+            f"fresh of {type(env).__name__} must return a LinearEnvironment; got {type(fresh).__name__}."
+        )
+    shape = (env.clients, env.arms)
+    for name in ("means", "gaps"):
+        values = np.asarray(getattr(fresh, name))
+        if values.shape != shape or values.dtype.kind != "f" or not np.all(np.isfinite(values)):
+            raise ValueError(
+                f"{name} must be finite numbers of shape {shape}, clients and arms; {type(env).__name__} has "
+                f"type {values.dtype} and shape {values.shape}. Correct its {name}."
+            )
+    if fresh.gaps.min() < 0.0:
+        raise ValueError(
+            f"gaps must not be negative; {type(env).__name__} has {fresh.gaps.min()}. "
+            "Subtract the means from the largest mean of each client."
+        )
+    if fresh is not env:
+        for name in CONSTANT:
+            _check_same(fresh, name, np.asarray(getattr(env, name)), "fresh() changed them")
+    return fresh
+
+
+def _check_same(env: LinearEnvironment, name: str, before: np.ndarray, when: str) -> None:
+    now = getattr(env, name)
+    if now is not before and not np.array_equal(np.asarray(now), before):
+        raise ValueError(
+            f"{name} of an environment must stay the same; in {type(env).__name__} {when}. Features that "
+            "change from round to round are not supported: regret would be measured against other arms than "
+            "the policy sees. Only the rule of pull may depend on time."
+        )
+
+
+class Policy(Protocol):
+    """An object that ``bandits.simulate`` can play. It must not keep state from trial to trial."""
+
+    @property
+    def name(self) -> str:
+        """Name in tables and plots."""
+
+    def play(self, trial: Trial) -> None:
+        """Play a trial until it is done."""
