@@ -117,7 +117,8 @@ def solves(seconds):
 first = solves(spend)
 compiled = Count.functions
 spent = solves(measure)
-print(len(first), compiled, Count.functions - compiled, statistics.median(spent) if spent else 0.0)
+late = Count.functions - compiled
+print(len(first), max(first), compiled, late, statistics.median(spent) if spent else 0.0)
 """
 """Solves small problems for so many seconds, and measures the processor's seconds of others after that."""
 
@@ -131,10 +132,11 @@ class Process(NamedTuple):
 
 
 class Small(NamedTuple):
-    """Solves in the first seconds of a process and functions that they compiled, functions that were
-    compiled in the seconds that follow, and the processor's seconds of a solve in these."""
+    """Solves in the first seconds of a process, the longest of them and functions that they compiled;
+    functions compiled in the seconds that follow, and the processor's seconds of a solve in these."""
 
     solves: int
+    longest: float
     compiled: int
     late: int
     seconds: float
@@ -170,8 +172,9 @@ def handed_over(structure: str, processes: int) -> tuple[list[str], float]:
     with fresh() as run:
 
         def small(spend: float, measure: float, tiers: bool = True) -> Small:
-            solves, compiled, late, seconds = run(SMALL, structure, spend, measure, tiers=tiers).split()
-            return Small(int(solves), int(compiled), int(late), float(seconds))
+            printed = run(SMALL, structure, spend, measure, tiers=tiers).split()
+            solves, longest, compiled, late, seconds = map(float, printed)
+            return Small(int(solves), longest, int(compiled), int(late), seconds)
 
         each = SPENT / processes
         spent = [small(each, 1.0 if processes == 1 else 0.0) for _ in range(processes)]
@@ -187,7 +190,8 @@ def handed_over(structure: str, processes: int) -> tuple[list[str], float]:
     same = after[0] / min(compiled) if processes == 1 else math.nan
     later = min(after[processes == 1 :]) / min(compiled)
     row = [
-        structure, str(processes), str(sum(s.solves for s in spent)), str(sum(s.compiled for s in spent)),
+        structure, str(processes), str(sum(s.solves for s in spent)), f"{max(s.longest for s in spent):.1f}",
+        str(sum(s.compiled for s in spent)),
         str(late), f"{1e3 * min(compiled):.3f}", "" if processes > 1 else f"{same:.2f}", f"{later:.2f}",
     ]  # fmt: skip
     return row, max(later, 0.0 if processes > 1 else same)
@@ -227,7 +231,7 @@ def main() -> None:
     show(
         f"{SPENT:g} s of 60 x 3 problems in a fresh environment, in one or several processes, and afterwards",
         [
-            "problem", "processes", "solves", "functions compiled", "compiled afterwards",
+            "problem", "processes", "solves", "longest solve, s", "functions compiled", "compiled afterwards",
             "compiled solve, ms", "same process, ratio", "new process, ratio",
         ],
         [row for row, _ in handed.values()],

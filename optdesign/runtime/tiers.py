@@ -28,7 +28,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any
 from weakref import WeakSet
 
@@ -42,7 +42,7 @@ enabled = os.environ.get("OPTDESIGN_TIERS") != "0"  # if not, kernels are compil
 ALLOWANCE = 1.0
 """Seconds of plain Python, over all kernels and processes, before the first kernel is compiled."""
 
-OWN, OWN_CALLS = 0.25, 50
+OWN, OWN_CALLS = 0.25, 20
 """Seconds or calls of a kernel after which it is compiled, once the allowance is used up."""
 
 SMALL = 50_000
@@ -155,8 +155,8 @@ class Tiers:
         """Call the function itself. Undo and compile if that fails or takes too long."""
         arrays = [a for a in arguments if isinstance(a, np.ndarray) and a.flags.writeable]
         before = [a.copy() for a in arrays]
-        began = perf_counter()
-        _call.deadline = began + account.left(self.name)
+        began = thread_time()  # other programs on the machine make no difference
+        _call.deadline = perf_counter() + account.left(self.name)
         try:
             with clock.first_use(), np.errstate(all="ignore"):
                 return _as_compiled(self.compiled.py_func(*arguments))
@@ -167,7 +167,7 @@ class Tiers:
                 raise
         finally:
             _call.deadline = None
-            account.add(self.name, perf_counter() - began)
+            account.add(self.name, thread_time() - began)
         self.failed = True
         return self.compiled(*arguments)
 
