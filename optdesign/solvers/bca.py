@@ -35,6 +35,9 @@ STAGE = "bca"
 class Parameters(NamedTuple):
     """Parameters of block coordinate ascent."""
 
+    lag: float = 5.0
+    """The gap that is summed during a sweep may be up to this multiple of the gap of the final shares. The
+    gap is recomputed from the shares if the sum is at most this multiple of the target."""
     work: float = 2e7
     """Multiplications between two returns to Python, which checks limits and interrupts."""
     parts: int = 2
@@ -70,7 +73,7 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
                 total += state.visit(first, min(first + n_groups, reduced.n_groups), n_parts)
                 yield Step(NO_GAPS, STAGE)
             gaps = np.array([total - reduced.rank])
-            is_fresh = bool(gaps[0] <= target)
+            is_fresh = bool(gaps[0] <= PARAMETERS.lag * target)
             if is_fresh:
                 gaps[0] = state.gap()
         done, gap = done + len(gaps), gaps[-1]
@@ -219,7 +222,7 @@ def _sweeps(z, blocks, starts, separable, ranks, u, inverse, g, fill, active, ta
     before.
 
     The gap of a sweep is summed from the largest variance of each group at its visit, so it is not that of
-    the final shares. It is recomputed from the shares if it is at most the target.
+    the final shares. It is recomputed from the shares if it is near the target.
     """
     rank = 0
     for b in range(len(ranks)):
@@ -233,7 +236,7 @@ def _sweeps(z, blocks, starts, separable, ranks, u, inverse, g, fill, active, ta
         )
         work += more
         gaps[sweep] = total - rank
-        is_fresh = gaps[sweep] <= target
+        is_fresh = gaps[sweep] <= PARAMETERS.lag * target
         if is_fresh:
             gaps[sweep] = _recompute_inverse(z, blocks, starts, ranks, u, inverse, 1.0)
         if gaps[sweep] <= target or work > EXCHANGE.work:

@@ -72,7 +72,7 @@ def test_iterations_are_the_sweeps_of_algorithm_3(env, epsilon):
 def test_a_sweep_that_takes_several_steps_is_counted_once(monkeypatch):
     """A sweep over many candidates returns to Python between groups."""
     x = unit(bandits.environments.authors(12, 4, 2, seed=1))
-    monkeypatch.setattr(bca, "WORK", 1.0)
+    monkeypatch.setattr(bca, "PARAMETERS", bca.PARAMETERS._replace(work=1.0))
     assert ascent(DesignProblem.disjoint(x), 0.01).iterations == plain_sweeps(x, 0.01) > 1
 
 

@@ -70,7 +70,8 @@ def test_neither_seconds_nor_limits_count_it(monkeypatch: pytest.MonkeyPatch) ->
     limit = 0.5 * compile_something()
     r = od.solve(problem, tol=1e-3, method="bca", time_limit=limit)
     assert r.status is od.Status.CONVERGED
-    assert r.seconds - r.compile_seconds < sum(spent) <= r.compile_seconds
+    assert r.seconds - r.compile_seconds < sum(spent)
+    assert r.compile_seconds > limit
 
 
 def test_it_is_said_once_to_somebody_who_waits(
