@@ -26,6 +26,8 @@ class Reduced(NamedTuple):
     ranks: np.ndarray
     order: np.ndarray
     """Candidate of every row."""
+    budgets: np.ndarray
+    """Budget of the group of every row."""
 
     @property
     def n_groups(self) -> int:
@@ -37,25 +39,23 @@ class Reduced(NamedTuple):
         """D, the sum of the ranks."""
         return int(self.ranks.sum())
 
-    def restrict(self, weights: np.ndarray, problem: DesignProblem) -> np.ndarray:
+    def restrict(self, weights: np.ndarray) -> np.ndarray:
         """Return the shares u of the rows from the weights of the candidates."""
-        return weights[self.order] / self._budgets(problem)
+        return weights[self.order] / self.budgets
 
-    def extend(self, u: np.ndarray, problem: DesignProblem, weights: np.ndarray) -> None:
+    def extend(self, u: np.ndarray, weights: np.ndarray) -> None:
         """Overwrite the weights of the rows with those of the shares u; others are left as they are."""
-        weights[self.order] = u * self._budgets(problem)
-
-    def _budgets(self, problem: DesignProblem) -> np.ndarray:
-        """Return the budget of the group of every row."""
-        return np.repeat(problem.budgets, np.diff(self.starts))
+        weights[self.order] = u * self.budgets
 
 
 def reduce(problem: DesignProblem, rows: np.ndarray | None = None) -> Reduced:
     """Reduce a problem, or the part of it made of some candidates (sorted, one or more a group)."""
     order = np.arange(problem.n_candidates) if rows is None else rows
-    order = order[np.argsort(problem.groups[order], kind="stable")]
-    sizes = np.bincount(problem.groups[order], minlength=problem.n_groups)
-    z = coordinates(problem, order, problem.rows)
-    z *= np.sqrt(np.repeat(problem.budgets, sizes))[:, None]
-    blocks = read_only(problem.parameter_blocks[order])
-    return Reduced(z, blocks, np.append(0, np.cumsum(sizes)), problem.ranks, order)
+    groups = problem.groups[order]
+    if (groups[1:] < groups[:-1]).any():
+        order = order[np.argsort(groups, kind="stable")]
+    starts = np.zeros(problem.n_groups + 1, np.int64)
+    np.cumsum(np.bincount(groups, minlength=problem.n_groups), out=starts[1:])
+    z, budgets = coordinates(problem, order, problem.rows), problem.budgets[problem.groups[order]]
+    z *= np.sqrt(budgets)[:, None]
+    return Reduced(z, read_only(problem.parameter_blocks[order]), starts, problem.ranks, order, budgets)

@@ -165,7 +165,7 @@ class _State(NamedTuple):
 
 def _state(reduced: Reduced, u: np.ndarray) -> tuple[_State, float]:
     """Return the arguments of the kernels, and a bound on the multiplications of the exchanges of a sweep."""
-    z, blocks, starts, ranks, _ = reduced
+    z, blocks, starts, ranks, *_ = reduced
     separable = _separable(blocks, starts, len(ranks))
     largest, n_separable, exchanges = _sizes(starts, separable, z.shape[1])
     fill = np.empty(largest) if n_separable else None

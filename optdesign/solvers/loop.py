@@ -83,7 +83,7 @@ class Recorder:
                 self._times.append((before - self.began, now - self.began, len(gaps)))
                 self._gaps.append(gaps)
                 self.iterations += len(gaps)
-                smallest, before = min(smallest, float(np.min(gaps))), now
+                smallest, before = min(smallest, float(gaps.min())), now
                 self.display.update(self.iterations, float(gaps[-1]))
             else:
                 self.display.doing(stage)

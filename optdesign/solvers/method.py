@@ -51,10 +51,10 @@ def on_problem(method: ReducedMethod) -> Method:
 
     def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
         reduced = reduce(problem)
-        u = reduced.restrict(weights, problem)
+        u = reduced.restrict(weights)
         for step in method(reduced, u, target, max_iter):
             if len(step.gaps):
-                reduced.extend(u, problem, weights)
+                reduced.extend(u, weights)
             yield step
 
     return run

@@ -196,7 +196,7 @@ class _FreeRows(NamedTuple):
 
 def _free_rows(reduced: Reduced, u: np.ndarray) -> _FreeRows:
     """Separate the groups that have a choice from those without one."""
-    z, blocks, starts, ranks, _ = reduced
+    z, blocks, starts, ranks, *_ = reduced
     rows, own, rest = np.empty(len(u), np.int64), np.zeros_like(starts), u.copy()
     count, groups = _split(z, starts, rows, own, rest)
     rows = rows[:count]

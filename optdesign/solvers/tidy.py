@@ -68,10 +68,10 @@ def _optimise(problem: DesignProblem, rows: np.ndarray, weights: np.ndarray, goa
     """Take Newton steps on the candidates with weight, whose rows are given. Overwrites weights."""
     scale(problem.groups, problem.budgets, weights)
     reduced = reduce(problem, rows)
-    u = reduced.restrict(weights, problem)
+    u = reduced.restrict(weights)
     for _ in newton.run(reduced, u, newton.PARAMETERS.overshoot * goal):
         raise_if_stopped()
-    reduced.extend(u, problem, weights)
+    reduced.extend(u, weights)
 
 
 def _merge_equal(

@@ -62,7 +62,7 @@ def _solve_on(
     remove most of the new candidates that are not needed.
     """
     part = reduce(problem, rows)
-    u = part.restrict(trial, problem)
+    u = part.restrict(trial)
     gap = np.inf
     if sweep and sweeps_time(problem, len(u), int(np.count_nonzero(u))) <= steps_time(problem, len(u)):
         for step in bca.run(part, u, target, SWEEPS):
@@ -71,7 +71,7 @@ def _solve_on(
     if gap > target:
         for _ in newton.run(part, u, target):
             yield Step(NO_GAPS, STAGE)
-    part.extend(u, problem, trial)
+    part.extend(u, trial)
 
 
 def price(problem: DesignProblem, rows: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:

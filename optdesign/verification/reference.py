@@ -322,7 +322,7 @@ class _Run:
 def _certified(problem: DesignProblem, reduced: Reduced, raw: np.ndarray) -> tuple[np.ndarray, Certificate]:
     """Feasible weights of a solver's raw ones, and their certificate over all candidates."""
     weights = np.zeros(problem.n_candidates)
-    reduced.extend(repaired(raw, reduced), problem, weights)
+    reduced.extend(repaired(raw, reduced), weights)
     certificate = certify(problem, weights)
     # Share of the uniform design mixed into weights that a solver leaves without full rank.
     uniform_floor = 1e-12

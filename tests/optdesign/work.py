@@ -20,4 +20,4 @@ def done(pieces: Generator[Any, None, Any]) -> Any:
 def free_of(problem: od.DesignProblem) -> newton._FreeRows:
     """Return the rows of groups that have a choice."""
     reduced = reduce(problem)
-    return newton._free_rows(reduced, reduced.restrict(problem.uniform(), problem))
+    return newton._free_rows(reduced, reduced.restrict(problem.uniform()))

@@ -40,7 +40,7 @@ def test_certified_on_degenerate_data(problem: od.DesignProblem) -> None:
 def test_every_sweep_is_feasible_and_ascends(kind: str) -> None:
     problem = random_problem(3, kind)
     r = reduce(problem)
-    u = r.restrict(problem.uniform(), problem)
+    u = r.restrict(problem.uniform())
     before = plain(problem, problem.uniform())
     sweeps = bca.run(r, u, 0.0, 1000)
     state, _ = bca._state(r, u)
@@ -62,7 +62,7 @@ def test_every_group_update_is_feasible_and_ascends(kind: str) -> None:
     """
     problem = random_problem(4, kind)
     r = reduce(problem)
-    u = r.restrict(problem.uniform(), problem)
+    u = r.restrict(problem.uniform())
     width = r.z.shape[1]
     separable = bca._separable(r.blocks, r.starts, len(r.ranks))
     shape = (len(r.ranks), width, width)
@@ -150,7 +150,7 @@ def test_sweeps_in_pieces_are_the_same_sweeps(structure: str, monkeypatch: pytes
     x = np.random.default_rng(0).normal(size=(9, 6, 3)) + 3.0
     problem = getattr(od.DesignProblem, structure)(x)
     reduced = reduce(problem)
-    whole = reduced.restrict(problem.uniform(), problem)
+    whole = reduced.restrict(problem.uniform())
     pieces = whole.copy()
     ((gaps, _),) = bca.run(reduced, whole, 1e-12, 6)
     work = 3.0 * reduced.z.size * reduced.z.shape[1]
@@ -182,5 +182,5 @@ def test_long_visits_are_looked_at_one_by_one() -> None:
     x = np.random.default_rng(0).normal(size=(40_000, 3))
     for problem, gaps in ((od.DesignProblem(x), 1), (od.DesignProblem(x, np.arange(40_000) % 5), 0)):
         reduced = reduce(problem)
-        u = reduced.restrict(problem.uniform(), problem)
+        u = reduced.restrict(problem.uniform())
         assert len(next(bca.run(reduced, u, 0.0, 10, 10)).gaps) == gaps

@@ -285,7 +285,7 @@ def test_sweeps(seed: int, kind: str) -> None:
     """Each sweep visits every group once; the gap it reports at the target is that of its shares."""
     problem = random_problem(seed, kind)
     r = reduced.reduce(problem)
-    u = r.restrict(problem.uniform(), problem)
+    u = r.restrict(problem.uniform())
     state, _ = bca._state(r, u)
     f = [od.certify(problem, weights_of(r, u, problem)).log_det]
     for _ in range(3):
@@ -307,7 +307,7 @@ def test_sweeps_go_on_where_the_running_gap_is_below_the_target_and_the_true_one
     for seed in range(40):
         problem = random_problem(seed, "shared")
         r = reduced.reduce(problem)
-        u = r.restrict(problem.uniform(), problem)
+        u = r.restrict(problem.uniform())
         one = np.empty(1)
         bca._sweeps(*bca._state(r, u.copy())[0], -np.inf, 0, one)
         target = float(one[0])

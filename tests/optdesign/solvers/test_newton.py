@@ -279,8 +279,8 @@ def test_starts_are_interior_and_near_what_was_given(theta: float) -> None:
     optimum = od.solve(problem, tol=1e-12, method="newton").weights
     mixed = (1 - theta) * optimum + theta * problem.uniform()
     reduced = reduce(problem)
-    free = newton._free_rows(reduced, reduced.restrict(mixed, problem))
-    u = reduced.restrict(mixed, problem)[free.rows]
+    free = newton._free_rows(reduced, reduced.restrict(mixed))
+    u = reduced.restrict(mixed)[free.rows]
     x = newton._interior_point(free, u, free.gap(u))
     assert np.all(x.u > 0)
     assert np.all(x.s > 0)

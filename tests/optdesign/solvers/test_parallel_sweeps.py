@@ -16,7 +16,7 @@ from optdesign.testing import assert_feasible, problems
 def at(problem: od.DesignProblem, weights: np.ndarray) -> tuple[Reduced, bca._State]:
     """The state of sweeps at some weights, with inverses that are zero so far."""
     r = reduce(problem)
-    return r, bca._state(r, r.restrict(weights, problem))[0]
+    return r, bca._state(r, r.restrict(weights))[0]
 
 
 def by_parts(problem: od.DesignProblem, n_parts: int, sweeps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -29,7 +29,7 @@ def by_parts(problem: od.DesignProblem, n_parts: int, sweeps: int) -> tuple[np.n
         state.visit(0, r.n_groups, n_parts)
         assert np.all(u >= 0)
         np.testing.assert_allclose(np.add.reduceat(u, r.starts[:-1]), 1, rtol=1e-12)
-        r.extend(u, problem, w)
+        r.extend(u, w)
     return np.array([*values, od.certify(problem, w).log_det]), w
 
 
@@ -54,7 +54,7 @@ def test_parallel_sweeps_keep_an_optimum() -> None:
     r, state = at(problem, best.weights)
     state.recompute_inverse()
     before, total = state.inverse.copy(), state.visit(0, 40, 2)
-    np.testing.assert_allclose(r.restrict(best.weights, problem), state.u, atol=1e-6)
+    np.testing.assert_allclose(r.restrict(best.weights), state.u, atol=1e-6)
     np.testing.assert_allclose(state.inverse, before, rtol=1e-6)
     assert total == pytest.approx(problem.rank, rel=1e-6)
 

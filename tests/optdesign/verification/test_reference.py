@@ -256,7 +256,7 @@ def test_the_best_of_several_poor_answers_is_kept(monkeypatch: pytest.MonkeyPatc
 
     def program(form: str):
         def run(reduced, *_):
-            return reduced.restrict((1 - shares[form]) * best + shares[form] * uniform, problem), 3
+            return reduced.restrict((1 - shares[form]) * best + shares[form] * uniform), 3
 
         return run
 
