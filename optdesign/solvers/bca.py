@@ -1,6 +1,6 @@
 """Block coordinate ascent (Algorithm 3 of the paper) with the subproblems solved in closed form.
 
-    maximise   sum_b log det( sum_{n in b} u_n z_n z_n' )
+    maximise   F(u) = sum_b log det( sum_{n in b} u_n z_n z_n' )
     subject to sum_{n in i} u_n = 1  for every group i,  u >= 0
 
 A sweep visits every group and solves its subproblem with the other groups fixed
@@ -36,7 +36,7 @@ class Parameters(NamedTuple):
     """Parameters of block coordinate ascent."""
 
     lag: float = 5.0
-    """The gap that is summed during a sweep may be up to this multiple of the gap of the final shares. The
+    """Assumed largest ratio of the gap that is summed during a sweep to the gap after it (a heuristic). The
     gap is recomputed from the shares if the sum is at most this multiple of the target."""
     work: float = 2e7
     """Multiplications between two returns to Python, which checks limits and interrupts."""
@@ -44,37 +44,39 @@ class Parameters(NamedTuple):
     """Number of parts of a parallel sweep. It does not depend on the number of threads, and neither do the
     results."""
     groups_per_parameter: int = 500
-    """Sweeps are parallel if there are at least so many groups of equal influence for every parameter. A
-    parallel sweep then gains as much as a sequential one."""
+    """Sweeps are parallel if the effective number of groups is at least this multiple of the rank. A parallel
+    sweep then gains as much as a sequential one."""
 
 
 PARAMETERS = Parameters()
 
 
 def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: int = 1000) -> Iterator[Step]:
-    """Sweep until the gap is at most ``target`` or the shares stop changing. Overwrites u.
+    """Sweep until the gap is at most ``target``, or neither the gap falls nor a share changes. Overwrites u.
 
     An iteration is a sweep. A step is up to ``batch`` sweeps, or a part of a long sweep.
     """
-    state, exchanges = _state(reduced, u)
-    n_parts, n_groups = _plan(state, exchanges)
-    done, gap, is_fresh = 0, -np.inf, n_parts > 1  # parallel sweeps start from a recomputed inverse
+    state, exchange_work = _state(reduced, u)
+    n_parts, slice_size = _plan(state, exchange_work)
+    # A first batch that changes no share ends the run, whatever its gap. The plan of parallel sweeps has
+    # recomputed the inverse.
+    done, gap, inverse_is_fresh = 0, -np.inf, n_parts > 1
     while done < max_iter:
         before, last_gap = u.copy(), gap
-        if n_groups == reduced.n_groups and n_parts == 1:
-            most = int(PARAMETERS.work / (3.0 * state.z.size * state.z.shape[1]))
+        if slice_size == reduced.n_groups and n_parts == 1:
+            most = int(PARAMETERS.work / state.sweep_work())
             gaps = np.empty(min(max(1, most), batch, max_iter - done))
             gaps = gaps[: _sweeps(*state, target, done, gaps)]
         else:
-            if done % SWEEPS == 0 and not is_fresh:
+            if done % SWEEPS == 0 and not inverse_is_fresh:
                 state.recompute_inverse()
             total = 0.0
-            for first in range(0, reduced.n_groups, n_groups):
-                total += state.visit(first, min(first + n_groups, reduced.n_groups), n_parts)
+            for first in range(0, reduced.n_groups, slice_size):
+                total += state.visit(first, min(first + slice_size, reduced.n_groups), n_parts)
                 yield Step(NO_GAPS, STAGE)
             gaps = np.array([total - reduced.rank])
-            is_fresh = bool(gaps[0] <= PARAMETERS.lag * target)
-            if is_fresh:
+            inverse_is_fresh = bool(gaps[0] <= PARAMETERS.lag * target)
+            if inverse_is_fresh:
                 gaps[0] = state.gap()
         done, gap = done + len(gaps), gaps[-1]
         yield Step(gaps, STAGE)
@@ -95,9 +97,14 @@ class _State(NamedTuple):
     inverse: np.ndarray
     g: np.ndarray
     fill: np.ndarray | None
-    """Buffer for water-filling; None, which saves its compilation, if no group is separable."""
+    """Buffer for water-filling; None if no group is separable, so that Numba does not compile
+    water-filling."""
     active: np.ndarray | None
     """Buffer for exchanges; None if all groups are separable."""
+
+    def sweep_work(self) -> float:
+        """Return the multiplications of a sweep without exchanges: a variance and an update for every row."""
+        return 3.0 * self.z.size * self.z.shape[1]
 
     def visit(self, first: int, last: int, n_parts: int) -> float:
         """Visit the groups first .. last - 1. Returns the sum of their largest variances."""
@@ -105,14 +112,14 @@ class _State(NamedTuple):
             return _visit(*self, first, last)[0]
         parts = [self._part(n_parts) for _ in range(n_parts)]
         ends = [first + (last - first) * k // n_parts for k in range(n_parts + 1)]
-        tops = threads.each(lambda k, _: _visit(*parts[k], ends[k], ends[k + 1])[0], n_parts, 1)
+        sums = threads.each(lambda k, _: _visit(*parts[k], ends[k], ends[k + 1])[0], n_parts, 1)
         if not self._join([part.inverse for part in parts]):
             self.recompute_inverse()
-        return sum(tops) / n_parts
+        return sum(sums) / n_parts  # variances under U / L are L times those under U
 
     def _part(self, n_parts: int) -> _State:
-        """Return the state of a part of a parallel sweep. Shares are common, inverse and buffers are its
-        own.
+        """Return the state of a part of a parallel sweep. The parts share u; each has its own inverse and
+        buffers.
         """
         fill, active = (None if old is None else np.empty_like(old) for old in (self.fill, self.active))
         return self._replace(
@@ -120,16 +127,16 @@ class _State(NamedTuple):
         )
 
     def _join(self, inverses: list[np.ndarray]) -> bool:
-        """Overwrite the inverse with that of the sum of the parts' matrices. Returns False if rank is
-        lost.
+        """Overwrite the inverse with that of the sum of the parts' matrices. Returns False if rank is lost.
+
+        Overwrites the inverses of the parts.
         """
         information, factor = np.zeros_like(self.inverse), np.zeros_like(self.inverse)
         for own in inverses:
-            full = factorise(own, self.ranks, factor).min() > -np.inf
+            if factorise(own, self.ranks, factor).min() == -np.inf:
+                return False
             invert(factor, self.ranks, own)
             information += own
-            if not full:
-                return False
         full = factorise(information, self.ranks, factor).min() > -np.inf
         invert(factor, self.ranks, self.inverse)
         return full
@@ -167,21 +174,21 @@ def _state(reduced: Reduced, u: np.ndarray) -> tuple[_State, float]:
     """Return the arguments of the kernels, and a bound on the multiplications of the exchanges of a sweep."""
     z, blocks, starts, ranks, *_ = reduced
     separable = _separable(blocks, starts, len(ranks))
-    largest, n_separable, exchanges = _sizes(starts, separable, z.shape[1])
+    largest, n_separable, exchange_work = _sizes(starts, separable, z.shape[1])
     fill = np.empty(largest) if n_separable else None
     active = None if n_separable == len(separable) else np.empty(largest, np.int64)
     inverse = np.zeros((len(ranks), z.shape[1], z.shape[1]))
-    return _State(z, blocks, starts, separable, ranks, u, inverse, np.empty(largest), fill, active), exchanges
+    state = _State(z, blocks, starts, separable, ranks, u, inverse, np.empty(largest), fill, active)
+    return state, exchange_work
 
 
-def _plan(state: _State, exchanges: float) -> tuple[int, int]:
+def _plan(state: _State, exchange_work: float) -> tuple[int, int]:
     """Return the number of parts of a sweep, and the number of groups that are visited between two yields."""
     n_groups, needed = len(state.starts) - 1, PARAMETERS.groups_per_parameter * int(state.ranks.sum())
     large = n_groups >= needed and not threads.undivided(state.z.size, threads.PIECE)
     parallel = large and state.effective_groups() >= needed
-    visits = PARAMETERS.work / (3.0 * state.z.size * state.z.shape[1])
-    sweeps = min(visits, EXCHANGE.work / max(EXCHANGE.work, exchanges), 1.0)
-    return PARAMETERS.parts if parallel else 1, max(1, int(sweeps * n_groups))
+    limits = PARAMETERS.work / state.sweep_work(), EXCHANGE.work / max(EXCHANGE.work, exchange_work), 1.0
+    return PARAMETERS.parts if parallel else 1, max(1, int(min(limits) * n_groups))
 
 
 @kernel
@@ -218,8 +225,8 @@ def _separable(blocks, starts, n_blocks):
 @kernel
 def _sweeps(z, blocks, starts, separable, ranks, u, inverse, g, fill, active, target, done, gaps):
     """Sweep len(gaps) times, or until the gap is at most target, or until the exchanges reach their work
-    limit. Overwrites u, inverse, gaps and the buffers. Returns the number of sweeps; ``done`` were made
-    before.
+    limit. Overwrites u, inverse, gaps and the buffers. Returns the number of sweeps; ``done`` is
+    the number before this call.
 
     The gap of a sweep is summed from the largest variance of each group at its visit, so it is not that of
     the final shares. It is recomputed from the shares if it is near the target.
@@ -227,17 +234,17 @@ def _sweeps(z, blocks, starts, separable, ranks, u, inverse, g, fill, active, ta
     rank = 0
     for b in range(len(ranks)):
         rank += ranks[b]
-    is_fresh, work = False, 0.0
+    inverse_is_fresh, work = False, 0.0
     for sweep in range(len(gaps)):
-        if (done + sweep) % SWEEPS == 0 and not is_fresh:
+        if (done + sweep) % SWEEPS == 0 and not inverse_is_fresh:
             _recompute_inverse(z, blocks, starts, ranks, u, inverse, 0.0)
         total, more = _visit(
             z, blocks, starts, separable, ranks, u, inverse, g, fill, active, 0, len(starts) - 1
         )
         work += more
         gaps[sweep] = total - rank
-        is_fresh = gaps[sweep] <= PARAMETERS.lag * target
-        if is_fresh:
+        inverse_is_fresh = gaps[sweep] <= PARAMETERS.lag * target
+        if inverse_is_fresh:
             gaps[sweep] = _recompute_inverse(z, blocks, starts, ranks, u, inverse, 1.0)
         if gaps[sweep] <= target or work > EXCHANGE.work:
             return sweep + 1
@@ -256,7 +263,7 @@ def _visit(z, blocks, starts, separable, ranks, u, inverse, g, fill, active, fir
         lo, hi = starts[i], starts[i + 1]
         if fill is not None and separable[i]:
             total += water_fill(z, blocks, ranks, lo, hi, u, inverse, g, fill, y)
-        elif active is not None:
+        elif active is not None:  # always; the test is for Numba
             top, more = exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, active)
             total += top
             work += more
@@ -287,7 +294,7 @@ def _recompute_inverse(z, blocks, starts, ranks, u, inverse, measure):
 
 @kernel
 def _sum(values):
-    """Return the sum in order, which has the same digits in every tier."""
+    """Return the sum in index order, so that compiled and uncompiled code give the same bits."""
     total = 0.0
     for i in range(len(values)):
         total += values[i]

@@ -3,11 +3,17 @@
 The algorithm is::
 
     weights = start,  target = goal
-    repeat at most RETRIES times:
-        run the method until its own gap is at most the target, or a limit or an interrupt is pending
+    repeat at most MAX_RUNS times:
+        run the method until its own gap is at most the target, or a stop is pending
         certify the weights
-        if the certified gap is at most the goal: tidy the design, return
-        lower the target by the excess of the certified gap over the goal
+        if the certified gap is at most the goal: tidy the design, return CONVERGED
+        if a stop is pending or max_iter is reached: return its status
+        if the method did not meet its target: end
+        target = gap that the method reached - (certified gap - goal);  if it is not positive: end
+    return PRECISION if round-off explains the certified gap, else STALLED
+
+A stop is a time limit or an interrupt. It ends a method at a yield, or inside a step by the exception
+Stopped.
 """
 
 from __future__ import annotations
@@ -28,8 +34,9 @@ from optdesign.solvers.tidy import tidied
 
 T = TypeVar("T")
 
-RETRIES = 4
-"""Number of times that a method runs if its own gap meets the target and the certified gap does not."""
+MAX_RUNS = 4
+"""Largest number of runs of a method. It runs again if its own gap meets the target and the certified gap
+exceeds the goal."""
 
 
 class Stop:
@@ -46,7 +53,7 @@ class Stop:
         """Return the status of the pending stop."""
         return Status.INTERRUPTED if self.interrupted else Status.TIME_LIMIT
 
-    def run(self, work: Callable[[], T], fallback: Callable[[], T]) -> T:
+    def run_or_else(self, work: Callable[[], T], fallback: Callable[[], T]) -> T:
         """Return the result of the work, or the fallback if the stop ends the work."""
         try:
             with stop_when(self.is_pending):
@@ -55,7 +62,11 @@ class Stop:
             return fallback()
 
     def reserve_certificate(self, problem: DesignProblem, weights: np.ndarray) -> None:
-        """Move the deadline forward by the time of a certificate, so that the final one is in time."""
+        """Bring the deadline earlier by the time of one certificate, so that the final certificate ends in
+        time.
+
+        The time is measured on the given weights.
+        """
         if self.deadline < np.inf and not self.is_pending():
             before = clock.now()
             settled(problem, weights)
@@ -72,8 +83,10 @@ class Recorder:
         self._gaps: list[np.ndarray] = []
         self._times: list[tuple[float, float, int]] = []
 
-    def record(self, steps: Iterator[Step], stop: Stop) -> tuple[float, Status | None]:
-        """Run a method. Returns its smallest gap, and the status of the stop that ended it or None."""
+    def consume(self, steps: Iterator[Step], stop: Stop) -> tuple[float, Status | None]:
+        """Run the steps of a method and record them. Returns its smallest gap and the status of the stop that
+        ended it, None if it ended by itself.
+        """
         smallest, before = np.inf, clock.now()
         for gaps, stage in steps:
             if stage not in self.stages[-1:]:
@@ -100,7 +113,7 @@ class Recorder:
         )
 
 
-def run(
+def run_method(
     problem: DesignProblem,
     method: Method,
     weights: np.ndarray,
@@ -114,11 +127,12 @@ def run(
     Returns the weights, their certificate and the status.
     """
     target = goal
-    for _ in range(RETRIES):
+    for _ in range(MAX_RUNS):
         steps = method(problem, weights, target, max_iter - recorder.iterations)
-        reached, stopped = _record(recorder, steps, stop)
+        smallest_gap, stopped = _run_until_stopped(recorder, steps, stop)  # overwrites weights
         weights, certificate = settled(problem, weights)
         excess = certificate.gap - goal
+        # INTERRUPTED precedes CONVERGED, which precedes the other statuses. Only complete runs are tidied.
         if stopped is Status.INTERRUPTED:
             return weights, certificate, stopped
         if excess <= 0:
@@ -129,23 +143,28 @@ def run(
             return weights, certificate, stopped
         if recorder.iterations >= max_iter:
             return weights, certificate, Status.MAX_ITER
-        # The certified gap exceeds the goal by round-off or by dropped weights: go further by the excess.
-        lower = min(target, max(reached, certificate.gap - certificate.rounding)) - excess
-        if reached > target or lower <= 0:
+        if smallest_gap > target:  # the method ended without meeting its target
             break
-        target = lower
+        # The method met its target, but the certified gap is larger because of round-off or dropped weights.
+        # Lower the target by the difference, from the gap that was reached: by the method, or as the
+        # certificate computed it without the allowance for round-off.
+        reached = max(smallest_gap, certificate.gap - certificate.rounding)
+        target = min(target, reached) - excess
+        if target <= 0:
+            break
+    # The computed gap meets the goal, or is smaller than the allowance for round-off.
     limited_by_roundoff = certificate.gap - certificate.rounding <= max(goal, certificate.rounding)
     return weights, certificate, Status.PRECISION if limited_by_roundoff else Status.STALLED
 
 
-def _record(recorder: Recorder, steps: Iterator[Step], stop: Stop) -> tuple[float, Status | None]:
-    """Run a method and turn the exceptions of a stop into its status."""
+def _run_until_stopped(recorder: Recorder, steps: Iterator[Step], stop: Stop) -> tuple[float, Status | None]:
+    """Run the steps of a method. Returns the status of the stop if it raises Stopped or KeyboardInterrupt."""
     try:
         with stop_when(stop.is_pending):
-            return recorder.record(steps, stop)
+            return recorder.consume(steps, stop)
     except Stopped:
         return np.inf, stop.status()
-    except KeyboardInterrupt:  # raised by other code: Ctrl-C is deferred to the end of a step
+    except KeyboardInterrupt:  # a second Ctrl-C, or one raised by other code; the first is deferred
         return np.inf, Status.INTERRUPTED
 
 
@@ -153,4 +172,6 @@ def _tidied(
     problem: DesignProblem, weights: np.ndarray, certificate: Certificate, goal: float, stop: Stop
 ) -> tuple[np.ndarray, Certificate]:
     """Return the tidied weights and their certificate, or the given ones if the stop ends the work."""
-    return stop.run(lambda: tidied(problem, weights, certificate, goal), lambda: (weights, certificate))
+    return stop.run_or_else(
+        lambda: tidied(problem, weights, certificate, goal), lambda: (weights, certificate)
+    )

@@ -9,13 +9,13 @@ With g = grad F, a bound lambda_i for every group and slacks s, optimality is
 
 Each iteration takes one Newton step towards u_n s_n = mu (Mehrotra's predictor and corrector). The linear
 system of a step, and the ways to solve it, are in :mod:`optdesign.solvers.systems`. Groups with a single
-candidate, or with zero vectors only, have no choice and enter as fixed information.
+candidate, or with zero vectors only, have no free shares and enter as fixed information.
 
-*Restarts.* Round-off of the system grows with the ratios in u / s, fastest at degenerate optima, and the
-slacks drift from lambda_i - g_n. If the gap has stopped falling, the iteration restarts from the best shares
-with slacks that fit them. Shares too near the boundary allow short steps only, because the products u_n s_n
-differ by orders of magnitude. So if the gap has not halved since the last start, the iteration restarts from
-the uniform design, once.
+*Restarts.* The round-off of the linear system grows with the spread of u_n / s_n, fastest at degenerate
+optima, and the slacks drift from lambda_i - g_n. After PATIENCE steps that have not halved the gap the
+iteration restarts with slacks that fit: from the best shares if their gap has halved since the last start,
+else from the uniform design, at most once. Shares too near the boundary allow short steps only, because the
+products u_n s_n differ by orders of magnitude.
 """
 
 from __future__ import annotations
@@ -55,29 +55,30 @@ class Parameters(NamedTuple):
 
     to_boundary: tuple[float, float] = (0.99, 0.9999)
     """Smallest and largest fraction of the way to the boundary that a step goes. Within them the fraction
-    grows with the quality of the predictor. After a restart it is always the smallest: with 0.999 throughout,
-    some polynomials on fine grids are not solved."""
+    grows with the quality of the predictor. After a restart the smallest fraction is used, because longer
+    steps fail for polynomials on fine grids."""
     uniform_share: float = 1e-3
     """Smallest share of the uniform design in the starting point."""
     negligible: float = 1e-4
     """Shares below this fraction of the largest share of their group are set to zero at the end if the target
     allows it."""
     overshoot: float = 0.1
-    """Steps by matrices continue to this fraction of the target, mostly one step more, so that negligible
-    shares can be dropped."""
+    """Unless the system is solved by iteration, steps continue to this fraction of the target, usually one
+    step more, so that negligible shares can be dropped."""
 
 
 PARAMETERS = Parameters()
 
 
 def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int = sys.maxsize) -> Iterator[Step]:
-    """Take Newton steps until the gap is at most ``target``. Overwrites u with shares of smaller gap only.
+    """Take Newton steps until the gap is at most ``target``. Overwrites u with the best shares found.
 
-    An iteration is a Newton step. Long steps are yielded in parts.
+    Once the target is met, negligible shares are dropped if the gap stays within the target. An iteration is
+    a Newton step; given shares that meet the target count as one. Long steps are yielded in parts.
     """
     raise_if_stopped()
     free = _free_rows(reduced, u)
-    iteration = _Iteration(free, u[free.rows])
+    iteration = _InteriorPoint(free, u[free.rows])
     if iteration.best_gap <= target or not len(free.rows):
         yield Step(np.array([iteration.best_gap]), STAGE)
         return
@@ -85,10 +86,10 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int = sys.maxs
     smallest = 2 * UNIT * reduced.rank  # a smaller gap is round-off in any certificate
     for _ in range(max_iter):
         gap = yield from iteration.step()
-        aim = target if isinstance(iteration.system, ByIteration) else PARAMETERS.overshoot * target
-        done = gap <= max(aim, smallest) or (
-            iteration.best_gap <= target and iteration.steps_since_halved > 0
-        )
+        inner_target = target if isinstance(iteration.system, ByIteration) else PARAMETERS.overshoot * target
+        # Within the target, a step that does not halve the gap is the last one.
+        slow = iteration.best_gap <= target and iteration.steps_since_halved > 0
+        done = slow or gap <= max(inner_target, smallest)
         if iteration.best_gap <= target:
             u[free.rows] = _without_negligible(free, iteration.best, target)
         else:
@@ -98,35 +99,35 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int = sys.maxs
             return
 
 
-class _Iteration:
-    """State of the iteration: current point, best shares, and progress since the last start."""
+class _InteriorPoint:
+    """State of the method: current point, best shares, and progress since the last start."""
 
     def __init__(self, free: _FreeRows, u: np.ndarray) -> None:
         self.free, self.best, self.best_gap = free, u, free.gap(u)
         self.to_boundary = PARAMETERS.to_boundary
-        self.was_uniform = self.best_gap == np.inf
-        self.system: System | None = None
+        self.uniform_start_used = self.best_gap == np.inf  # the given shares lose rank
+        self.system = cheapest_system(free.layout) if len(free.rows) else None
+        """None for a step in one compiled call."""
         self.point: _Point
 
     def start(self, gap: float) -> None:
-        """Move to an interior point near the best shares, whose gap is given; infinite for the uniform
-        design.
+        """Move to an interior point near the best shares, whose gap is given. An infinite gap means the
+        uniform design.
 
-        The first steps may have larger gaps than the best shares, so progress is counted from here.
+        The first steps may have larger gaps than the best shares, so the progress counters are reset.
         """
-        self.system = self.system or cheapest_system(self.free.layout)
         self.point = _interior_point(self.free, self.best, gap)
-        self.gap_at_start, self.halved_gap, self.steps_since_halved = self.best_gap, np.inf, 0
+        self.gap_at_start, self.gap_at_last_halving, self.steps_since_halved = self.best_gap, np.inf, 0
 
     def step(self) -> Generator[Step, None, float]:
         """Take a Newton step and keep its shares if they are the best. Returns its gap."""
         gap = yield from _newton_step(self.free, self.system, self.point, self.to_boundary)
         self.steps_since_halved += 1
-        if gap < self.halved_gap / 2:
-            self.halved_gap, self.steps_since_halved = gap, 0
+        if gap < self.gap_at_last_halving / 2:
+            self.gap_at_last_halving, self.steps_since_halved = gap, 0
         if gap < self.best_gap:
             self.best, self.best_gap = self.point.u.copy(), gap
-        if isinstance(self.system, ByIteration) and self.system.strained:
+        if isinstance(self.system, ByIteration) and self.system.exceeds_budget:
             self.system = dense_system(self.free.layout)
         return gap
 
@@ -135,28 +136,28 @@ class _Iteration:
         return not np.isfinite(gap) or self.steps_since_halved > PATIENCE
 
     def restart(self) -> bool:
-        """Start again, from the best shares or once from the uniform design. Returns False if neither is
+        """Start again, from the best shares or once from the uniform design. Returns False if no restart is
         left.
 
         Every restart from the best shares has halved their gap, so the number of restarts is bounded.
         """
         gained = self.best_gap < self.gap_at_start / 2
-        if not gained and self.was_uniform:
+        if not gained and self.uniform_start_used:
             return False
-        self.was_uniform = self.was_uniform or not gained
+        self.uniform_start_used = self.uniform_start_used or not gained
         self.to_boundary = (self.to_boundary[0], self.to_boundary[0])
         self.start(self.best_gap if gained else np.inf)
         return True
 
 
 class _FreeRows(NamedTuple):
-    """The rows of groups that have a choice, group by group."""
+    """The rows of groups with free shares, group by group."""
 
     rows: np.ndarray
     z: np.ndarray
     layout: Layout
     fixed: np.ndarray
-    """Information of the groups without a choice."""
+    """Information of the other groups."""
 
     def evaluate(self, u: np.ndarray, a: np.ndarray, g: np.ndarray) -> float:
         """Overwrite a with the whitened rows at u and g with their variances. Returns the gap, inf if u loses
@@ -164,10 +165,11 @@ class _FreeRows(NamedTuple):
         """
         raise_if_stopped()
         layout, width = self.layout, self.z.shape[1]
-        if width < WIDE and threads.undivided(len(u), threads.PIECE // width):
+        if width < WIDE and threads.undivided(len(u), threads.PIECE // width):  # one kernel
             return evaluate(self.z, layout.block, layout.starts, layout.ranks, self.fixed, u, a, g)
-        if width < WIDE:
+        if width < WIDE:  # the same arithmetic on several threads
             return self._evaluate_in_pieces(u, a, g)
+        # BLAS for wide rows. Columns beyond the rank of a block stay zero.
         for b, rows, rank in layout.blocks():
             if rank and not whiten(self.z[rows, :rank], u[rows], self.fixed[b, :rank, :rank], a, rows):
                 return np.inf
@@ -195,14 +197,14 @@ class _FreeRows(NamedTuple):
 
 
 def _free_rows(reduced: Reduced, u: np.ndarray) -> _FreeRows:
-    """Separate the groups that have a choice from those without one."""
+    """Return the rows of groups with free shares and the information of the others."""
     z, blocks, starts, ranks, *_ = reduced
-    rows, own, rest = np.empty(len(u), np.int64), np.zeros_like(starts), u.copy()
-    count, groups = _split(z, starts, rows, own, rest)
+    rows, free_starts, fixed_shares = np.empty(len(u), np.int64), np.zeros_like(starts), u.copy()
+    count, groups = _split(z, starts, rows, free_starts, fixed_shares)
     rows = rows[:count]
     fixed = np.zeros((len(ranks), z.shape[1], z.shape[1]))
-    add_information(z, blocks, ranks, rest, fixed)
-    return _FreeRows(rows, z[rows], Layout(blocks[rows], own[: groups + 1], ranks), fixed)
+    add_information(z, blocks, ranks, fixed_shares, fixed)
+    return _FreeRows(rows, z[rows], Layout(blocks[rows], free_starts[: groups + 1], ranks), fixed)
 
 
 class _Point(NamedTuple):
@@ -223,8 +225,8 @@ class _Point(NamedTuple):
 def _interior_point(free: _FreeRows, u: np.ndarray, gap: float) -> _Point:
     """Return an interior point near the given shares, the nearer the smaller their gap is.
 
-    Mixing in theta of the uniform design and adding theta to the bounds makes all products u_n s_n of
-    the order of theta: supported candidates have small slacks, the others small shares.
+    Mixing in the uniform design with fraction theta and adding theta to the bounds makes all products u_n s_n
+    of the order of theta: supported candidates have small slacks, the others small shares.
     """
     starts = free.layout.starts
     theta = (
@@ -238,7 +240,7 @@ def _interior_point(free: _FreeRows, u: np.ndarray, gap: float) -> _Point:
 
 
 def _without_negligible(free: _FreeRows, u: np.ndarray, target: float) -> np.ndarray:
-    """Return shares without negligible ones, as many as the target allows."""
+    """Return the shares with as many negligible ones set to zero as the target allows."""
     least, fewer = PARAMETERS.negligible, u.copy()
     while _drop_below(free.layout.starts, least, fewer):
         if free.gap(fewer) <= target:
@@ -270,9 +272,9 @@ def _newton_step(
 
 
 def _in_pieces(system: System, work: Generator[None, None, Any]) -> Generator[Step, None, Any]:
-    """Return the result of the work of a system, with as many BLAS threads as suit its order.
+    """Return the result of the work of a system. The number of BLAS threads depends on its order.
 
-    Yields between two pieces, unless the whole work is shorter than one.
+    Yields after each piece, except if all the work is one piece.
     """
     short = threads.undivided(system.order * system.layout.n_rows, threads.PIECE)
     while True:
@@ -288,26 +290,26 @@ def _in_pieces(system: System, work: Generator[None, None, Any]) -> Generator[St
 
 
 @kernel
-def _split(z, starts, rows, own, rest):
-    """Overwrite rows with the rows of groups that have two candidates or more, not all zero; own, given as
-    zeros, with the first row of each such group; and their entries of rest with zeros.
+def _split(z, starts, rows, free_starts, fixed_shares):
+    """Separate groups with free shares, which have two candidates or more that are not all zero.
 
-    Returns the numbers of rows and groups.
+    Overwrites rows with their rows, free_starts (given as zeros) with the first of these rows for each group,
+    and their entries of fixed_shares with zeros. Returns the numbers of rows and groups.
     """
     count, groups = 0, 0
     for i in range(len(starts) - 1):
         lo, hi = starts[i], starts[i + 1]
-        choice = False
-        for n in range(lo, hi if hi - lo > 1 else lo):
+        is_free = False
+        for n in range(lo, hi):
             for k in range(z.shape[1]):
-                choice |= z[n, k] != 0.0
-        if choice:
+                is_free |= z[n, k] != 0.0
+        if is_free and hi - lo > 1:
             for n in range(lo, hi):
                 rows[count] = n
-                rest[n] = 0.0
+                fixed_shares[n] = 0.0
                 count += 1
             groups += 1
-            own[groups] = count
+            free_starts[groups] = count
     return count, groups
 
 

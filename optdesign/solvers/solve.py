@@ -19,7 +19,7 @@ from optdesign.runtime import threads as cores
 from optdesign.runtime.progress import Progress
 from optdesign.runtime.stopping import DeferredInterrupt
 from optdesign.solvers import auto, bca, newton
-from optdesign.solvers.loop import Recorder, Stop, run
+from optdesign.solvers.loop import Recorder, Stop, run_method
 from optdesign.solvers.method import Method, on_problem
 from optdesign.solvers.start import default_start, given_start
 
@@ -29,7 +29,7 @@ METHODS: dict[str, Method] = {"auto": auto.run, "bca": on_problem(bca.run), "new
 DEFAULT_MAX_ITER = 100_000
 """Default limit of the number of iterations."""
 
-ONE_THREAD = 5e6
+MIN_PARALLEL_WORK = 5e6
 """Multiplications of a pass over the data below which one thread is used."""
 
 
@@ -60,13 +60,13 @@ def solve(
     max_iter : int, optional
         Largest number of iterations: sweeps, Newton steps, or rounds on a working set. Default: 100,000.
     time_limit : float, optional
-        Largest number of seconds. The time of first use (compilation, or plain Python in its place) is not
-        counted.
+        Largest number of seconds. The time for compiling kernels, or for running them uncompiled on first
+        use, is not counted.
     progress : bool
         Show a progress display on standard error after one second.
     threads : int, optional
-        Number of threads. Default: all cores that this process may use if the problem is large, else 1; 1
-        outside the main thread. The result does not depend on it, up to round-off in large linear systems.
+        Number of threads. Default: 1 for small problems and outside the main thread, otherwise all cores that
+        this process may use. The result does not depend on it, up to round-off in large linear systems.
 
     Returns
     -------
@@ -88,13 +88,13 @@ def solve(
     with (
         DeferredInterrupt() as interrupted,
         Progress(progress, tol * problem.rank) as display,
-        _threads(problem, threads),
+        _thread_context(problem, threads),
     ):
         stop = Stop(interrupted, np.inf if time_limit is None else watch.began + time_limit)
-        weights = _start(problem, start, stop)
+        weights = _initial_weights(problem, start, stop)
         stop.reserve_certificate(problem, weights)
         recorder = Recorder(watch.began, display)
-        weights, certificate, status = run(
+        weights, certificate, status = run_method(
             problem, METHODS[method], weights, tol * problem.rank,
             DEFAULT_MAX_ITER if max_iter is None else int(max_iter), recorder, stop,
         )  # fmt: skip
@@ -109,7 +109,7 @@ def solve(
             history=recorder.history(),
             tol=tol,
         )
-    # Checked after the block, in which an interrupt can still be deferred, so that none is lost.
+    # An interrupt may arrive while the block is left, so it is checked after the block.
     return replace(result, status=Status.INTERRUPTED) if interrupted else result
 
 
@@ -117,8 +117,8 @@ def solve_many(problems: Iterable[DesignProblem], *, n_jobs: int = 1, **options:
     """Solve several problems, n_jobs at a time (-1: one per core); ``options`` are those of :func:`solve`.
 
     The problems are solved in threads. The compiled kernels release the interpreter lock, so nothing is
-    copied. Results are in the order of the problems and do not depend on n_jobs. Ctrl-C raises
-    KeyboardInterrupt.
+    copied. Results are in the order of the problems and do not depend on n_jobs, up to round-off in large
+    linear systems. Ctrl-C raises KeyboardInterrupt.
 
     >>> import numpy as np, optdesign as od
     >>> rng = np.random.default_rng(0)
@@ -133,9 +133,9 @@ def solve_many(problems: Iterable[DesignProblem], *, n_jobs: int = 1, **options:
         return [_or_interrupt(solve(problem, **options)) for problem in problems]
     from joblib import Parallel, delayed
 
-    options = {"threads": 1, **options}
-    run = Parallel(n_jobs=n_jobs, prefer="threads")
-    return list(run(delayed(solve)(problem, **options) for problem in problems))
+    options = {"threads": 1, **options}  # the solves already use the cores
+    parallel = Parallel(n_jobs=n_jobs, prefer="threads")
+    return list(parallel(delayed(solve)(problem, **options) for problem in problems))
 
 
 def _or_interrupt(result: DesignResult) -> DesignResult:
@@ -145,17 +145,20 @@ def _or_interrupt(result: DesignResult) -> DesignResult:
     return result
 
 
-def _start(problem: DesignProblem, start: ArrayLike | None, stop: Stop) -> np.ndarray:
-    """Return the initial weights. Without time for better ones they are the uniform design."""
+def _initial_weights(problem: DesignProblem, start: ArrayLike | None, stop: Stop) -> np.ndarray:
+    """Return the given start, else the default start.
+
+    The start is the uniform design if a stop ends the computation of the default.
+    """
     if start is not None:
         return given_start(problem, start)
-    return stop.run(lambda: default_start(problem), problem.uniform)
+    return stop.run_or_else(lambda: default_start(problem), problem.uniform)
 
 
-def _threads(problem: DesignProblem, threads: int | None) -> AbstractContextManager[None]:
+def _thread_context(problem: DesignProblem, threads: int | None) -> AbstractContextManager[None]:
     """Return the context with the threads of a solve; one thread if the problem is too small for more."""
     if threads is None:
-        is_small = problem.n_candidates * problem.dim**2 < ONE_THREAD
+        is_small = problem.n_candidates * problem.dim**2 < MIN_PARALLEL_WORK
         return cores.using(1 if is_small else cores.available())
     return cores.using(int(threads))
 

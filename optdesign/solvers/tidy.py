@@ -1,9 +1,9 @@
 """Remove weights that the certificate does not need.
 
-At a gap of tol * rank, candidates near the support of an optimum may keep small weights, by the hundred on a
-fine grid. Equal candidates of a group may share a weight. Both are removed: equal candidates are merged,
-candidates of small weight are dropped, and the weights of each group are rescaled to its budget. The result
-is used if its certificate over all candidates meets the same goal.
+At a gap of tol * rank, candidates near the support of an optimum may keep small weights, hundreds of them on
+a fine grid, and equal candidates of a group may share a weight. Equal candidates are merged, candidates of
+small weight are dropped, and the weights of the others are optimised. The result is used if its certificate
+over all candidates meets the same goal.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from optdesign.problem.problem import DesignProblem
 from optdesign.runtime.stopping import raise_if_stopped
 from optdesign.solvers import newton
 
-NEGLIGIBLE, SMALL = 1e-4, 1e-2
-"""Fractions of the largest weight of a group. Weights up to the first are dropped if the certificate allows
-it. Weights up to the second are dropped as well if more candidates have weight than an optimum needs."""
+NEGLIGIBLE = newton.PARAMETERS.negligible
+"""Weights up to this fraction of the largest weight of their group are dropped."""
+
+REDUNDANT = 1e-2
+"""Weights up to this fraction are dropped if more candidates have weight than an optimum needs."""
 
 
 def tidied(
@@ -27,16 +29,16 @@ def tidied(
 ) -> tuple[np.ndarray, Certificate]:
     """Return weights on fewer candidates with a gap of at most ``goal``, and their certificate.
 
-    The given weights are returned if there are none.
+    Returns the given weights if no candidate can be removed.
     """
     while True:
-        fewer = _fewer(problem, weights, certificate, goal)
-        if fewer is None:
+        smaller = _reduce_support(problem, weights, certificate, goal)
+        if smaller is None:
             return weights, certificate
-        weights, certificate = fewer
+        weights, certificate = smaller
 
 
-def _fewer(
+def _reduce_support(
     problem: DesignProblem, weights: np.ndarray, certificate: Certificate, goal: float
 ) -> tuple[np.ndarray, Certificate] | None:
     """Merge equal candidates, drop those of small weight and optimise the weights of the others.
@@ -50,22 +52,26 @@ def _fewer(
     groups, largest = problem.groups[support], np.zeros(problem.n_groups)
     raise_to_largest(groups, weights[support], largest)
     merged = _merge_equal(problem, support, weights[support], certificate.variances[support])
-    too_many = len(support) > problem.enough
-    for threshold in (SMALL, NEGLIGIBLE, 0.0) if too_many else (NEGLIGIBLE, 0.0):
+    exceeds_support_bound = len(support) > problem.enough
+    # Threshold 0 merges equal candidates only.
+    for threshold in (REDUNDANT, NEGLIGIBLE, 0.0) if exceeds_support_bound else (NEGLIGIBLE, 0.0):
         kept = merged > threshold * largest[groups]
-        if kept.all():
+        if kept.all():  # and a smaller threshold keeps all as well
             return None
         fewer = np.zeros(problem.n_candidates)
         fewer[support[kept]] = merged[kept]
         _optimise(problem, support[kept], fewer, goal)
-        fewer, proof = settled(problem, fewer)
-        if proof.gap <= goal:
-            return fewer, proof
+        fewer, new_certificate = settled(problem, fewer)
+        if new_certificate.gap <= goal:
+            return fewer, new_certificate
     return None
 
 
 def _optimise(problem: DesignProblem, rows: np.ndarray, weights: np.ndarray, goal: float) -> None:
-    """Take Newton steps on the candidates with weight, whose rows are given. Overwrites weights."""
+    """Take Newton steps on the candidates with weight, whose rows are given. Overwrites weights.
+
+    The steps go beyond the goal, so that the certificate, which includes round-off, meets it.
+    """
     scale(problem.groups, problem.budgets, weights)
     reduced = reduce(problem, rows)
     u = reduced.restrict(weights)
@@ -78,12 +84,13 @@ def _merge_equal(
     problem: DesignProblem, support: np.ndarray, weights: np.ndarray, variances: np.ndarray
 ) -> np.ndarray:
     """Return the weights of supported candidates, with the total of equal ones on the first of them."""
-    place = problem.groups[support] * problem.n_parameter_blocks + problem.parameter_blocks[support]
-    # Equal candidates have equal variances, so most designs need no comparison of rows.
-    if len(set(zip(place.tolist(), variances.tolist(), strict=True))) == len(support):
+    cell = problem.groups[support] * problem.n_parameter_blocks + problem.parameter_blocks[support]
+    # Equal candidates have the same computed variance, so most designs need no comparison of rows. If they
+    # had not, only a merge would be missed.
+    if len(set(zip(cell.tolist(), variances.tolist(), strict=True))) == len(support):
         return weights
     merged = np.zeros(len(weights))
     first_equal: dict[tuple[float, ...], int] = {}
-    for k, row in enumerate(np.column_stack([place, problem.rows.source.take(support)]).tolist()):
+    for k, row in enumerate(np.column_stack([cell, problem.rows.source.take(support)]).tolist()):
         merged[first_equal.setdefault(tuple(row), k)] += weights[k]
     return merged

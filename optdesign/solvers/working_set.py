@@ -1,12 +1,14 @@
 """Column generation: solve on a working set of candidates, then price all candidates.
 
 Few candidates have weight at an optimum. Each round solves the problem on a working set. One pass over the
-data then computes the variances of all candidates, which is called pricing. It gives the gap over all
+data then computes the variances of all candidates (pricing). It gives the gap over all
 candidates, which certifies the whole problem, and the violators: candidates whose variance exceeds the
 largest variance of their group in the working set. The next working set is the support of the weights and the
 violators.
 
-log det rises in every round, because each starts from the weights of the last, so the gap tends to zero.
+Each round starts from the weights of the last one. With working sets solved exactly, log det rises until
+there are no violators. With finite accuracy the gap may rise in a round, so the rounds end after PATIENCE
+rounds without a smaller gap.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from optdesign.solvers import bca, newton
 from optdesign.solvers.costs import SWEEPS, steps_time, sweeps_time
 from optdesign.solvers.method import NO_GAPS, PATIENCE, Step
 
-ACCURACY = 0.005
+ROUND_ACCURACY = 0.005
 """A round solves its working set to this fraction of the last gap over all candidates."""
 
 STAGE = "newton on a working set"
@@ -32,15 +34,16 @@ STAGE = "newton on a working set"
 def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
     """Alternate between solving and pricing, starting from the support of the weights. Overwrites weights.
 
-    An iteration is a round. Its gap is the gap over all candidates. The weights always have the smallest gap
-    that was found.
+    An iteration is a round; the steps inside a round are neither counted nor limited. Its gap is the gap over
+    all candidates. ``weights`` holds the weights of smallest gap so far, ``trial`` the current ones.
     """
     trial, rows = weights.copy(), np.flatnonzero(weights)
     best_rows, best_gap, gap, rounds_since_best = rows, np.inf, np.inf, 0
     violators = rows  # the whole first working set is new
     for _ in range(max_iter):
-        accuracy = max(target, ACCURACY * min(gap, problem.rank))
-        yield from _solve_on(problem, rows, trial, accuracy, sweep=2 * len(violators) >= len(rows))
+        accuracy = max(target, ROUND_ACCURACY * min(gap, problem.rank))  # the first gap is infinite
+        mostly_new = 2 * len(violators) >= len(rows)
+        yield from _solve_on(problem, rows, trial, accuracy, sweep=mostly_new)
         gap, violators = price(problem, rows, trial[rows])
         rounds_since_best += 1
         if gap < best_gap:
@@ -48,7 +51,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
             weights[rows] = trial[rows]
             best_rows, best_gap, rounds_since_best = rows, gap, 0
         yield Step(np.array([gap]), STAGE)
-        if gap <= target or gap == np.inf or rounds_since_best > PATIENCE:
+        if gap <= target or not np.isfinite(gap) or rounds_since_best > PATIENCE:  # infinite if rank is lost
             return
         rows = np.union1d(rows[trial[rows] > 0], violators)
 
@@ -58,8 +61,8 @@ def _solve_on(
 ) -> Iterator[Step]:
     """Solve the problem on the candidates ``rows``. Overwrites their weights in trial.
 
-    With ``sweep`` a few sweeps come before the Newton steps, if they are estimated to take no longer. They
-    remove most of the new candidates that are not needed.
+    With ``sweep`` a few sweeps come before the Newton steps, if the sweeps are estimated to take no longer
+    than the steps. They remove most of the new candidates that are not needed.
     """
     part = reduce(problem, rows)
     u = part.restrict(trial)
@@ -75,18 +78,19 @@ def _solve_on(
 
 
 def price(problem: DesignProblem, rows: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the gap over all candidates of the weights of the candidates ``rows``, and the violators.
+    """Return the gap over all candidates and the violators, for weights on the candidates ``rows``.
 
     The gap is infinite, and there are no violators, if the weights lose rank.
     """
     bound = np.zeros(problem.n_groups)
+    # One whitening is accurate enough for pricing; the certificate refines it.
     if few(problem.rows):
-        at_all = measured(problem, problem.rows, rows, weights, attempts=1)
-        if not at_all.full:
+        found = measured(problem, problem.rows, rows, weights, attempts=1)
+        if not found.full:
             return np.inf, rows[:0]
-        raise_to_largest(problem.groups[rows], at_all.g[rows], bound)
-        violators, largest = above(problem, at_all.g, bound), at_all.largest
-    else:  # too many variances to keep
+        raise_to_largest(problem.groups[rows], found.g[rows], bound)
+        violators, largest = above(problem, found.g, bound), found.largest
+    else:  # keep no variances of all candidates
         white, _, log_det = whitened(problem, problem.rows, rows, weights, attempts=1)
         if np.minimum.reduce(log_det) == -np.inf:
             return np.inf, rows[:0]

@@ -29,7 +29,7 @@ def cheapest_system(layout: Layout) -> System | None:
     """Return the way to solve (1) with the least estimated time, None for a step in one call.
 
     The number of products of an iteration is not known in advance. So an iteration may take as long as the
-    best matrix would, and is then replaced by it (:attr:`ByIteration.strained`).
+    best matrix would, and is then replaced by it (:attr:`ByIteration.exceeds_budget`).
     """
     size = len(layout.ranks), int(layout.ranks.max()), layout.n_rows
     one_call = costs.one_call(len(layout.ranks), int(layout.ranks.max()), layout.largest, layout.n_groups)

@@ -24,19 +24,19 @@ import numpy as np
 from optdesign.solvers.systems import dense
 from optdesign.solvers.systems.layout import Layout
 
-ACCURACY = 1e-2
-"""Fraction of the right-hand side, in the norm of the preconditioner, that may be left."""
+RESIDUAL = 1e-2
+"""Largest residual of a solution, as a fraction of the right-hand side in the norm of the preconditioner."""
 
-MOST = 500
-"""Most products of a solution, whatever it may take; what is found by then is taken."""
+MAX_PRODUCTS = 500
+"""Largest number of products of a solution. The solution found by then is used."""
 
 
 class ByIteration:
     """No matrix at all; a step, which is two solutions, may take so many products."""
 
-    def __init__(self, layout: Layout, products: float = 2 * MOST) -> None:
+    def __init__(self, layout: Layout, products: float = 2 * MAX_PRODUCTS) -> None:
         self.layout = layout
-        self.most = int(min(products / 2, MOST))
+        self.most = int(min(products / 2, MAX_PRODUCTS))
         self.order = int(layout.ranks.max())
         self.parts: list[tuple[np.ndarray | slice, np.ndarray]]
         self.w: np.ndarray
@@ -45,8 +45,8 @@ class ByIteration:
         self.sums: np.ndarray
         # What was found for these rows so far, and its product with the matrix up to A' dlambda.
         self.found: tuple[np.ndarray, np.ndarray]
-        self.strained = False
-        """Whether a solution has ever taken all its products, where they are fewer than the most of all."""
+        self.exceeds_budget = False
+        """True once a solution has taken all its products and a matrix would be faster."""
 
     def factorise(self, a: np.ndarray, w: np.ndarray) -> dense.Attempt:
         """Prepare for whitened rows a and the diagonal w of W. Returns whether that succeeded."""
@@ -61,7 +61,7 @@ class ByIteration:
 
     def solve(self, r: np.ndarray) -> dense.Solution:
         """Solve (1) for du and dlambda, from what was found for the last right-hand side."""
-        enough = ACCURACY**2 * float(r @ self._precondition(r)[0])
+        enough = RESIDUAL**2 * float(r @ self._precondition(r)[0])
         du, product = self.found[0].copy(), self.found[1]
         left = r - product
         direction, dbound = self._precondition(left)
@@ -79,7 +79,7 @@ class ByIteration:
             size, before = float(left @ direction), size
             step = direction + (size / before) * step
         else:
-            self.strained = self.most < MOST
+            self.exceeds_budget = self.most < MAX_PRODUCTS
         self.found = du, r - left
         return du, dbound
 

@@ -202,7 +202,7 @@ def test_iteration_that_takes_all_it_may_gives_way(monkeypatch: pytest.MonkeyPat
     factorise = ByIteration.factorise
 
     def counted(system: ByIteration, *rows: np.ndarray) -> dense.Attempt:
-        assert not system.strained  # what takes all it may is not taken again
+        assert not system.exceeds_budget  # what takes all it may is not taken again
         used.append(system)
         return factorise(system, *rows)
 
@@ -211,18 +211,18 @@ def test_iteration_that_takes_all_it_may_gives_way(monkeypatch: pytest.MonkeyPat
     r = od.solve(replicates(0), tol=1e-9, method="newton")
     assert_certified(r, 1e-9)
     first = used[0]
-    assert 0 < first.most < by_iteration.MOST
-    assert first.strained
+    assert 0 < first.most < by_iteration.MAX_PRODUCTS
+    assert first.exceeds_budget
     assert used.count(first) < r.iterations
     monkeypatch.setattr(costs, "MEMORY", 0)
     alone = cheapest_system(first.layout)
     assert isinstance(alone, ByIteration)
-    assert alone.most == by_iteration.MOST
+    assert alone.most == by_iteration.MAX_PRODUCTS
 
 
 def test_iteration_does_not_give_way_to_what_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Than all the products there are: it goes on with what it found."""
-    monkeypatch.setattr(by_iteration, "MOST", 3)
+    monkeypatch.setattr(by_iteration, "MAX_PRODUCTS", 3)
     monkeypatch.setattr(costs, "PRODUCTS", 0)
     monkeypatch.setattr(costs, "UNITS", UNITS._replace(flop=1e3, loop=1e3))
     free = free_of(replicates(1))
@@ -231,7 +231,7 @@ def test_iteration_does_not_give_way_to_what_takes_longer(monkeypatch: pytest.Mo
     rng = np.random.default_rng(0)
     assert done(system.factorise(rng.normal(size=free.z.shape), rng.random(len(free.z))))
     done(system.solve(rng.normal(size=len(free.z))))
-    assert not system.strained
+    assert not system.exceeds_budget
 
 
 def test_products_of_low_rank_are_left_to_one_thread() -> None:
