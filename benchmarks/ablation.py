@@ -148,7 +148,12 @@ def _variants() -> Iterator[Variant]:
     yield Variant(costs, "at_once", endless, "small steps in one call")
     yield Variant(costs, "at_once_by_information", endless, "the same by information")
     yield Variant(
-        whitening, "few", never, "small starts, prices, proofs in one call", (active,), same_way=True
+        whitening,
+        "fits_one_call",
+        never,
+        "small starts, prices, proofs in one call",
+        (active,),
+        same_way=True,
     )
 
 

@@ -27,7 +27,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from harness import bar, duration, show
 from instances import FAMILIES
 
 HERE = Path(__file__).resolve().parent
@@ -111,6 +110,8 @@ def main() -> None:
 
 def compare(args: argparse.Namespace, before: Version, now: Version) -> None:
     """Print the table and the bars."""
+    from harness import bar, duration, show  # needs this version of the package
+
     sizes = itertools.product(args.clients, args.arms, args.dims)
     kinds = [(f, s, *size) for size in sizes for f, s in itertools.product(FAMILIES, ("disjoint", "shared"))]
     seeds = range(args.first, args.first + args.seeds)

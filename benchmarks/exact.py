@@ -307,7 +307,7 @@ def sparse_bars() -> None:
                 f"{n:,} x {d}, {m} groups, {b} blocks",
                 duration(seconds),
                 len(thin.support),
-                problem.enough,
+                problem.support_bound,
                 f"{max(errors):.0e}",
             ]
         )

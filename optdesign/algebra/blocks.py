@@ -63,7 +63,7 @@ def add_information(
         return own
 
     piece = max(threads.PIECE, information.size) // t.shape[1]
-    if threads.undivided(len(t), piece):
+    if threads.fits_one_piece(len(t), piece):
         accumulate(t, blocks, ranks, weights, information)
         return
     for own in threads.in_order(summed, len(t), piece, information.size):

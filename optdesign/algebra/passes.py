@@ -45,7 +45,7 @@ def information_matrices(
     # So many rows that their sums do not take more memory than they do.
     size = problem.n_parameter_blocks * rows.maps.shape[2] ** 2
     piece = max(rows.source.rows_a_piece, size // rows.source.dim)
-    if threads.undivided(len(support), piece):
+    if threads.fits_one_piece(len(support), piece):
         total, rest = _summed(problem, rows, support, weights)
     else:
         parts = threads.in_order(
@@ -149,7 +149,7 @@ def variances_of(problem: DesignProblem, rows: Rows, white: np.ndarray) -> tuple
     """g_n = |x_n @ white[b]|^2 of every candidate, the largest in every group, in one pass over the data."""
     n, piece = problem.n_candidates, rows.source.rows_a_piece
     g, largest = np.empty(n), np.zeros(problem.n_groups)
-    if threads.undivided(n, piece):
+    if threads.fits_one_piece(n, piece):
         _write_variances(rows.source.piece(0, n), problem.parameter_blocks, white, g)
         raise_to_largest(problem.groups, g, largest)
         return g, largest

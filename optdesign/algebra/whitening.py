@@ -57,8 +57,8 @@ class Measured(NamedTuple):
         return bool(np.minimum.reduce(self.log_det) > -np.inf)
 
 
-def few(rows: Rows) -> bool:
-    """Whether there are so few numbers that calls take longer than the work: then all is done in one."""
+def fits_one_call(rows: Rows) -> bool:
+    """Return True if the problem is so small that one call for all of the work is faster."""
     return rows.source.n_rows * rows.source.dim <= FEW and rows.maps.shape[2] < WIDE
 
 
@@ -70,7 +70,7 @@ def measured(
     A block that loses rank ends it: log det is -inf, and only the variances of other blocks are of use.
     Where there are few numbers all is done in one call, by the same kernels and to the same digits.
     """
-    if not few(rows):
+    if not fits_one_call(rows):
         white, off, log_det = whitened(problem, rows, support, weights, attempts)
         return Measured(white, off, log_det, *variances_of(problem, rows, white))
     n = problem.n_candidates

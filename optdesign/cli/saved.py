@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from optdesign.cli.candidate_file import CandidateFile
-from optdesign.design.certificate import FEASIBILITY_RTOL
+from optdesign.design.feasible import FEASIBILITY_RTOL
 from optdesign.design.result import DesignResult
 from optdesign.errors import InputError
 from optdesign.tables.columns import listed

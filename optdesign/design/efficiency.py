@@ -19,8 +19,10 @@ from numpy.typing import ArrayLike
 
 from optdesign.algebra.passes import information_matrices, tile
 from optdesign.algebra.whitening import whitened
-from optdesign.design.certificate import certify, error_length, feasible, sum_error
+from optdesign.design.certificate import certify
+from optdesign.design.feasible import feasible
 from optdesign.design.result import DesignResult
+from optdesign.design.roundoff_allowance import error_length, sum_error
 from optdesign.errors import InputError
 from optdesign.numbers.roundoff import gamma
 from optdesign.problem.problem import DesignProblem

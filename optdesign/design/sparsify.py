@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign.algebra.whitening import whitened
-from optdesign.design.certificate import error_length, settled, sum_error
+from optdesign.design.certificate import rescale_and_certify
 from optdesign.design.cheapest import COST, cheapest
 from optdesign.design.result import DesignResult, Status, rounded_up
+from optdesign.design.roundoff_allowance import error_length, sum_error
 from optdesign.design.vertices import SAME_RTOL, thin_out
 from optdesign.errors import InputError
 from optdesign.problem.coordinates import Rows
@@ -55,7 +56,7 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
     >>> p = od.DesignProblem(np.column_stack([np.cos(angle), np.sin(angle)]))
     >>> r = od.solve(p, tol=1e-12)
     >>> s = od.sparsify(r)
-    >>> len(s.support) <= p.enough, abs(s.log_det - r.log_det) < 1e-9
+    >>> len(s.support) <= p.support_bound, abs(s.log_det - r.log_det) < 1e-9
     (True, True)
     """
     watch = clock.Stopwatch()
@@ -74,10 +75,10 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
             method += " (round-off prevents a proof that the cost is within 1e-9 of the least)"
         elif found.gap > COST:
             method += f" (cost proved to be within {rounded_up(found.gap)} of the least)"
-    thin, certificate = settled(problem, thin)
+    thin, certificate = rescale_and_certify(problem, thin)
     count = np.count_nonzero(thin)
-    if count > problem.enough:
-        method += f" ({count} candidates, because round-off prevents {problem.enough})"
+    if count > problem.support_bound:
+        method += f" ({count} candidates, because round-off prevents {problem.support_bound})"
     times = watch.times()
     return replace(
         result,

@@ -301,10 +301,10 @@ class DesignProblem:
         return int(np.add.reduce(self.span.ranks))
 
     @cached_property
-    def enough(self) -> int:
-        """n_groups + Q, Q = sum of r (r + 1) / 2 over blocks: that many candidates with weight suffice.
+    def support_bound(self) -> int:
+        """Number of candidates with weight that suffices: n_groups + Q, Q = sum of r (r + 1) / 2 over blocks.
 
-        The information is linear in the weights, so a vertex of the optimal weights has no more.
+        The information is linear in the weights, so a vertex of the set of optimal weights has no more.
         """
         return self.n_groups + int(self.ranks @ (self.ranks + 1)) // 2
 

@@ -109,11 +109,11 @@ def each(work: Callable[[int, int], Result], n: int, piece: int) -> list[Result]
     (:func:`optdesign.runtime.stopping.raise_if_stopped`). No piece is under way any more when Stopped, or
     another error, is raised.
     """
-    return [work(0, n)] if undivided(n, piece) else list(in_order(work, n, piece))
+    return [work(0, n)] if fits_one_piece(n, piece) else list(in_order(work, n, piece))
 
 
-def undivided(n: int, piece: int) -> bool:
-    """Whether 0 .. n - 1 is one piece."""
+def fits_one_piece(n: int, piece: int) -> bool:
+    """Return True if 0 .. n - 1 is one piece of work."""
     return 2 * n <= piece
 
 
@@ -181,7 +181,7 @@ def _wait(others: list[Future[float]]) -> None:
 
 def _bounds(n: int, piece: int) -> list[tuple[int, int]]:
     """First and last of pieces of 0 .. n - 1."""
-    if undivided(n, piece):
+    if fits_one_piece(n, piece):
         return [(0, n)]
     size = -(-n // (ROUND * -(-n // (ROUND * piece))))
     return [(first, min(first + size, n)) for first in range(0, n, size)]

@@ -185,7 +185,7 @@ def _state(reduced: Reduced, u: np.ndarray) -> tuple[_State, float]:
 def _plan(state: _State, exchange_work: float) -> tuple[int, int]:
     """Return the number of parts of a sweep, and the number of groups that are visited between two yields."""
     n_groups, needed = len(state.starts) - 1, PARAMETERS.groups_per_parameter * int(state.ranks.sum())
-    large = n_groups >= needed and not threads.undivided(state.z.size, threads.PIECE)
+    large = n_groups >= needed and not threads.fits_one_piece(state.z.size, threads.PIECE)
     parallel = large and state.effective_groups() >= needed
     limits = PARAMETERS.work / state.sweep_work(), EXCHANGE.work / max(EXCHANGE.work, exchange_work), 1.0
     return PARAMETERS.parts if parallel else 1, max(1, int(min(limits) * n_groups))

@@ -23,7 +23,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from optdesign.design.certificate import Certificate, settled
+from optdesign.design.certificate import Certificate, rescale_and_certify
 from optdesign.design.result import History, Status
 from optdesign.problem.problem import DesignProblem
 from optdesign.runtime import clock
@@ -69,7 +69,7 @@ class Stop:
         """
         if self.deadline < np.inf and not self.is_pending():
             before = clock.now()
-            settled(problem, weights)
+            rescale_and_certify(problem, weights)
             self.deadline -= clock.now() - before
 
 
@@ -130,7 +130,7 @@ def run_method(
     for _ in range(MAX_RUNS):
         steps = method(problem, weights, target, max_iter - recorder.iterations)
         smallest_gap, stopped = _run_until_stopped(recorder, steps, stop)  # overwrites weights
-        weights, certificate = settled(problem, weights)
+        weights, certificate = rescale_and_certify(problem, weights)
         excess = certificate.gap - goal
         # INTERRUPTED precedes CONVERGED, which precedes the other statuses. Only complete runs are tidied.
         if stopped is Status.INTERRUPTED:

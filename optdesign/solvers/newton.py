@@ -165,7 +165,7 @@ class _FreeRows(NamedTuple):
         """
         raise_if_stopped()
         layout, width = self.layout, self.z.shape[1]
-        if width < WIDE and threads.undivided(len(u), threads.PIECE // width):  # one kernel
+        if width < WIDE and threads.fits_one_piece(len(u), threads.PIECE // width):  # one kernel
             return evaluate(self.z, layout.block, layout.starts, layout.ranks, self.fixed, u, a, g)
         if width < WIDE:  # the same arithmetic on several threads
             return self._evaluate_in_pieces(u, a, g)
@@ -276,7 +276,7 @@ def _in_pieces(system: System, work: Generator[None, None, Any]) -> Generator[St
 
     Yields after each piece, except if all the work is one piece.
     """
-    short = threads.undivided(system.order * system.layout.n_rows, threads.PIECE)
+    short = threads.fits_one_piece(system.order * system.layout.n_rows, threads.PIECE)
     while True:
         try:
             if short:

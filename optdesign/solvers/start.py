@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike
 from optdesign.algebra.blocks import WIDE
 from optdesign.algebra.passes import above
 from optdesign.algebra.whitening import measured
-from optdesign.design.certificate import certify, scale
+from optdesign.design.certificate import certify
+from optdesign.design.feasible import scale
 from optdesign.errors import InputError
 from optdesign.numbers.roundoff import UNIT
 from optdesign.problem.inputs import floats
@@ -96,7 +97,7 @@ def high_leverage_start(problem: DesignProblem) -> np.ndarray:
     nearly optimal. If leverages are even and it is not, the start is the uniform design.
     """
     n, large = problem.n_candidates, large_groups(problem)
-    every = max(1, n // (START.many * problem.enough))
+    every = max(1, n // (START.many * problem.support_bound))
     sample = _subsample(problem, every)
     leverages = _leverages(problem, sample, problem.equal_shares[problem.groups[sample]])
     if leverages is None:
@@ -121,7 +122,7 @@ def large_groups(problem: DesignProblem) -> bool:
     """Return True if an optimum may need several candidates per group, and Newton steps on as many as it may
     need are estimated to take less time than sweeps over all candidates.
     """
-    needed, groups = problem.enough, problem.n_groups
+    needed, groups = problem.support_bound, problem.n_groups
     if needed <= 2 * groups or not _has_many_candidates(problem):
         return False
     return steps_time(problem, needed) < sweeps_time(problem, problem.n_candidates, needed)
@@ -143,7 +144,7 @@ def start_size(problem: DesignProblem) -> int:
     """
     groups = problem.n_groups
     least = groups + START.many * problem.rank
-    most = min(problem.n_candidates, groups + START.many * (problem.enough - groups))
+    most = min(problem.n_candidates, groups + START.many * (problem.support_bound - groups))
     if steps_time(problem, least) > pass_time(problem):
         return least
     while most - least > 1:

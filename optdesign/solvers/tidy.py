@@ -12,7 +12,8 @@ import numpy as np
 
 from optdesign.algebra.passes import raise_to_largest
 from optdesign.algebra.reduced import reduce
-from optdesign.design.certificate import Certificate, scale, settled
+from optdesign.design.certificate import Certificate, rescale_and_certify
+from optdesign.design.feasible import scale
 from optdesign.problem.problem import DesignProblem
 from optdesign.runtime.stopping import raise_if_stopped
 from optdesign.solvers import newton
@@ -52,7 +53,7 @@ def _reduce_support(
     groups, largest = problem.groups[support], np.zeros(problem.n_groups)
     raise_to_largest(groups, weights[support], largest)
     merged = _merge_equal(problem, support, weights[support], certificate.variances[support])
-    exceeds_support_bound = len(support) > problem.enough
+    exceeds_support_bound = len(support) > problem.support_bound
     # Threshold 0 merges equal candidates only.
     for threshold in (REDUNDANT, NEGLIGIBLE, 0.0) if exceeds_support_bound else (NEGLIGIBLE, 0.0):
         kept = merged > threshold * largest[groups]
@@ -61,7 +62,7 @@ def _reduce_support(
         fewer = np.zeros(problem.n_candidates)
         fewer[support[kept]] = merged[kept]
         _optimise(problem, support[kept], fewer, goal)
-        fewer, new_certificate = settled(problem, fewer)
+        fewer, new_certificate = rescale_and_certify(problem, fewer)
         if new_certificate.gap <= goal:
             return fewer, new_certificate
     return None

@@ -19,7 +19,7 @@ import numpy as np
 
 from optdesign.algebra.passes import above, exceeding, raise_to_largest, variances_at
 from optdesign.algebra.reduced import reduce
-from optdesign.algebra.whitening import few, measured, whitened
+from optdesign.algebra.whitening import fits_one_call, measured, whitened
 from optdesign.problem.problem import DesignProblem
 from optdesign.solvers import bca, newton
 from optdesign.solvers.costs import SWEEPS, steps_time, sweeps_time
@@ -84,7 +84,7 @@ def price(problem: DesignProblem, rows: np.ndarray, weights: np.ndarray) -> tupl
     """
     bound = np.zeros(problem.n_groups)
     # One whitening is accurate enough for pricing; the certificate refines it.
-    if few(problem.rows):
+    if fits_one_call(problem.rows):
         found = measured(problem, problem.rows, rows, weights, attempts=1)
         if not found.full:
             return np.inf, rows[:0]

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdesign.design.certificate import FEASIBILITY_RTOL
+from optdesign.design.feasible import FEASIBILITY_RTOL
 from optdesign.design.result import DesignResult, Status
 from optdesign.errors import InputError
 from optdesign.numbers.roundoff import UNIT

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
-from optdesign.design.certificate import FEASIBILITY_RTOL
 from optdesign.design.efficiency import efficiency as efficiency_of
+from optdesign.design.feasible import FEASIBILITY_RTOL
 from optdesign.design.result import DesignResult
 from optdesign.problem.problem import DesignProblem, check_problem
 from optdesign.solvers.solve import solve as solve_ours

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optdesign.design.certificate import FEASIBILITY_RTOL
+from optdesign.design.feasible import FEASIBILITY_RTOL
 from optdesign.design.result import DesignResult
 from optdesign.numbers.roundoff import gamma
 from optdesign.problem.problem import DesignProblem

@@ -189,7 +189,7 @@ class _Run:
         large = _entries(problem.ranks, problem.parameter_blocks) > LIMITS.entries
         rows = first_rows(problem) if large else None
         # No more are added when the relative gap is this, or twice that over the candidates given.
-        settled = 1e-6
+        sufficient = 1e-6
         for _ in range(LIMITS.rounds):
             try:
                 weights, certificate = self._answer(plan, rows)
@@ -203,7 +203,7 @@ class _Run:
                 return
             bound = largest_variances(problem, rows, certificate.variances)
             near = math.fsum(problem.budgets * bound) - problem.rank
-            if certificate.gap <= max(2 * near, settled * problem.rank):
+            if certificate.gap <= max(2 * near, sufficient * problem.rank):
                 return
             rows = next_rows(problem, rows, weights, certificate.variances, bound)
 
@@ -347,7 +347,7 @@ def largest_variances(problem: DesignProblem, rows: np.ndarray, variances: np.nd
 def first_rows(problem: DesignProblem) -> np.ndarray:
     """Candidates with the largest variances under the uniform design, and a basis of every block."""
     variances = np.nan_to_num(certify(problem, problem.uniform()).variances)
-    top = _top(problem, problem.budgets[problem.groups] * variances, 2 * problem.enough)
+    top = _top(problem, problem.budgets[problem.groups] * variances, 2 * problem.support_bound)
     return np.union1d(problem.basis, top)
 
 
@@ -361,7 +361,7 @@ def next_rows(
     used, near = 1e-6, 0.9
     kept = rows[(share > used) | (variances[rows] > near * bound[problem.groups[rows]])]
     excess = problem.budgets[problem.groups] * (variances - bound[problem.groups])
-    return np.union1d(np.union1d(kept, problem.basis), _top(problem, excess, problem.enough))
+    return np.union1d(np.union1d(kept, problem.basis), _top(problem, excess, problem.support_bound))
 
 
 def _top(problem: DesignProblem, values: np.ndarray, count: int) -> np.ndarray:

@@ -76,7 +76,7 @@ class ByInformation:
             _centred(*self.rows, first, last, r, y, finish, *own)
             return y
 
-        if threads.undivided(n, self.sums):
+        if threads.fits_one_piece(n, self.sums):
             y = dense.solve(self.matrix, one_pass(0, n, np.zeros(self.order), False))
             one_pass(0, n, y, True)
             return du, dbound

@@ -20,7 +20,7 @@ def test_sparse_designs_have_the_gap_of_the_dense_and_few_arms(make):
     env = bandits.environments.random(40, 6, 2, seed=1)
     problem = make(env.features)
     dense, thin = ascent(problem, 0.1), sparse(ascent)(problem, 0.1)
-    assert np.count_nonzero(thin.weights) <= problem.enough
+    assert np.count_nonzero(thin.weights) <= problem.support_bound
     assert np.count_nonzero(thin.weights) <= np.count_nonzero(dense.weights)
     gaps = [certify(problem, design.weights).gap for design in (dense, thin)]
     assert gaps[1] == pytest.approx(gaps[0], abs=1e-6)

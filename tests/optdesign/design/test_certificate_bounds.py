@@ -16,7 +16,7 @@ from rationals import U, exactly, lost, root
 
 import optdesign as od
 from optdesign.design import certificate
-from optdesign.design.certificate import bound_on_g, error_length, sum_error
+from optdesign.design.roundoff_allowance import bound_on_g, error_length, sum_error
 
 pytestmark = pytest.mark.kernels
 

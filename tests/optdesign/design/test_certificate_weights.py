@@ -11,8 +11,9 @@ from rationals import U, exactly, lost
 import optdesign as od
 from optdesign.algebra import passes
 from optdesign.algebra.blocks import SINGULAR_RTOL
-from optdesign.design import certificate
-from optdesign.design.certificate import bound_on_g, clean, farthest_group, scale
+from optdesign.design import certificate, feasible
+from optdesign.design.feasible import clean, farthest_group, scale
+from optdesign.design.roundoff_allowance import bound_on_g
 
 pytestmark = pytest.mark.kernels
 
@@ -29,10 +30,10 @@ def missing(limit: float) -> float:
 
 def test_weights_are_taken_as_they_are_up_to_a_billionth_of_a_thousandth() -> None:
     problem, miss = od.DesignProblem(np.eye(2)), missing(1e-12)
-    w, missed = certificate.feasible(problem, [1.0, miss])
+    w, missed = feasible.feasible(problem, [1.0, miss])
     assert (w.tolist(), missed) == ([1.0, miss], 1e-12)
     above = math.nextafter(miss, 1.0)
-    w, missed = certificate.feasible(problem, [1.0, above])
+    w, missed = feasible.feasible(problem, [1.0, above])
     assert w[0] < 1.0
     assert 0 < missed <= float(8 * U)
     assert abs(sum(exactly(w)) - 1) <= Fraction(missed)
@@ -40,10 +41,10 @@ def test_weights_are_taken_as_they_are_up_to_a_billionth_of_a_thousandth() -> No
 
 def test_weights_may_miss_a_budget_by_a_millionth_and_no_more() -> None:
     problem, miss = od.DesignProblem(np.eye(2)), missing(1e-6)
-    w, missed = certificate.feasible(problem, [1.0, miss])
+    w, missed = feasible.feasible(problem, [1.0, miss])
     assert abs(sum(exactly(w)) - 1) <= Fraction(missed)
     with pytest.raises(ValueError, match="weights must sum to the budget of each group; group 0 sums to 1"):
-        certificate.feasible(problem, [1.0, math.nextafter(miss, 1.0)])
+        feasible.feasible(problem, [1.0, math.nextafter(miss, 1.0)])
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -52,7 +53,7 @@ def test_weights_that_are_not_finite_are_named_wherever_they_are(at: int, bad: f
     w = [0.5, 0.5]
     w[at] = bad
     with pytest.raises(ValueError, match=rf"weights must be finite; weights\[{at}\] = {bad}"):
-        certificate.feasible(od.DesignProblem(np.eye(2)), w)
+        feasible.feasible(od.DesignProblem(np.eye(2)), w)
 
 
 @pytest.mark.parametrize("at", [0, 1])
@@ -60,7 +61,7 @@ def test_negative_weights_are_named_wherever_they_are(at: int) -> None:
     w = [1.5, 1.5]
     w[at] = -0.5
     with pytest.raises(ValueError, match=rf"weights must not be negative; weights\[{at}\] = -0.5"):
-        certificate.feasible(od.DesignProblem(np.eye(2)), w)
+        feasible.feasible(od.DesignProblem(np.eye(2)), w)
 
 
 def test_clean() -> None:

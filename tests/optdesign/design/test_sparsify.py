@@ -41,7 +41,7 @@ def test_information_stays_and_candidates_are_few(case):
     given_ = as_result(problem, weights)
     thin = od.sparsify(given_)
     assert_feasible(problem, thin.weights)
-    assert len(thin.support) <= problem.enough
+    assert len(thin.support) <= problem.support_bound
     assert_same_information(problem, weights, thin.weights)
     assert thin.gap == pytest.approx(given_.gap, abs=1e-7 * problem.rank)
 
@@ -54,7 +54,7 @@ def test_many_candidates_go_through_clusters(groups, blocks):
     weights = rng.exponential(size=3000)
     weights *= (problem.budgets / np.bincount(labels, weights))[labels]
     thin = od.sparsify(as_result(problem, weights))
-    assert len(thin.support) <= problem.enough
+    assert len(thin.support) <= problem.support_bound
     assert_same_information(problem, weights, thin.weights)
 
 
@@ -68,7 +68,7 @@ def test_the_cheapest_design_costs_what_the_linear_program_over_all_candidates_s
     equations = np.vstack([(x[:, i] * x[:, j]).T, groups == 0, groups == 1])
     best = linprog(cost, A_eq=equations, b_eq=equations @ weights, method="highs")
     assert cost @ thin.weights == pytest.approx(best.fun, abs=1e-7)
-    assert len(thin.support) <= problem.enough
+    assert len(thin.support) <= problem.support_bound
     assert_same_information(problem, weights, thin.weights)
 
 
@@ -125,7 +125,7 @@ def test_ill_conditioned_designs_become_sparse_too(family, seed):
     problem = ugly_problem(family, seed)
     weights = spread(problem, seed)
     thin = od.sparsify(od.DesignResult.given(problem, weights))
-    assert len(thin.support) <= problem.enough
+    assert len(thin.support) <= problem.support_bound
     assert thin.method == "given, sparsified"
     assert change(problem, weights, thin.weights) <= SAME_RTOL
 
@@ -156,7 +156,7 @@ def test_cost_is_the_least_in_rational_arithmetic(seed):
     cost = some_costs(n, rng)
     thin = od.sparsify(od.DesignResult.given(problem, weights), cost)
     assert thin.method == "given, sparsified"
-    assert len(thin.support) <= problem.enough
+    assert len(thin.support) <= problem.support_bound
     least, ours = least_cost(problem, weights, cost), math.fsum(cost * thin.weights)
     size = math.fsum(np.abs(cost) * thin.weights)
     assert abs(ours - least) <= 1e-9 * size
@@ -173,7 +173,7 @@ def test_large_costs_of_some_candidate_do_not_hide_the_others(large):
     for weights in (np.full(12, 1 / 12), np.tile([1 / 6, 0.0], 6), np.tile([0.0, 1 / 4, 0.0], 4)):
         thin = od.sparsify(od.DesignResult.given(problem, weights), cost)
         assert cost @ thin.weights == pytest.approx(3.0, rel=1e-9)
-        assert len(thin.support) <= problem.enough
+        assert len(thin.support) <= problem.support_bound
 
 
 def test_a_costly_candidate_that_is_needed_keeps_its_weight():
@@ -197,7 +197,7 @@ def test_shifted_and_scaled_costs_have_the_same_design():
 def test_equal_costs_leave_any_sparse_design():
     problem = od.DesignProblem(np.random.default_rng(5).normal(size=(40, 3)))
     thin = od.sparsify(od.DesignResult.given(problem, problem.uniform()), np.full(40, 7.0))
-    assert len(thin.support) <= problem.enough
+    assert len(thin.support) <= problem.support_bound
     assert thin.method == "given, sparsified"
 
 

@@ -125,7 +125,7 @@ def examine(problem: Instance, options: Options, rng: np.random.Generator) -> Fo
         if not gap <= number(options.tol) * truth.rank:
             return Found(status, f"converged at a gap of {gap.str(6)}", noted)
     if options.cost is None:
-        return Found(status, "", noted, slack=float(made.enough - len(thin.support)))
+        return Found(status, "", noted, slack=float(made.support_bound - len(thin.support)))
     found = examine_cost(truth, result.weights, thin.weights, options.cost)
     if STATED in thin.method and "the given design" not in found.wrong:
         return Found("distance stated", noted=True)

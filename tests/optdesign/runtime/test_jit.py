@@ -14,10 +14,10 @@ from optdesign.numbers.roundoff import UNIT
 from optdesign.runtime.jit import code_hash
 
 ASK = """
-from optdesign.design import certificate
-print(certificate.sum_error(1, 0.0, 1.0, 5), sum(certificate.sum_error.stats.cache_hits.values()))
+from optdesign.design.roundoff_allowance import sum_error
+print(sum_error(1, 0.0, 1.0, 5), sum(sum_error.stats.cache_hits.values()))
 """
-"""The error bound of 13 roundings: certificate.py calls gamma of compensated.py, which reads UNIT there.
+"""The error bound of 13 roundings: roundoff_allowance.py calls gamma of roundoff.py, which reads UNIT there.
 
 Without tiers nothing runs as plain Python: it is compiled, or found on disk.
 """

@@ -266,7 +266,7 @@ def test_threads_do_not_meet(fresh: Callable) -> None:
 def test_kernels_are_pickled(fresh: Callable) -> None:
     f = fresh(scaled)
     assert pickle.loads(pickle.dumps(f)) is f
-    assert pickle.loads(pickle.dumps(od.design.certificate.scale)) is od.design.certificate.scale
+    assert pickle.loads(pickle.dumps(od.design.feasible.scale)) is od.design.feasible.scale
 
 
 SOLVE = """

@@ -244,7 +244,7 @@ def test_designs_on_grids_have_few_candidates(seed: int) -> None:
     problem, tol = grid(seed)
     r = od.solve(problem, tol=tol, method="newton")
     assert_certified(r, tol)
-    assert len(r.support) <= problem.enough
+    assert len(r.support) <= problem.support_bound
 
 
 def test_new_starts_keep_their_distance(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,7 +120,7 @@ def test_parallel_sweeps_on_degenerate_data(problem: od.DesignProblem) -> None:
     """Even where no sweep would have any: nothing is lost, and what comes out is feasible."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bca, "PARAMETERS", bca.PARAMETERS._replace(groups_per_parameter=0))
-        patch.setattr(cores, "undivided", lambda n, _: n <= 1)
+        patch.setattr(cores, "fits_one_piece", lambda n, _: n <= 1)
         result = od.solve(problem, tol=1e-9, method="bca", max_iter=50)
     assert_feasible(problem, result.weights)
     before = od.certify(problem, problem.uniform())

@@ -8,7 +8,7 @@ from problems import METHODS, assert_certified, random_problem
 from scipy.linalg import hadamard
 
 import optdesign as od
-from optdesign.design.certificate import settled
+from optdesign.design.certificate import rescale_and_certify
 from optdesign.solvers import tidy
 
 TOL = 1e-6
@@ -36,7 +36,7 @@ def test_a_quadratic_surface_on_a_fine_grid(method: str) -> None:
 def test_dust_is_swept_up_and_what_is_needed_stays() -> None:
     problem = random_problem(0, "classical")
     best = od.solve(problem, tol=1e-9)
-    dusty, certificate = settled(problem, best.weights + 1e-9 * problem.uniform())
+    dusty, certificate = rescale_and_certify(problem, best.weights + 1e-9 * problem.uniform())
     allowed = 1e-6 * problem.rank
     assert certificate.gap <= allowed
     clean, proof = tidy.tidied(problem, dusty, certificate, allowed)
@@ -49,8 +49,8 @@ def test_weights_that_nothing_can_be_taken_from_come_back() -> None:
     """A polygon's vertices share the weight equally: an optimum on all of them, and as good as any."""
     turn = np.linspace(0, np.pi, 50, endpoint=False)
     problem = od.DesignProblem(np.column_stack([np.cos(turn), np.sin(turn)]))
-    w, certificate = settled(problem, problem.uniform())
-    assert len(w) > problem.enough
+    w, certificate = rescale_and_certify(problem, problem.uniform())
+    assert len(w) > problem.support_bound
     assert tidy.tidied(problem, w, certificate, 1e-6)[0] is w
 
 
@@ -80,7 +80,7 @@ def test_zero_vectors_of_different_groups_stay_apart() -> None:
     """A group of zero vectors keeps a candidate for its budget, and only one."""
     x = np.random.default_rng(0).normal(size=(40, 3)) * (np.arange(40) // 5 % 2)[:, None]
     r = od.solve(od.DesignProblem(x, np.arange(40) // 5), tol=1e-6)
-    assert len(r.support) <= r.problem.enough
+    assert len(r.support) <= r.problem.support_bound
     np.testing.assert_allclose(np.bincount(r.problem.groups, weights=r.weights), 1.0)
 
 
@@ -90,9 +90,11 @@ def test_equal_weights_of_different_candidates_are_not_certified_again(
     """No weight is small and no candidates are equal, so there is nothing to try."""
     turn = np.linspace(0, np.pi, 50, endpoint=False)
     problem = od.DesignProblem(np.column_stack([np.cos(turn), np.sin(turn)]))
-    w, certificate = settled(problem, problem.uniform())
+    w, certificate = rescale_and_certify(problem, problem.uniform())
     tries = []
-    monkeypatch.setattr(tidy, "settled", lambda *given: tries.append(given) or settled(*given))
+    monkeypatch.setattr(
+        tidy, "rescale_and_certify", lambda *given: tries.append(given) or rescale_and_certify(*given)
+    )
     tidy.tidied(problem, w, certificate, 1e-6)
     assert not tries
 
@@ -100,12 +102,14 @@ def test_equal_weights_of_different_candidates_are_not_certified_again(
 def test_the_first_of_equal_candidates_may_have_next_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """It stands for the one that has it all, and is not left out for what it had itself."""
     tries = []
-    monkeypatch.setattr(tidy, "settled", lambda *given: tries.append(given) or settled(*given))
+    monkeypatch.setattr(
+        tidy, "rescale_and_certify", lambda *given: tries.append(given) or rescale_and_certify(*given)
+    )
     x = np.random.default_rng(0).normal(size=(30, 3))
     best = od.solve(od.DesignProblem(x), tol=1e-9)
     problem = od.DesignProblem(np.vstack([x, x]))
     dusty = np.concatenate([1e-9 * best.weights, (1 - 1e-9) * best.weights])
-    w, certificate = settled(problem, dusty)
+    w, certificate = rescale_and_certify(problem, dusty)
     assert np.count_nonzero(w) == 2 * len(best.support)
     clean, proof = tidy.tidied(problem, w, certificate, 1e-6)
     assert np.flatnonzero(clean).tolist() == best.support.tolist()

@@ -1,0 +1,96 @@
+"""Feasible weights: finite, non-negative, and with the sum of each group equal to its budget."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optdesign.errors import InputError
+from optdesign.numbers.roundoff import UNIT, sum_groups
+from optdesign.problem.inputs import floats
+from optdesign.problem.problem import DesignProblem
+from optdesign.runtime.jit import kernel
+
+FEASIBILITY_RTOL = 1e-6
+"""Weights may miss the budget of their group, or be negative, by this fraction of the budget."""
+
+
+def feasible(problem: DesignProblem, weights: ArrayLike) -> tuple[np.ndarray, float]:
+    """Check weights. Returns a copy without negligible negatives, rescaled where a budget is missed, and
+    by which fraction of its budget a group still misses it.
+    """
+    w = floats(weights, "weights")
+    if w.shape != (problem.n_candidates,):
+        raise InputError(
+            "weights",
+            f"must have one entry per candidate, shape ({problem.n_candidates},)",
+            f"got {w.shape}",
+            "Pass them in the order of the candidates.",
+        )
+    w = np.array(w, order="C")
+    bad, low = clean(w, problem.groups, problem.budgets)
+    if bad >= 0:
+        raise InputError("weights", "must be finite", f"weights[{bad}] = {w[bad]}", "Replace it by 0.")
+    if low >= 0:
+        raise InputError(
+            "weights",
+            "must not be negative",
+            f"weights[{low}] = {w[low]:g}",
+            "Clip it and rescale its group.",
+        )
+    total = np.empty(problem.n_groups)
+    i, missed = farthest_group(problem.groups, problem.budgets, w, total)
+    if not missed <= FEASIBILITY_RTOL:
+        raise InputError(
+            "weights",
+            "must sum to the budget of each group",
+            f"group {i} sums to {total[i]:g}, its budget is {problem.budgets[i]:g}",
+            "Rescale its weights, or build the problem with that budget.",
+        )
+    rounding_rtol = 1e-12  # weights that miss their budget by more are rescaled before they are certified
+    return w, missed if missed <= rounding_rtol else scale(problem.groups, problem.budgets, w)
+
+
+@kernel
+def scale(groups, budgets, w):
+    """Scale the weights of every group to its budget; returns the fraction by which one misses it still."""
+    total = np.empty(len(budgets))
+    farthest_group(groups, budgets, w, total)
+    for n in range(len(w)):
+        if w[n] != 0.0:
+            w[n] *= budgets[groups[n]] / total[groups[n]]
+    return farthest_group(groups, budgets, w, total)[1]
+
+
+@kernel
+def farthest_group(groups, budgets, w, total):
+    """The group whose sum is farthest from its budget, and that distance as a fraction, rounded up.
+
+    Overwrites total with the sums.
+    """
+    error = np.empty(len(total))
+    sum_groups(groups, w, total, error)
+    farthest, most = 0, 0.0
+    for i in range(len(total)):
+        missed = abs((total[i] - budgets[i]) + error[i]) / budgets[i]
+        if not missed < np.inf:  # a sum that overflows is not even a number with its error
+            return i, np.inf
+        if missed > most:
+            farthest, most = i, missed
+        total[i] += error[i]
+    return farthest, most + 4.0 * UNIT
+
+
+@kernel
+def clean(w, groups, budgets):
+    """Set negligible negatives to zero. Overwrites w.
+
+    Returns the first entry that is not finite and the first that is too negative, or -1.
+    """
+    for n in range(len(w)):
+        if not abs(w[n]) < np.inf:
+            return n, -1
+        if w[n] < -FEASIBILITY_RTOL * budgets[groups[n]]:
+            return -1, n
+        w[n] = max(w[n], 0.0)
+    return -1, -1
