@@ -33,10 +33,8 @@ from instances import FAMILIES, features
 import optdesign as od
 from optdesign.algebra import whitening
 from optdesign.runtime.jit import uncached
-from optdesign.solvers import auto, bca, costs, newton, start, tidy
-from optdesign.solvers import group_step as visits
-from optdesign.solvers import working_set as active
-from optdesign.solvers.systems import by_iteration
+from optdesign.solvers import auto, bca, costs, group_step, newton, start, tidy, working_set
+from optdesign.solvers.systems import by_information, by_iteration
 
 FIRST_SEED = 400
 TOLERANCES = (1e-6, 1e-9)
@@ -64,6 +62,8 @@ class Variant(NamedTuple):
     says: str
     """What the name does, or what is taken away."""
     importers: tuple[types.ModuleType, ...] = ()
+    shown: str = ""
+    """The field of a group of parameters that is changed, and its value."""
     same_way: bool = False
     """Whether it comes to the same weights by the same iterations, in another time."""
 
@@ -71,8 +71,9 @@ class Variant(NamedTuple):
     def label(self) -> str:
         """How the table calls it."""
         file = self.module.__name__.rpartition(".")[2]
-        value = getattr(self.value, "__name__", self.value)
-        return f"{file}.{self.name} = {value}"
+        if self.shown:
+            return f"{file}.{self.name}.{self.shown}"
+        return f"{file}.{self.name} = {getattr(self.value, '__name__', self.value)}"
 
 
 def never(*_: Any) -> bool:
@@ -90,11 +91,6 @@ def no_steps(*_: Any) -> Iterator[Any]:
     return iter(())
 
 
-def itself(thing: Any) -> Any:
-    """In place of a change."""
-    return thing
-
-
 def always(*_: Any) -> bool:
     """In place of a condition."""
     return True
@@ -103,56 +99,59 @@ def always(*_: Any) -> bool:
 def _variants() -> Iterator[Variant]:
     inf = math.inf
     for module, name, values, says, *importers in (
-        (active, "INNER", (0.001, 0.1), "accuracy of a round"),
-        (active, "PATIENCE", (2, 20), "rounds without a smaller gap"),
+        (working_set, "ROUND_ACCURACY", (0.001, 0.1), "accuracy of a round"),
+        (working_set, "PATIENCE", (2, 20), "rounds without a smaller gap"),
         (newton, "PATIENCE", (2, 20), "steps that have not halved the gap"),
-        (costs, "FLOP", (0.01, 0.16), "unit"),
-        (costs, "LOOP", (0.2, 2.8), "unit"),
-        (costs, "ROW", (0.0, 80.0), "unit"),
-        (costs, "CALL", (0.0, 20e3), "unit"),
         (costs, "STEPS", (2, 18), "Newton steps of a round"),
-        (costs, "SWEEPS", (5, 20), "sweeps between looks", auto, active, bca),
-        (costs, "PRODUCTS", ((60, 60), (20, 20), (inf, inf)), "products of a step"),
-        (by_iteration, "RESIDUAL", (0.1, 1e-3), "accuracy of such a step"),
-        (by_iteration, "MAX_PRODUCTS", (50, inf), "products at most"),
-        (visits, "PLAY", (0.0, 1.0), "who takes part in exchanges", bca),
-        (visits, "EXCHANGES", (1, 100), "exchanges in a visit", bca),
-        (visits, "CLOSER", (0.0, 0.3), "when a visit ends", bca),
-        (bca, "LANES", (1,), "groups visited at a time"),
-        (bca, "CROWD", (50,), "groups a parameter for that"),
-        (bca, "LAG", (1.0, 25.0), "when a gap is computed afresh"),
-        (newton, "TO_BOUNDARY", ((0.9, 0.9999), (0.99, 0.99), (0.99, 0.999999)), "damping"),
-        (newton, "START", (1e-6, 1e-1), "share of the uniform design"),
-        (newton, "DUST", (0.0,), "removal of dust"),
-        (newton, "OVERSHOOT", (1.0,), "room for that"),
-        (start, "CROWDED", (3, 24), "many candidates"),
-        (start, "SMALL", (0, inf), "a basis is enough"),
-        (start, "EVEN", (0.0,), "uniform starts where leverages are even"),
-        (start, "pass_time", (endless,), "as many candidates of a start as Newton steps can take"),
-        (tidy, "STEP", (0.0, inf), "steps for tidy designs"),
-        (tidy, "LITTLE", ((0.0,),), "what is left out"),
-        (tidy, "WORTH", (0.0,), "when that is tried"),
+        (costs, "SWEEPS", (5, 20), "sweeps between two estimates of the rate", auto, working_set, bca),
+        (costs, "PRODUCTS", (20, 60, inf), "products of a step for the choice of iteration"),
+        (costs, "PLANNED_PRODUCTS", (30, inf), "products of a step for plans"),
+        (by_iteration, "RESIDUAL", (0.1, 1e-3), "accuracy of a step by iteration"),
+        (by_iteration, "MAX_PRODUCTS", (50, inf), "largest number of products"),
+        (tidy, "NEGLIGIBLE", (0.0,), "weights that are dropped"),
+        (tidy, "REDUNDANT", (0.0,), "weights that are dropped above the support bound"),
     ):
         for value in values:
             yield Variant(module, name, value, says, tuple(importers))
+    for module, name, field, values, says, *importers in (
+        (costs, "UNITS", "flop", (0.01, 0.16), "unit", by_information),
+        (costs, "UNITS", "loop", (0.2, 2.8), "unit", by_information),
+        (costs, "UNITS", "row", (0.0, 80.0), "unit", by_information),
+        (costs, "UNITS", "call", (0.0, 20e3), "unit"),
+        (group_step, "EXCHANGE", "threshold", (0.0, 1.0), "candidates in exchanges", bca),
+        (group_step, "EXCHANGE", "per_candidate", (1, 100), "exchanges per candidate", bca),
+        (group_step, "EXCHANGE", "reduction", (0.0, 0.3), "end of the exchanges of a group", bca),
+        (bca, "PARAMETERS", "lag", (1.0, 25.0), "when a gap is recomputed"),
+        (bca, "PARAMETERS", "parts", (1,), "parts of a parallel sweep"),
+        (bca, "PARAMETERS", "groups_per_parameter", (50,), "groups for a parallel sweep"),
+        (newton, "PARAMETERS", "to_boundary", ((0.9, 0.9999), (0.99, 0.99), (0.99, 0.999999)), "damping"),
+        (newton, "PARAMETERS", "uniform_share", (1e-6, 1e-1), "share of the uniform design"),
+        (newton, "PARAMETERS", "negligible", (0.0,), "shares that are dropped"),
+        (newton, "PARAMETERS", "overshoot", (1.0,), "steps beyond the target"),
+        (start, "START", "many", (3, 24), "many candidates"),
+        (start, "START", "basis_only", (0, 10**9), "start from a basis"),
+        (start, "START", "even", (0.0,), "uniform starts if leverages are even"),
+    ):
+        for value in values:
+            changed = getattr(module, name)._replace(**{field: value})
+            yield Variant(module, name, changed, says, tuple(importers), shown=f"{field} = {value}")
+    yield Variant(start, "pass_time", endless, "size of a start by the time of a pass")
     yield Variant(start, "large_groups", never, "no sweeps over large groups", (auto,))
-    yield Variant(auto, "_sweeps_that_pay", no_steps, "sweeps first")
-    yield Variant(auto, "newton_time", endless, "Newton steps if they promise to be faster")
-    yield Variant(active, "sweeps_time", endless, "sweeps in rounds")
-    yield Variant(active, "pass_time", endless, "pricing again where sweeps leave few with weight")
-    yield Variant(costs, "spread", always, "rounds on some candidates", (active,))
-    yield Variant(costs, "spread", never, "rounds on all where most have weight", (active,))
-    yield Variant(newton, "without_strain", itself, "iteration that gives way")
-    yield Variant(costs, "blocks_by_loops", endless, "small blocks in loops")
+    yield Variant(auto, "_initial_sweeps", no_steps, "sweeps first")
+    yield Variant(auto, "newton_time", endless, "Newton steps if they are estimated to be faster")
+    yield Variant(working_set, "sweeps_time", endless, "sweeps in rounds")
+    yield Variant(auto, "mostly_positive", always, "rounds on a working set")
+    yield Variant(auto, "mostly_positive", never, "steps on all candidates if most have weight")
     yield Variant(costs, "squares_by_calls", endless, "information by BLAS")
-    yield Variant(costs, "at_once", endless, "small steps in one call")
-    yield Variant(costs, "at_once_by_information", endless, "the same by information")
+    yield Variant(costs, "one_call", endless, "small steps in one call")
+    yield Variant(costs, "by_group", endless, "systems by group")
+    yield Variant(costs, "by_iteration", endless, "systems by iteration")
     yield Variant(
         whitening,
         "fits_one_call",
         never,
         "small starts, prices, proofs in one call",
-        (active,),
+        (working_set,),
         same_way=True,
     )
 
