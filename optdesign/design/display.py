@@ -28,9 +28,6 @@ RUN = "run"
 CANDIDATE = "candidate"
 """What an index into the arrays of a problem is called, from 0; a row, for people to read, counts from 1."""
 
-FIRST_USE, FIRST_USE_SHARE = 0.1, 0.01
-"""Seconds of first use, and their share in all seconds, from which on they are shown."""
-
 
 def own_columns(problem: DesignProblem) -> dict[str, np.ndarray]:
     """The columns that tell candidates apart: their settings, or their features by name, or nothing."""
@@ -143,7 +140,8 @@ def duration(seconds: float, compile_seconds: float) -> str:
     >>> duration(0.25, 0.02), duration(8.5, 8.25)
     ('0.25 s', '8.5 s (8.25 s for first use)')
     """
-    if compile_seconds < max(FIRST_USE, FIRST_USE_SHARE * seconds):
+    # First use is shown from 0.1 s and 1 % of all seconds on.
+    if compile_seconds < max(0.1, 0.01 * seconds):
         return f"{seconds:.3g} s"
     return f"{seconds:.3g} s ({compile_seconds:.3g} s for first use)"
 

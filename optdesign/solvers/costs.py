@@ -31,17 +31,28 @@ UNITS = Units()
 IN_PARTS = 12 * UNITS.call
 """The calls of a Newton step in parts, in addition to those of its linear system and of any step."""
 
-SWEEPS, STEPS = 10, 6
-"""Number of sweeps after which the rate of the gap is estimated; typical number of Newton steps of a
-round."""
+SWEEPS = 10
+"""Number of sweeps after which the rate of the gap is estimated. It is also the number of sweeps at the start
+of a round on a working set, and the number after which the inverse of block coordinate ascent is
+recomputed."""
 
-PRODUCTS, PLANNED_PRODUCTS = 30, 60
-"""Assumed number of products of a step by iteration. The true number is between 4 and several hundred: it is
-large if candidates nearly repeat each other. Iteration is tried if it wins with the first number, since it
-can be replaced by a matrix later. Choices that cannot be revised assume the second."""
 
-MEMORY = 4 << 30
-"""Bytes that the matrices of a system may take. Larger systems are solved by iteration."""
+class Assumed(NamedTuple):
+    """Numbers that are not known in advance."""
+
+    steps: int = 6
+    """Newton steps of a round."""
+    products: int = 30
+    """Products of a step by iteration, for the choice of the system: iteration can be replaced by a matrix
+    later. The true number is between 4 and several hundred. It is large if candidates nearly repeat each
+    other."""
+    planned_products: int = 60
+    """The same for choices that cannot be revised."""
+    memory: int = 4 << 30
+    """Bytes that the matrices of a system may take. Larger systems are solved by iteration."""
+
+
+ASSUMED = Assumed()
 
 
 def pass_time(problem: DesignProblem) -> float:
@@ -81,7 +92,7 @@ def mostly_positive(problem: DesignProblem, positive: int) -> bool:
 
 def steps_time(problem: DesignProblem, rows: int) -> float:
     """Return the time of the Newton steps of a round on some rows, with the calls around them."""
-    return 10 * UNITS.call + STEPS * step_time(problem, rows)
+    return 10 * UNITS.call + ASSUMED.steps * step_time(problem, rows)
 
 
 def step_time(problem: DesignProblem, rows: int) -> float:
@@ -97,7 +108,7 @@ def step_time(problem: DesignProblem, rows: int) -> float:
     if together <= IN_PARTS:
         return calls + together
     dense = min(by_information(blocks, rank, rows, groups), by_group(blocks, rank, rows, groups))
-    iteration = PLANNED_PRODUCTS * product_time(blocks, rank, rows)
+    iteration = ASSUMED.planned_products * product_time(blocks, rank, rows)
     return min(calls + together, 3 * UNITS.call + IN_PARTS + min(iteration, dense))
 
 
@@ -140,7 +151,7 @@ def squares_by_loops(blocks: int, rank: int, rows: int) -> float:
 
 def by_iteration(blocks: int, rank: int, rows: int) -> float:
     """Return the time of the system by iteration with the assumed number of products."""
-    return PRODUCTS * product_time(blocks, rank, rows)
+    return ASSUMED.products * product_time(blocks, rank, rows)
 
 
 def product_time(blocks: int, rank: int, rows: int) -> float:
@@ -150,4 +161,4 @@ def product_time(blocks: int, rank: int, rows: int) -> float:
 
 def _fits(numbers: float) -> bool:
     """Return True if a matrix of so many numbers fits into memory."""
-    return 8 * numbers <= MEMORY
+    return 8 * numbers <= ASSUMED.memory

@@ -19,24 +19,32 @@ is the predictor's and the term that centres, starts from where the predictor en
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from optdesign.solvers.systems import dense
 from optdesign.solvers.systems.layout import Layout
 
-RESIDUAL = 1e-2
-"""Largest residual of a solution, as a fraction of the right-hand side in the norm of the preconditioner."""
 
-MAX_PRODUCTS = 500
-"""Largest number of products of a solution. The solution found by then is used."""
+class Parameters(NamedTuple):
+    """When the iteration for a solution ends."""
+
+    residual: float = 1e-2
+    """Largest residual, as a fraction of the right-hand side in the norm of the preconditioner."""
+    max_products: int = 500
+    """Largest number of products. The solution found by then is used."""
+
+
+PARAMETERS = Parameters()
 
 
 class ByIteration:
     """No matrix at all; a step, which is two solutions, may take so many products."""
 
-    def __init__(self, layout: Layout, products: float = 2 * MAX_PRODUCTS) -> None:
+    def __init__(self, layout: Layout, products: float = np.inf) -> None:
         self.layout = layout
-        self.most = int(min(products / 2, MAX_PRODUCTS))
+        self.most = int(min(products / 2, PARAMETERS.max_products))
         self.order = int(layout.ranks.max())
         self.parts: list[tuple[np.ndarray | slice, np.ndarray]]
         self.w: np.ndarray
@@ -61,7 +69,7 @@ class ByIteration:
 
     def solve(self, r: np.ndarray) -> dense.Solution:
         """Solve (1) for du and dlambda, from what was found for the last right-hand side."""
-        enough = RESIDUAL**2 * float(r @ self._precondition(r)[0])
+        enough = PARAMETERS.residual**2 * float(r @ self._precondition(r)[0])
         du, product = self.found[0].copy(), self.found[1]
         left = r - product
         direction, dbound = self._precondition(left)
@@ -79,7 +87,7 @@ class ByIteration:
             size, before = float(left @ direction), size
             step = direction + (size / before) * step
         else:
-            self.exceeds_budget = self.most < MAX_PRODUCTS
+            self.exceeds_budget = self.most < PARAMETERS.max_products
         self.found = du, r - left
         return du, dbound
 

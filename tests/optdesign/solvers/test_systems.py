@@ -178,8 +178,7 @@ def test_iteration_is_taken_only_where_it_is_ahead() -> None:
     layout, n = layout_of(wide), wide.n_candidates
     for few in (1, 10**9):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(costs, "PRODUCTS", few)
-            patch.setattr(costs, "PLANNED_PRODUCTS", few)
+            patch.setattr(costs, "ASSUMED", costs.ASSUMED._replace(products=few, planned_products=few))
             dense = min(costs.by_information(10, 40, n, 2000), costs.by_group(10, 40, n, 2000))
             iterated = few * costs.product_time(10, 40, n)
             system = cheapest_system(layout)
@@ -207,23 +206,23 @@ def test_iteration_that_takes_all_it_may_gives_way(monkeypatch: pytest.MonkeyPat
         return factorise(system, *rows)
 
     monkeypatch.setattr(ByIteration, "factorise", counted)
-    monkeypatch.setattr(costs, "PRODUCTS", 0)
+    monkeypatch.setattr(costs, "ASSUMED", costs.ASSUMED._replace(products=0))
     r = od.solve(replicates(0), tol=1e-9, method="newton")
     assert_certified(r, 1e-9)
     first = used[0]
-    assert 0 < first.most < by_iteration.MAX_PRODUCTS
+    assert 0 < first.most < by_iteration.PARAMETERS.max_products
     assert first.exceeds_budget
     assert used.count(first) < r.iterations
-    monkeypatch.setattr(costs, "MEMORY", 0)
+    monkeypatch.setattr(costs, "ASSUMED", costs.ASSUMED._replace(products=0, memory=0))
     alone = cheapest_system(first.layout)
     assert isinstance(alone, ByIteration)
-    assert alone.most == by_iteration.MAX_PRODUCTS
+    assert alone.most == by_iteration.PARAMETERS.max_products
 
 
 def test_iteration_does_not_give_way_to_what_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Than all the products there are: it goes on with what it found."""
-    monkeypatch.setattr(by_iteration, "MAX_PRODUCTS", 3)
-    monkeypatch.setattr(costs, "PRODUCTS", 0)
+    monkeypatch.setattr(by_iteration, "PARAMETERS", by_iteration.PARAMETERS._replace(max_products=3))
+    monkeypatch.setattr(costs, "ASSUMED", costs.ASSUMED._replace(products=0))
     monkeypatch.setattr(costs, "UNITS", UNITS._replace(flop=1e3, loop=1e3))
     free = free_of(replicates(1))
     system = cheapest_system(free.layout)

@@ -252,7 +252,7 @@ def test_conjugate_gradients_solve_equation_1(
     seed: int, size: dict, accuracy: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To the accuracy that is asked for, in the norm of the matrix, and the sums of groups are kept."""
-    monkeypatch.setattr(by_iteration, "RESIDUAL", accuracy)
+    monkeypatch.setattr(by_iteration, "PARAMETERS", by_iteration.PARAMETERS._replace(residual=accuracy))
     c = Case(seed, **size)
     r = c.rng.normal(size=len(c.z))
     du, dbound, _ = c.dense(r)
