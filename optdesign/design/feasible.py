@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from optdesign.errors import InputError
 from optdesign.numbers.roundoff import UNIT, sum_groups
-from optdesign.problem.inputs import floats
+from optdesign.problem.inputs import one_per_candidate
 from optdesign.problem.problem import DesignProblem
 from optdesign.runtime.jit import kernel
 
@@ -19,15 +19,7 @@ def feasible(problem: DesignProblem, weights: ArrayLike) -> tuple[np.ndarray, fl
     """Check weights. Returns a copy without negligible negatives, rescaled where a budget is missed, and
     by which fraction of its budget a group still misses it.
     """
-    w = floats(weights, "weights")
-    if w.shape != (problem.n_candidates,):
-        raise InputError(
-            "weights",
-            f"must have one entry per candidate, shape ({problem.n_candidates},)",
-            f"got {w.shape}",
-            "Pass them in the order of the candidates.",
-        )
-    w = np.array(w, order="C")
+    w = np.array(one_per_candidate(weights, "weights", problem.n_candidates), order="C")
     bad, low = clean(w, problem.groups, problem.budgets)
     if bad >= 0:
         raise InputError("weights", "must be finite", f"weights[{bad}] = {w[bad]}", "Replace it by 0.")

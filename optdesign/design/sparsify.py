@@ -25,7 +25,7 @@ from optdesign.design.roundoff_allowance import error_length, sum_error
 from optdesign.design.vertices import SAME_RTOL, thin_out
 from optdesign.errors import InputError
 from optdesign.problem.coordinates import Rows
-from optdesign.problem.inputs import floats
+from optdesign.problem.inputs import one_per_candidate
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
 from optdesign.runtime import clock
@@ -126,15 +126,8 @@ def _round_off(problem: DesignProblem, maps: np.ndarray, rows: Rows) -> float:
 
 
 def _checked(problem: DesignProblem, cost: ArrayLike) -> np.ndarray:
-    """Costs, one finite number per candidate."""
-    out = floats(cost, "cost")
-    if out.shape != (problem.n_candidates,):
-        raise InputError(
-            "cost",
-            f"must have one entry per candidate, shape ({problem.n_candidates},)",
-            f"got {out.shape}",
-            "Pass them in the order of the candidates.",
-        )
+    """Return the costs as an array. Raise InputError unless there is one finite number per candidate."""
+    out = one_per_candidate(cost, "cost", problem.n_candidates)
     bad = np.flatnonzero(~np.isfinite(out))
     if len(bad):
         raise InputError(

@@ -113,6 +113,18 @@ def floats(values: ArrayLike, name: str) -> np.ndarray:
     return x
 
 
+def one_per_candidate(
+    values: ArrayLike, name: str, n: int, remedy: str = "Pass them in the order of the candidates."
+) -> np.ndarray:
+    """Return values as float64. Raise InputError unless there is one per candidate."""
+    array = floats(values, name)
+    if array.shape != (n,):
+        raise InputError(
+            name, f"must have one entry per candidate, shape ({n},)", f"got {array.shape}", remedy
+        )
+    return array
+
+
 def label(
     labels: Any,
     n: int,

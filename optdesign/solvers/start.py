@@ -19,7 +19,7 @@ from optdesign.design.certificate import certify
 from optdesign.design.feasible import scale
 from optdesign.errors import InputError
 from optdesign.numbers.roundoff import UNIT
-from optdesign.problem.inputs import floats
+from optdesign.problem.inputs import one_per_candidate
 from optdesign.problem.problem import DesignProblem
 from optdesign.runtime.jit import kernel
 from optdesign.solvers.costs import pass_time, steps_time, sweeps_time
@@ -49,14 +49,8 @@ START = Parameters()
 def given_start(problem: DesignProblem, start: ArrayLike) -> np.ndarray:
     """Return feasible weights of full rank near the given ones."""
     uniform = problem.uniform()
-    w = floats(start, "start").copy()
-    if w.shape != (problem.n_candidates,):
-        raise InputError(
-            "start",
-            f"must have one entry per candidate, shape ({problem.n_candidates},)",
-            f"got {w.shape}",
-            "For weights per client and arm, pass those of the active arms: w[active].",
-        )
+    remedy = "For weights per client and arm, pass those of the active arms: w[active]."
+    w = one_per_candidate(start, "start", problem.n_candidates, remedy).copy()
     bad = ~((w >= 0) & np.isfinite(w))
     if bad.any():
         at = int(np.argmax(bad))

@@ -4,25 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from candidate_files import CSV
 
 from optdesign.cli import budgets
 from optdesign.cli import candidate_file as files
-
-CSV = """site,arm,dose,heat,note
-north,a,1,0.5,first
-south,b,2,0.25,"with, comma"
-north,b,3,-1e3,
-"""
-
-
-@pytest.fixture
-def write(tmp_path):
-    def put(text, name="data.csv"):
-        path = tmp_path / name
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return put
 
 
 @pytest.mark.parametrize("header", ["", "site,budget\n"])

@@ -10,27 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from kept_rows import INTEGERS, rows
 
-from optdesign.factors.conditions import kept
-from optdesign.tables.columns import Settings
-
-INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
 HOLDS = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
     ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
 NEGLIGIBLE = Fraction(1, 10**60)
-
-
-def rows(columns: Any, where: str) -> list[int]:
-    """Return the rows that meet a condition, also if there are none."""
-    table = columns if isinstance(columns, Settings) else Settings(columns)
-    try:
-        return kept(table, where).tolist()
-    except ValueError as error:
-        if "leaves none" in str(error):
-            return []
-        raise
 
 
 class Unclear(Exception):

@@ -8,31 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from candidate_files import CSV, error
 
 from optdesign.cli import candidate_file as files
 from optdesign.runtime.files import atomic
-
-CSV = """site,arm,dose,heat,note
-north,a,1,0.5,first
-south,b,2,0.25,"with, comma"
-north,b,3,-1e3,
-"""
-
-
-@pytest.fixture
-def write(tmp_path):
-    def put(text, name="data.csv"):
-        path = tmp_path / name
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return put
-
-
-def error(path, **options):
-    with pytest.raises((ValueError, OSError)) as caught:
-        files.read(path, **options)
-    return str(caught.value)
 
 
 @pytest.mark.parametrize("first", files.SUFFIXES)
