@@ -70,10 +70,33 @@ def test_every_page_is_in_a_table_of_contents():
     assert written | GENERATED == listed | GENERATED
 
 
-def test_measured_tables_are_downloads():
-    text = (DOCS / "measured.md").read_text()
-    for table in DOCS.glob("measured/*.txt"):
-        assert f"measured/{table.name}" in text, table.name
+NUMBER = r"(?<![\w^-])\d[\d,]*(?:\.\d+)?(?:e-?\d+)?"
+
+
+SECTION = (
+    r"^## (.+?)\n\n(.+?)\n\n\{download\}`\w+\.txt <measured/(\w+)\.txt>`\n\n"
+    r"```\{literalinclude\} measured/(\w+)\.txt"
+)
+
+
+def sections():
+    return re.findall(SECTION, (DOCS / "measured.md").read_text(), flags=re.M | re.S)
+
+
+def test_measured_tables_have_a_finding_and_a_download():
+    assert {table.stem for table in DOCS.glob("measured/*.txt")} == {name for *_, name in sections()}
+    for title, finding, download, shown in sections():
+        assert download == shown, title
+        assert len(re.findall(r"[.](?:\s|$)", finding)) == 2, title
+
+
+@pytest.mark.parametrize("section", sections(), ids=lambda section: section[3])
+def test_findings_quote_the_table(section):
+    _, finding, _, name = section
+    text = (DOCS / "measured" / f"{name}.txt").read_text().replace("2^17", "131072")
+    table = {float(number.replace(",", "")) for number in re.findall(r"\d[\d,]*(?:\.\d+)?(?:e-?\d+)?", text)}
+    missing = [n for n in re.findall(NUMBER, finding) if float(n.replace(",", "")) not in table]
+    assert not missing
 
 
 @pytest.mark.parametrize(

@@ -104,8 +104,8 @@ TOPICS = {
 
 def names(listed: str) -> list[str]:
     """Return the full names of a list such as "optdesign: solve certify; optdesign.linalg: pseudo_det"."""
-    return [f"{module.strip()}.{name}" for part in listed.split(";") for module, _, rest in [part.partition(":")]
-            for name in rest.split()]  # fmt: skip
+    parts = [part.partition(":") for part in listed.split(";")]
+    return [f"{module.strip()}.{name}" for module, _, rest in parts for name in rest.split()]
 
 
 def find(name: str) -> Any:
