@@ -34,7 +34,7 @@ def check_installation() -> None:
     for package in (od, bandits):
         assert Path(sys.prefix) in Path(package.__file__).parents, f"{package.__file__} is not of the wheel"
         assert files(package).joinpath("py.typed").is_file(), f"{package.__name__} has no py.typed"
-    assert importlib.metadata.version("optdesign") == od.__version__
+    assert importlib.metadata.version("optdesign-bandits") == od.__version__
 
 
 def check_design() -> None:

@@ -214,7 +214,8 @@ def _scikit_learn() -> Iterator[Any]:
         import threadpoolctl
     except ImportError:
         raise ImportError(
-            'MovieLens needs scikit-learn, which is not installed: pip install "optdesign[movielens]"'
+            "MovieLens needs scikit-learn, which is not installed. Install the extra movielens of "
+            "optdesign-bandits; from a clone: python -m pip install '.[movielens]'"
         ) from None
     with threadpoolctl.threadpool_limits(1):
         yield sklearn

@@ -10,15 +10,15 @@ seeds. :func:`assert_played` takes a run, :func:`assert_plays` a policy and an e
 
 ``policy`` has the assertions; read it first. ``strategies`` draws the environments.
 
-Needs hypothesis: the extra ``optdesign[testing]``.
+Needs hypothesis: the extra ``testing`` of the distribution optdesign-bandits.
 """
 
 try:
     import hypothesis  # noqa: F401
 except ModuleNotFoundError as error:
     raise ImportError(
-        "bandits.testing needs hypothesis, which is not installed. Install the extra: "
-        "pip install 'optdesign[testing]'."
+        "bandits.testing needs hypothesis, which is not installed. Install the extra testing of "
+        "optdesign-bandits; from a clone: python -m pip install '.[testing]'"
     ) from error
 
 from bandits.testing.policy import assert_played, assert_plays, check_policy

@@ -141,7 +141,8 @@ def formulaic() -> Any:
         import formulaic
     except ImportError:
         raise ImportError(
-            'models need formulaic, which is not installed: pip install "optdesign[formula]"'
+            "models need formulaic, which is not installed. Install the extra formula of "
+            "optdesign-bandits; from a clone: python -m pip install '.[formula]'"
         ) from None
     return formulaic
 
@@ -152,7 +153,8 @@ def pandas() -> Any:
         import pandas
     except ImportError:
         raise ImportError(
-            'data frames need pandas, which is not installed: pip install "optdesign[frames]"'
+            "data frames need pandas, which is not installed. Install the extra frames of "
+            "optdesign-bandits; from a clone: python -m pip install '.[frames]'"
         ) from None
     return pandas
 

@@ -47,7 +47,8 @@ def require_matplotlib() -> Any:
         import matplotlib
     except ImportError:
         raise ImportError(
-            'pictures need matplotlib, which is not installed: pip install "optdesign[plot]"'
+            "pictures need matplotlib, which is not installed. Install the extra plot of "
+            "optdesign-bandits; from a clone: python -m pip install '.[plot]'"
         ) from None
     return matplotlib
 

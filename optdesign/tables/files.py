@@ -242,7 +242,8 @@ def pyarrow() -> Any:
         import pyarrow.parquet
     except ImportError:
         raise ImportError(
-            'Parquet files need pyarrow, which is not installed: pip install "optdesign[parquet]"'
+            "Parquet files need pyarrow, which is not installed. Install the extra parquet of "
+            "optdesign-bandits; from a clone: python -m pip install '.[parquet]'"
         ) from None
     return pyarrow
 

@@ -19,15 +19,15 @@ many.
 *Your own strategies and checks.* :func:`chosen` and :func:`at_least_one` check options,
 ``PHASES`` are the hypothesis phases of a search for a failing example.
 
-Needs hypothesis: the extra ``optdesign[testing]``.
+Needs hypothesis: the extra ``testing`` of the distribution optdesign-bandits.
 """
 
 try:
     import hypothesis  # noqa: F401
 except ModuleNotFoundError as error:
     raise ImportError(
-        "optdesign.testing needs hypothesis, which is not installed. Install the extra: "
-        "pip install 'optdesign[testing]'."
+        "optdesign.testing needs hypothesis, which is not installed. Install the extra testing of "
+        "optdesign-bandits; from a clone: python -m pip install '.[testing]'"
     ) from error
 
 from optdesign.testing.assertions import assert_certified, assert_feasible, assert_same_design

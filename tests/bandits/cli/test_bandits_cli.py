@@ -221,7 +221,7 @@ def test_missing_matplotlib_is_named_before_any_run(tmp_path, monkeypatch, capsy
     with pytest.raises(SystemExit) as stopped:
         commands.main()
     assert stopped.value.code == 2
-    assert "optdesign[plot]" in capsys.readouterr().err
+    assert "pip install '.[plot]'" in capsys.readouterr().err
 
 
 def test_curves_show_mean_and_deviation():

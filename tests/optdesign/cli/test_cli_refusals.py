@@ -54,7 +54,7 @@ def test_bad_input_is_exit_code_2_with_one_message(folder, arguments, words):
 
 @pytest.mark.parametrize(
     ("module", "option", "extra"),
-    [("pyarrow", "--out=d.parquet", "optdesign[parquet]"), ("matplotlib", "--plot=d.png", "optdesign[plot]")],
+    [("pyarrow", "--out=d.parquet", "'.[parquet]'"), ("matplotlib", "--plot=d.png", "'.[plot]'")],
 )
 def test_a_missing_extra_is_named_before_the_work(monkeypatch, module, option, extra):
     monkeypatch.setitem(sys.modules, module, None)

@@ -248,8 +248,8 @@ def test_without_hypothesis_the_error_names_the_extra(package: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == (
-        f"{package}.testing needs hypothesis, which is not installed. Install the extra: "
-        "pip install 'optdesign[testing]'.\n"
+        f"{package}.testing needs hypothesis, which is not installed. Install the extra testing of "
+        "optdesign-bandits; from a clone: python -m pip install '.[testing]'\n"
     )
 
 

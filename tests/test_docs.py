@@ -1,0 +1,111 @@
+"""Every public name has a page, every page is listed, and sentences begin with their subject."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+import bandits
+import bandits.testing
+import optdesign
+import optdesign.testing
+
+DOCS = Path(__file__).parents[1] / "docs"
+GENERATED = {"api/index", "cli"}
+
+
+@pytest.fixture(scope="module")
+def pages():
+    """Return the module that writes the API pages."""
+    pytest.importorskip("docutils")
+    spec = importlib.util.spec_from_file_location("reference_pages", DOCS / "_ext" / "reference_pages.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("package", [optdesign, bandits, optdesign.plot, optdesign.testing, bandits.testing])
+def test_every_public_name_has_a_page(pages, package):
+    listed = {name for _, _, names in pages.TOPICS.values() for name in pages.names(names)}
+    objects = [pages.find(name) for name in listed]
+    for name in package.__all__:
+        full = f"{package.__name__}.{name}"
+        is_module = any(other.startswith(f"{full}.") for other in listed)
+        assert full in listed or is_module or any(getattr(package, name) is item for item in objects), full
+
+
+def test_pages_list_public_names_only(pages):
+    for _, _, names in pages.TOPICS.values():
+        for name in pages.names(names):
+            item, owner = pages.find(name), pages.find(name.rpartition(".")[0])
+            assert item.__doc__ or not callable(item), name
+            assert not name.rpartition(".")[2].startswith("_")
+            public = getattr(owner, "__all__", None)
+            assert public is None or name.rpartition(".")[2] in public, name
+
+
+def test_the_command_reference_has_every_command(pages, tmp_path):
+    pages.write_commands(tmp_path / "cli.md")
+    text = (tmp_path / "cli.md").read_text()
+    for command in (
+        "optdesign solve",
+        "optdesign certify",
+        "optdesign verify",
+        "optdesign demo",
+        "bandits run",
+    ):
+        assert f"### {command}\n" in text
+    assert "`--parameter-block" in text
+
+
+def test_every_page_is_in_a_table_of_contents():
+    listed = set()
+    for page in ("index", "user-guide"):
+        for tree in re.findall(r"```\{toctree\}\n(.*?)```", (DOCS / f"{page}.md").read_text(), flags=re.S):
+            listed |= {line for line in tree.splitlines() if line and not line.startswith(":")}
+    written = {page.stem for page in DOCS.glob("*.md")} - {"index"}
+    assert written | GENERATED == listed | GENERATED
+
+
+NUMBER = r"(?<![\w^-])\d[\d,]*(?:\.\d+)?(?:e-?\d+)?"
+
+
+SECTION = (
+    r"^## (.+?)\n\n(.+?)\n\n\{download\}`\w+\.txt <measured/(\w+)\.txt>`\n\n"
+    r"```\{literalinclude\} measured/(\w+)\.txt"
+)
+
+
+def sections():
+    return re.findall(SECTION, (DOCS / "measured.md").read_text(), flags=re.M | re.S)
+
+
+def test_measured_tables_have_a_finding_and_a_download():
+    assert {table.stem for table in DOCS.glob("measured/*.txt")} == {name for *_, name in sections()}
+    for title, finding, download, shown in sections():
+        assert download == shown, title
+        assert len(re.findall(r"[.](?:\s|$)", finding)) == 2, title
+
+
+@pytest.mark.parametrize("section", sections(), ids=lambda section: section[3])
+def test_findings_quote_the_table(section):
+    _, finding, _, name = section
+    text = (DOCS / "measured" / f"{name}.txt").read_text().replace("2^17", "131072")
+    table = {float(number.replace(",", "")) for number in re.findall(r"\d[\d,]*(?:\.\d+)?(?:e-?\d+)?", text)}
+    missing = [n for n in re.findall(NUMBER, finding) if float(n.replace(",", "")) not in table]
+    assert not missing
+
+
+@pytest.mark.parametrize(
+    "page", sorted(set(DOCS.glob("*.md")) - {DOCS / "cli.md"}), ids=lambda page: page.stem
+)
+def test_sentences_begin_with_their_subject(page):
+    """No sentence of the pages begins with What, Where, Who, Those that or Of."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    found = re.findall(
+        r"(?:^|[.:!?] |^[-*] |^#+ |^\d\. |\| )((?:What|Where|Who|Those that|Of) [^.\n]*)", text, flags=re.M
+    )
+    assert not found
