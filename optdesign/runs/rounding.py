@@ -45,9 +45,6 @@ from optdesign.runtime.stopping import DeferredInterrupt
 ROUNDING = ("efficient", "ceiling")
 """Rules from weights to runs."""
 
-MOST_APPORTIONED = 1 << 62
-"""Most runs of a row in ``apportion``, so that sums fit into 64 bits."""
-
 
 def round(result: DesignResult, method: str = "efficient", *, exchange: bool = False) -> Runs:
     """Return whole runs that follow the weights of a design.
@@ -225,7 +222,7 @@ def apportion(weights: ArrayLike, runs: ArrayLike) -> np.ndarray:
     weights : (M, K) array
         Finite and not negative.
     runs : (M,) integers
-        Sum of every row, at least the number of positive weights in it.
+        Sum of every row, at least the number of positive weights in it and at most 2^53.
 
     Examples
     --------
@@ -234,26 +231,36 @@ def apportion(weights: ArrayLike, runs: ArrayLike) -> np.ndarray:
     """
     w, totals = floats(weights, "weights"), np.asarray(runs)
     if w.ndim != 2 or not np.all(np.isfinite(w) & (w >= 0)):
-        raise ValueError(
-            f"weights must be finite, not negative, and of shape (rows, columns); got shape {w.shape}. "
-            "Give one row for every sum."
+        raise InputError(
+            "weights",
+            "must be finite, not negative, and of shape (rows, columns)",
+            f"got shape {w.shape}",
+            "Give one row for every sum.",
         )
     if totals.dtype.kind not in "iu" or totals.shape != w.shape[:1]:
-        raise ValueError(
-            f"runs must be integers of shape {w.shape[:1]}, one per row of weights; got {totals.dtype} of "
-            f"shape {totals.shape}. Round them first."
+        raise InputError(
+            "runs",
+            f"must be integers of shape {w.shape[:1]}, one per row of weights",
+            f"got {totals.dtype} of shape {totals.shape}",
+            "Round them first.",
         )
     support = (w > 0).sum(axis=1)
-    wrong = np.flatnonzero((totals < support) | ((support == 0) & (totals > 0)) | (totals > MOST_APPORTIONED))
+    wrong = np.flatnonzero((totals < support) | ((support == 0) & (totals > 0)) | (totals > MOST_RUNS))
     if len(wrong):
         i = int(wrong[0])
-        raise ValueError(
-            f"runs must lie between the number of positive weights of the row and 2^62; runs[{i}] = "
-            f"{totals[i]}, and row {i} has {support[i]} positive weight(s). Raise runs[{i}], or drop weights."
+        raise InputError(
+            "runs",
+            "must lie between the number of positive weights of the row and 2^53",
+            f"runs[{i}] = {totals[i]}, and row {i} has {support[i]} positive weight(s)",
+            f"Lower runs[{i}]." if totals[i] > MOST_RUNS else f"Raise runs[{i}], or drop weights.",
         )
     counts = np.zeros(w.shape, np.int64)
     some = np.flatnonzero(totals > 0)
-    flat = np.ascontiguousarray(w[some].ravel())
+    # Multiply by powers of 2, which is exact. Sums of weights then do not overflow, multipliers are finite,
+    # and every positive weight has a run at the smallest multiplier.
+    _, exponent = np.frexp(w[some].max(axis=1, keepdims=True, initial=0.0))
+    scaled = np.ldexp(w[some], -exponent)
+    flat = np.where(w[some] > 0, np.maximum(scaled, np.finfo(float).tiny), 0.0).ravel()
     out = np.empty(flat.size, np.int64)
     starts = np.arange(len(some) + 1) * w.shape[1]
     free = np.zeros(len(some), np.bool_)

@@ -27,6 +27,22 @@ def test_rows_sum_to_their_runs_and_keep_the_largest_fraction(rows, columns, ext
 
 
 @pytest.mark.parametrize(
+    ("weights", "runs", "expected"),
+    [
+        ([1e308, 1e308], 5, [3, 2]),
+        ([5e-324, 5e-324], 4, [2, 2]),
+        ([1e-310, 3e-310, 0.0], 4, [1, 3, 0]),
+        ([1e-300, 1e300], 50, [1, 49]),
+        ([1.0, 1.0], 2**53, [2**52, 2**52]),
+        ([0.0, 0.5], 2**53, [0, 2**53]),
+    ],
+)
+def test_weights_and_runs_of_any_size(weights, runs, expected):
+    """Sums that overflow, subnormal weights and the largest number of runs: the same rule, and an end."""
+    assert od.apportion([weights], [runs]).tolist() == [expected]
+
+
+@pytest.mark.parametrize(
     ("weights", "runs", "message"),
     [
         ([0.5, 0.5], [2], "weights must be finite, not negative, and of shape"),
@@ -34,6 +50,7 @@ def test_rows_sum_to_their_runs_and_keep_the_largest_fraction(rows, columns, ext
         ([[0.5, 0.5]], [2.0], "runs must be integers of shape"),
         ([[0.5, 0.5]], [2, 2], "runs must be integers of shape"),
         ([[0.5, 0.5]], [1], r"runs\[0\] = 1, and row 0 has 2 positive"),
+        ([[0.5, 0.5]], [2**53 + 1], r"2\^53; runs\[0\] = 9007199254740993, .* Lower runs\[0\]"),
         ([[0.0, 0.0]], [1], r"runs\[0\] = 1, and row 0 has 0 positive"),
     ],
 )
