@@ -10,7 +10,8 @@ The algorithm is::
         if a stop is pending or max_iter is reached: return its status
         if the method did not meet its target: end
         target = gap that the method reached - (certified gap - goal);  if it is not positive: end
-    return PRECISION if round-off explains the certified gap, else STALLED
+    if round-off explains the certified gap: tidy the design without raising its gap, return PRECISION
+    return STALLED
 
 A stop is a time limit or an interrupt. It ends a method at a yield, or inside a step by the exception
 Stopped.
@@ -152,9 +153,11 @@ def run_method(
         target = min(target, reached) - excess
         if target <= 0:
             break
-    # The computed gap meets the goal, or is smaller than the allowance for round-off.
-    limited_by_roundoff = certificate.gap - certificate.rounding <= max(goal, certificate.rounding)
-    return weights, certificate, Status.PRECISION if limited_by_roundoff else Status.STALLED
+    # Round-off is the reason if the computed gap meets the goal, or is smaller than the allowance for round-off.
+    if certificate.gap - certificate.rounding > max(goal, certificate.rounding):
+        return weights, certificate, Status.STALLED
+    weights, certificate = _tidied(problem, weights, certificate, certificate.gap, stop)
+    return weights, certificate, Status.CONVERGED if certificate.gap <= goal else Status.PRECISION
 
 
 def _run_until_stopped(recorder: Recorder, steps: Iterator[Step], stop: Stop) -> tuple[float, Status | None]:
