@@ -153,7 +153,7 @@ def run_method(
         target = min(target, reached) - excess
         if target <= 0:
             break
-    # Round-off is the reason if the computed gap meets the goal, or is smaller than the allowance for round-off.
+    # Round-off is the reason if the computed gap meets the goal or is smaller than the allowance.
     if certificate.gap - certificate.rounding > max(goal, certificate.rounding):
         return weights, certificate, Status.STALLED
     weights, certificate = _tidied(problem, weights, certificate, certificate.gap, stop)
