@@ -69,7 +69,7 @@ measured/%: $(STAMP)
 docs: $(STAMP)
 	@echo "== documentation: docs/_build/index.html"
 	@$(BIN)/python -m pip install --quiet --editable '.[docs]'
-	@$(BIN)/python -m sphinx -q -W -n --keep-going -b html docs docs/_build
+	@$(BIN)/python -m sphinx -q -E -W -n --keep-going -b html docs docs/_build
 
 # The wheel is tested alone: in a virtual environment of its own, outside the checkout, without optional dependencies.
 package: $(STAMP)
