@@ -16,7 +16,7 @@ COMMIT = $$(git describe --always)$$(git diff --quiet HEAD -- optdesign bandits 
 # Every table of docs/measured that a benchmark prints, whole, in one run of one commit.
 TABLES := first_use design suite before classical wide large exact rounding fedpe regret baselines movielens ablation
 
-.PHONY: demo test slow lint hooks hunt mutants bench docs package clean
+.PHONY: demo test slow lint hooks hunt mutants bench times docs package clean
 
 demo: $(STAMP)
 	@echo "== demo: the paper's synthetic instance, solved, certified, verified (output in demo/)"
@@ -66,10 +66,19 @@ measured/%: $(STAMP)
 	@set -o pipefail; commit=$(COMMIT); { echo "measured at commit $$commit"; echo; \
 		$(BIN)/python benchmarks/$*.py; } | tee docs/measured/$*.txt
 
+times: $(STAMP)
+	@echo "== wall time of make demo and make test: goes to docs/measured/times.txt"
+	@set -o pipefail; commit=$(COMMIT); { echo "measured at commit $$commit"; echo; \
+		echo "$$(nproc) cores, load average $$(cut -d' ' -f1 /proc/loadavg) at the start, .venv set up before"; \
+		for target in demo test; do \
+			start=$$SECONDS; $(MAKE) --no-print-directory $$target >&2 || exit 1; \
+			echo "make $$target: $$((SECONDS - start)) s"; \
+		done; } | tee docs/measured/times.txt
+
 docs: $(STAMP)
 	@echo "== documentation: docs/_build/index.html"
 	@$(BIN)/python -m pip install --quiet --editable '.[docs]'
-	@$(BIN)/python -m sphinx -q -W -n --keep-going -b html docs docs/_build
+	@$(BIN)/python -m sphinx -q -E -W -n --keep-going -b html docs docs/_build
 
 # The wheel is tested alone: in a virtual environment of its own, outside the checkout, without optional dependencies.
 package: $(STAMP)

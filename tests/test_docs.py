@@ -70,6 +70,14 @@ def test_every_page_is_in_a_table_of_contents():
     assert written | GENERATED == listed | GENERATED
 
 
+def test_home_shows_the_facts_of_the_readme():
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    home = (DOCS / "index.md").read_text(encoding="utf-8")
+    for name, fact, _ in re.findall(r"^\| \*\*(.+?)\*\* \| (.+) \| (.+) \|$", readme, flags=re.M):
+        shown = re.sub(r"\[table\]\(docs/(measured/\w+\.txt)\)", r"{download}`table <\1>`", fact)
+        assert f":::{{grid-item-card}} {name}\n{shown}\n" in home, name
+
+
 NUMBER = r"(?<![\w^-])\d[\d,]*(?:\.\d+)?(?:e-?\d+)?"
 
 

@@ -205,7 +205,7 @@ def write_commands(path: Path) -> None:
         for title in group.list_commands(context):
             command = group.get_command(context, title)
             inner = command.context_class(command, info_name=title, parent=context)
-            usage = " ".join(command.collect_usage_pieces(inner))
+            usage = " ".join(command.collect_usage_pieces(inner)).replace("{", "").replace("}", "")
             page += [f"### {name} {title}", "", "```text", f"{name} {title} {usage}", "```", ""]
             page += [inspect.cleandoc((command.help or "").replace("\b", "")), ""]
             rows = option_rows(command, inner)

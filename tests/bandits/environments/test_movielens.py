@@ -207,7 +207,7 @@ def test_sizes_beyond_the_data_are_refused(environment):
 
 def test_missing_scikit_learn_names_the_extra(environment, monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
-    with pytest.raises(ImportError, match=r"optdesign\[movielens\]"):
+    with pytest.raises(ImportError, match=r"from a clone: python -m pip install .\.\[movielens\]"):
         environment()
 
 

@@ -73,7 +73,7 @@ def test_tab_completion_shows_the_public_names_only() -> None:
 
 def test_missing_pandas_names_the_extra(result: od.DesignResult, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"optdesign\[frames\]"):
+    with pytest.raises(ImportError, match=r"from a clone: python -m pip install .\.\[frames\]"):
         result.to_frame()
 
 

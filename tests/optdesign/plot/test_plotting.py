@@ -217,7 +217,7 @@ def test_drawn_on_given_axes(grid):
 
 def test_missing_matplotlib_names_the_extra(grid, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"optdesign\[plot\]"):
+    with pytest.raises(ImportError, match=r"from a clone: python -m pip install .\.\[plot\]"):
         od.plot.overview(grid, path=tmp_path / "a.png")
 
 

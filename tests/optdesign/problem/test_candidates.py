@@ -265,7 +265,7 @@ def test_names_and_labels_travel_to_the_problem() -> None:
 
 def test_missing_libraries_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "formulaic", None)
-    with pytest.raises(ImportError, match=r"optdesign\[formula\]"):
+    with pytest.raises(ImportError, match=r"from a clone: python -m pip install .\.\[formula\]"):
         od.candidates({"a": 2}, model="~ a")
 
 

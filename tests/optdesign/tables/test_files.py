@@ -151,5 +151,5 @@ def test_writing_through_a_link_keeps_the_link(tmp_path):
 
 def test_missing_pyarrow_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"optdesign\[parquet\]"):
+    with pytest.raises(ImportError, match=r"from a clone: python -m pip install .\.\[parquet\]"):
         files.read(tmp_path / "a.parquet")
