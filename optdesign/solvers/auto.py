@@ -68,7 +68,7 @@ def _final_sweeps(
 ) -> Iterator[Step]:
     """Sweep and keep the weights of smallest gap: gaps may rise while log det does. Overwrites weights."""
     trial, rows = weights.copy(), np.flatnonzero(weights)
-    best, _ = working_set.price(problem, rows, weights[rows])
+    best, *_ = working_set.price(problem, rows, weights[rows])
     for step in _sweeps(problem, trial, target, max_iter):
         if len(step.gaps) and step.gaps[-1] < best:
             best = step.gaps[-1]

@@ -100,7 +100,7 @@ def high_leverage_start(problem: DesignProblem) -> np.ndarray:
     chosen = np.zeros(n, np.bool_)
     chosen[problem.basis] = True
     if large and every == 1 and _relative_gap(problem, leverages) <= START.even:
-        chosen[_first_largest(problem.groups, g, problem.n_groups)] = True
+        chosen[first_largest(problem.groups, g, problem.n_groups)] = True
         weights = _equal_weights(problem, np.flatnonzero(chosen))
         rows = np.flatnonzero(weights)
         is_nearly_optimal = _relative_gap(problem, _leverages(problem, rows, weights[rows])) <= START.even
@@ -108,7 +108,7 @@ def high_leverage_start(problem: DesignProblem) -> np.ndarray:
     if large:
         chosen[_highest(problem, g, top, every)] = True
     if not large or np.bincount(problem.groups[chosen], minlength=problem.n_groups).min() == 0:
-        chosen[_first_largest(problem.groups, g, problem.n_groups)] = True
+        chosen[first_largest(problem.groups, g, problem.n_groups)] = True
     return _equal_weights(problem, np.flatnonzero(chosen))
 
 
@@ -207,7 +207,7 @@ def _equal_weights(problem: DesignProblem, rows: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _first_largest(groups, values, n_groups):
+def first_largest(groups, values, n_groups):
     """Return the first candidate of every group that has its largest value."""
     out = np.empty(n_groups, np.int64)
     for i in range(n_groups):

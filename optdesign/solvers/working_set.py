@@ -24,9 +24,14 @@ from optdesign.problem.problem import DesignProblem
 from optdesign.solvers import bca, newton
 from optdesign.solvers.costs import SWEEPS, steps_time, sweeps_time
 from optdesign.solvers.method import NO_GAPS, PATIENCE, Step
+from optdesign.solvers.start import first_largest
 
 ROUND_ACCURACY = 0.005
 """A round solves its working set to this fraction of the last gap over all candidates."""
+
+MAX_VIOLATORS = 16
+"""A round adds at most about this multiple of the candidates that an optimum needs. On fine grids a large
+part of all candidates are violators."""
 
 STAGE = "newton on a working set"
 
@@ -44,7 +49,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
         accuracy = max(target, ROUND_ACCURACY * min(gap, problem.rank))  # the first gap is infinite
         mostly_new = 2 * len(violators) >= len(rows)
         yield from _solve_on(problem, rows, trial, accuracy, sweep=mostly_new)
-        gap, violators = price(problem, rows, trial[rows])
+        gap, violators, variances = price(problem, rows, trial[rows])
         rounds_since_best += 1
         if gap < best_gap:
             weights[best_rows] = 0.0
@@ -53,6 +58,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
         yield Step(np.array([gap]), STAGE)
         if gap <= target or not np.isfinite(gap) or rounds_since_best > PATIENCE:  # infinite if rank is lost
             return
+        violators = _subset(problem, violators, variances)
         rows = np.union1d(rows[trial[rows] > 0], violators)
 
 
@@ -77,8 +83,20 @@ def _solve_on(
     part.extend(u, trial)
 
 
-def price(problem: DesignProblem, rows: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the gap over all candidates and the violators, for weights on the candidates ``rows``.
+def _subset(problem: DesignProblem, violators: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """Return the violators, or the largest of every group and every k-th of the others if there are very
+    many."""
+    every = 1 + len(violators) // (MAX_VIOLATORS * problem.support_bound)
+    if every == 1:
+        return violators
+    largest = first_largest(problem.groups[violators], variances, problem.n_groups)
+    return np.union1d(violators[::every], violators[largest[largest >= 0]])
+
+
+def price(
+    problem: DesignProblem, rows: np.ndarray, weights: np.ndarray
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return the gap over all candidates, the violators and their variances, for weights on ``rows``.
 
     The gap is infinite, and there are no violators, if the weights lose rank.
     """
@@ -87,13 +105,15 @@ def price(problem: DesignProblem, rows: np.ndarray, weights: np.ndarray) -> tupl
     if fits_one_call(problem.rows):
         found = measured(problem, problem.rows, rows, weights, attempts=1)
         if not found.full:
-            return np.inf, rows[:0]
+            return np.inf, rows[:0], weights[:0]
         raise_to_largest(problem.groups[rows], found.g[rows], bound)
         violators, largest = above(problem, found.g, bound), found.largest
+        variances = found.g[violators]
     else:  # keep no variances of all candidates
         white, _, log_det = whitened(problem, problem.rows, rows, weights, attempts=1)
         if np.minimum.reduce(log_det) == -np.inf:
-            return np.inf, rows[:0]
+            return np.inf, rows[:0], weights[:0]
         raise_to_largest(problem.groups[rows], variances_at(problem, problem.rows, white, rows), bound)
         violators, largest = exceeding(problem, problem.rows, white, bound)
-    return float(problem.budgets @ largest) - problem.rank, violators
+        variances = variances_at(problem, problem.rows, white, violators)
+    return float(problem.budgets @ largest) - problem.rank, violators, variances

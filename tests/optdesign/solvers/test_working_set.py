@@ -83,7 +83,7 @@ def test_rounds_end_where_there_is_no_progress() -> None:
 
 def test_a_start_without_rank_is_priced_as_infinite() -> None:
     problem = many(2, 1, n=200, dim=3)
-    gap, found = working_set.price(problem, np.array([0, 1]), np.array([1.0, 1.0]))
+    gap, found, _ = working_set.price(problem, np.array([0, 1]), np.array([1.0, 1.0]))
     assert gap == np.inf
     assert len(found) == 0
 
@@ -100,9 +100,31 @@ def test_priced_is_the_certificate(seed: int, monkeypatch: pytest.MonkeyPatch) -
     excess = p.variances - bound[problem.groups]
     for piece in (threads.PIECE, 90):
         monkeypatch.setattr(threads, "PIECE", piece)
-        gap, found = working_set.price(problem, rows, w[rows])
+        gap, found, variances = working_set.price(problem, rows, w[rows])
         assert gap == pytest.approx(p.gap, abs=2 * p.error)
         # What is equal up to rounding may be on either side.
         assert set(np.flatnonzero(excess > 2 * p.error)) <= set(found)
         assert set(found) <= set(np.flatnonzero(excess > -2 * p.error))
         assert np.all(np.diff(found) > 0)
+        np.testing.assert_allclose(variances, p.variances[found], rtol=1e-9)
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_very_many_violators_are_added_in_part(groups: int) -> None:
+    """The largest of every group and every k-th of the others are added."""
+    n = 20_001
+    problem = od.DesignProblem(np.vander(np.linspace(-1, 1, n), 6), np.arange(n) % groups)
+    w = np.zeros(n)
+    w[np.linspace(0, n - 1, 6 * groups).astype(int)] = 1 / 6
+    rows = np.flatnonzero(w)
+    _, violators, variances = working_set.price(problem, rows, w[rows])
+    some = working_set._subset(problem, violators, variances)
+    most = working_set.MAX_VIOLATORS * problem.support_bound
+    assert len(violators) > 2 * most
+    assert len(some) <= most + groups
+    for i in np.unique(problem.groups[violators]):
+        own = problem.groups[violators] == i
+        assert violators[own][np.argmax(variances[own])] in some
+    r = od.solve(problem, tol=TOL)
+    assert_certified(r, TOL)
+    assert len(r.support) <= problem.support_bound
