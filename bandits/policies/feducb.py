@@ -127,11 +127,11 @@ class FedUCB(DisLinUCB):
         """Return the state before the first round. The noise is drawn as it is needed."""
         env = trial.env
         plain = self.model(env, env.clients)
-        (m, count), d, sigma = plain.width.shape, env.dim, plain.sigma
+        (m, count), d, sigma = plain.width.shape, env.dim, plain.confidence.sigma
         rounds = trial.horizon if self.period is None else max(trial.horizon // self.period, 1)
         height = 1 + int(math.log2(rounds))
         bound, deviation, norm = math.inf, 0.0, 0.0
-        log_term, s = plain.log_term, env.s if self.s is None else self.s
+        log_term, s = plain.confidence.log_term, env.s if self.s is None else self.s
         if self.epsilon is not None:
             bound = self.reward_bound or s * env.L + sigma * math.sqrt(
                 2.0 * math.log(8.0 * m * trial.horizon / self.delta)

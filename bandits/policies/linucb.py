@@ -20,7 +20,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from bandits.policies.linear import LinearPolicy, Model, add_observation, best_arm
+from bandits.policies.linear import LinearPolicy, Model, best_arm
+from bandits.policies.ridge import learn
 from bandits.trials.trial import Trial
 
 
@@ -56,7 +57,7 @@ class LinUCB(LinearPolicy):
     @staticmethod
     def observe(state, i, a, y):
         """Add an observation to the arm's block. Overwrites the state."""
-        add_observation(state, 0, i, a, y)
+        learn(state.ridge, state.width, state.confidence, 0, state.features, i, a, y)
 
     @staticmethod
     def synchronise(state, t, rng, sent):  # noqa: ARG004
