@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bandits.checks import is_number
 from bandits.policies.linear import LinearPolicy, Model, best_arm
 from bandits.policies.ridge import block_of, learn, radius, refresh
 from bandits.trials.trial import Trial
@@ -75,7 +76,7 @@ class DisLinUCB(LinearPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.threshold is not None and not self.threshold >= 0.0:
+        if self.threshold is not None and not (is_number(self.threshold) and self.threshold >= 0.0):
             raise ValueError(
                 f"threshold must not be negative; got {self.threshold}. Leave it out for the paper's."
             )

@@ -50,7 +50,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bandits.checks import check_positive, check_probability, whole
+from bandits.checks import check_positive, check_probability, is_number, whole
 from bandits.policies.dislinucb import DisLinUCB, Sums, count_scalars, empty_sums, grown, record, share
 from bandits.policies.dislinucb import State as Clients
 from bandits.policies.linear import best_arm, empty_model
@@ -103,7 +103,7 @@ class FedUCB(DisLinUCB):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.epsilon is not None and not 0.0 < self.epsilon <= 1.0:
+        if self.epsilon is not None and not (is_number(self.epsilon) and 0.0 < self.epsilon <= 1.0):
             raise ValueError(
                 f"epsilon must lie in (0, 1], where the Gaussian mechanism is proved; got {self.epsilon}. "
                 "Leave it out for no privacy."
