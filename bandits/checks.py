@@ -20,6 +20,10 @@ SMALLEST_SIZE, LARGEST_SIZE = 1e-60, 1e60
 """Range of the sizes of features and of sigma: their squares and products neither overflow nor vanish."""
 
 
+LARGEST_REWARDS = 1e100
+"""Largest sum of rewards: squares of it do not overflow in the estimates."""
+
+
 def whole(name: str, value: Any, least: int, most: int | None = None, remedy: str = "") -> int:
     """Return a whole number as an int, or raise ValueError unless it lies in least .. most.
 
@@ -151,6 +155,7 @@ def rewards_per_arm(values: Any, counts: np.ndarray, who: str) -> np.ndarray:
     sums = sums.astype(np.float64, copy=False)
     for rule, wrong in (
         ("be finite", ~np.isfinite(sums)),
+        (f"be at most {LARGEST_REWARDS:g} in size", np.abs(sums) > LARGEST_REWARDS),
         ("be 0 for arms that are not pulled", (counts == 0) & (sums != 0.0)),
     ):
         if wrong.any():
