@@ -7,13 +7,21 @@ their values, because a truncated 2.7 or a truth value used as an index is a def
 from __future__ import annotations
 
 import math
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 LARGEST = 1 << 53
 """Largest horizon and number of pulls: integers up to this are exact in double precision."""
+
+
+SMALLEST_SIZE, LARGEST_SIZE = 1e-60, 1e60
+"""Range of the sizes of features and of sigma: their squares and products neither overflow nor vanish."""
+
+
+LARGEST_REWARDS = 1e100
+"""Largest sum of rewards: squares of it do not overflow in the estimates."""
 
 
 def whole(name: str, value: Any, least: int, most: int | None = None, remedy: str = "") -> int:
@@ -30,6 +38,11 @@ def whole(name: str, value: Any, least: int, most: int | None = None, remedy: st
     return int(value)
 
 
+def is_number(value: object) -> bool:
+    """Return True if the value is a real number, and no truth value, text or array."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 def check_positive(
     name: str, value: float | None, remedy: str = "Leave it out for the environment's."
 ) -> None:
@@ -39,14 +52,38 @@ def check_positive(
     Traceback (most recent call last):
     ValueError: sigma must be positive and finite; got 0.0. Leave it out for the environment's.
     """
-    if value is not None and not 0.0 < value < math.inf:
-        raise ValueError(f"{name} must be positive and finite; got {value}. {remedy}")
+    if value is not None and not (is_number(value) and 0.0 < value < math.inf):
+        raise ValueError(f"{name} must be positive and finite; got {value!r}. {remedy}")
 
 
 def check_probability(name: str, value: float, remedy: str = "The paper takes 0.1.") -> None:
     """Raise ValueError unless the value lies strictly between 0 and 1."""
-    if not 0.0 < value < 1.0:
-        raise ValueError(f"{name} must lie strictly in (0, 1); got {value}. {remedy}")
+    if not (is_number(value) and 0.0 < value < 1.0):
+        raise ValueError(f"{name} must lie strictly in (0, 1); got {value!r}. {remedy}")
+
+
+def check_jobs(n_jobs: int) -> None:
+    """Raise ValueError unless n_jobs is a whole number other than 0."""
+    if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be a whole number other than 0; got {n_jobs!r}. -1 takes all cores.")
+
+
+def check_sigma(sigma: float) -> None:
+    """Raise ValueError unless confidence intervals can be computed for this sub-Gaussian parameter.
+
+    >>> check_sigma(0.0)
+    Traceback (most recent call last):
+    ValueError: sigma must be positive; got 0.0. Without noise there are no widths: pass a small sigma.
+    """
+    if not sigma > 0.0:
+        raise ValueError(
+            f"sigma must be positive; got {sigma}. Without noise there are no widths: pass a small sigma."
+        )
+    if not SMALLEST_SIZE <= sigma <= LARGEST_SIZE:
+        raise ValueError(
+            f"sigma must lie in {SMALLEST_SIZE:g} .. {LARGEST_SIZE:g}; got {sigma}. "
+            "Divide rewards and sigma by a constant."
+        )
 
 
 def integers(argument: str, values: Any, shape: tuple[int, ...], who: str, remedy: str) -> np.ndarray:
@@ -118,6 +155,7 @@ def rewards_per_arm(values: Any, counts: np.ndarray, who: str) -> np.ndarray:
     sums = sums.astype(np.float64, copy=False)
     for rule, wrong in (
         ("be finite", ~np.isfinite(sums)),
+        (f"be at most {LARGEST_REWARDS:g} in size", np.abs(sums) > LARGEST_REWARDS),
         ("be 0 for arms that are not pulled", (counts == 0) & (sums != 0.0)),
     ):
         if wrong.any():

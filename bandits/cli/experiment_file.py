@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import tomllib
-import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -185,13 +184,17 @@ def _environment(options: dict[str, Any], folder: Path, horizon: int) -> LinearE
 def _from_file(folder: Path, path: str) -> LinearEnvironment:
     """Return the environment with the features and parameters of a .npz file."""
     file = folder / path
-    try:
-        with file.open("rb") as handle, np.load(handle) as data:
-            return LinearEnvironment(data["features"], data["parameters"])
-    except (EOFError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise ValueError(
-            f"path must be an .npz file with features and parameters; {file}: {error}."
-        ) from None
+    with file.open("rb") as handle:
+        # Files that are not archives raise errors of zipfile, zlib, tokenize and NumPy.
+        try:
+            with np.load(handle) as data:
+                features, parameters = data["features"], data["parameters"]
+        except Exception:
+            raise ValueError(
+                f"path must be an .npz file with the arrays of numbers features and parameters; {file} is "
+                "not. Write it with numpy.savez."
+            ) from None
+    return LinearEnvironment(features, parameters)
 
 
 def _policy(options: dict[str, Any], folder: Path) -> Policy:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bandits.checks import LARGEST_SIZE, SMALLEST_SIZE
 from bandits.environments.noise import Bernoulli, Noise, law, noise_named
 
 TIE = 1e-12
@@ -83,13 +84,20 @@ class LinearEnvironment:
             )
         if not (np.all(np.isfinite(x)) and np.all(np.isfinite(theta))):
             raise ValueError("features and parameters must be finite; some entries are not. Fill them in.")
-        norms = np.linalg.norm(x, axis=2)
-        if norms.min() == 0.0:
-            i, a = np.unravel_index(int(np.argmin(norms)), norms.shape)
+        sizes = np.abs(x).max(axis=2)
+        if sizes.min() == 0.0:
+            i, a = np.unravel_index(int(np.argmin(sizes)), sizes.shape)
             raise ValueError(
                 f"features must not be zero; features[{i}, {a}] is. "
                 "Add a constant feature, or drop the client or the arm."
             )
+        if sizes.min() < SMALLEST_SIZE or max(sizes.max(), np.abs(theta).max()) > LARGEST_SIZE:
+            raise ValueError(
+                f"features must lie in {SMALLEST_SIZE:g} .. {LARGEST_SIZE:g} in size, and parameters below "
+                f"it; features span {sizes.min():g} .. {sizes.max():g}, and the largest parameter is "
+                f"{np.abs(theta).max():g}. Change the units."
+            )
+        norms = np.linalg.norm(x, axis=2)
         low, high = float(norms.min()), float(norms.max())
         size = float(np.linalg.norm(np.atleast_2d(theta), axis=1).max())
         values = {

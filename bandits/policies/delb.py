@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bandits.checks import LARGEST, check_positive, check_probability
+from bandits.checks import LARGEST, check_positive, check_probability, check_sigma, is_number
 from bandits.policies.design import rule_named
 from bandits.policies.parameters import SHARED, blocks
 from bandits.trials.trial import Trial
@@ -53,7 +53,7 @@ class DELB:
     def __post_init__(self) -> None:
         rule_named(self.design_method)
         check_probability("delta", self.delta)
-        if not self.design_gap > 0.0:
+        if not (is_number(self.design_gap) and self.design_gap > 0.0):
             raise ValueError(f"design_gap must be positive; got {self.design_gap}.")
         check_positive("sigma", self.sigma)
 
@@ -72,6 +72,7 @@ class DELB:
                 "Give every client those of one, or play another policy."
             )
         x, sigma = env.features[0], env.sigma if self.sigma is None else self.sigma
+        check_sigma(sigma)
         active, theta, phase = np.arange(env.arms), np.zeros(env.dim), 0
         while not trial.done:
             phase += 1

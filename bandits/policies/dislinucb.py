@@ -33,8 +33,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandits.policies.linear import LinearPolicy, Model, add_observation, best_arm, block_of
-from bandits.policies.ridge import radius, refresh
+from bandits.checks import is_number
+from bandits.policies.linear import LinearPolicy, Model, best_arm
+from bandits.policies.ridge import block_of, learn, radius, refresh
 from bandits.trials.trial import Trial
 from optdesign.runtime.jit import inlined, kernel
 
@@ -75,7 +76,7 @@ class DisLinUCB(LinearPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.threshold is not None and not self.threshold >= 0.0:
+        if self.threshold is not None and not (is_number(self.threshold) and self.threshold >= 0.0):
             raise ValueError(
                 f"threshold must not be negative; got {self.threshold}. Leave it out for the paper's."
             )
@@ -128,12 +129,14 @@ def empty_sums(rows: int, count: int, dim: int) -> Sums:
 def record(state, i, a, y, uploaded):
     """Add reward y of arm a to the model of client i, and the uploaded value to its news.
 
-    Overwrites the state.
+    Overwrites the state. The model has no name of its own here: a name that lives across a call costs two
+    atomic operations for every array in it.
     """
-    model = state.model
-    b = block_of(model.width, a)
-    state.growth[i] += add_observation(model, i, i, a, y)
-    note(state.news, i, b, model.features, a, uploaded)
+    b = block_of(state.model.width, a)
+    state.growth[i] += learn(
+        state.model.ridge, state.model.width, state.model.confidence, i, state.model.features, i, a, y
+    )
+    note(state.news, i, b, state.model.features, a, uploaded)
     state.changed[i, b] = True
 
 
@@ -198,11 +201,11 @@ def count_scalars(changed, d, sent):
 @kernel
 def share(state, t):
     """Copy the model of client 0 to every client and clear the news. Overwrites the state."""
-    linear, news = state.model, state.news
+    linear, news, terms = state.model, state.news, state.model.confidence
     model = linear.ridge
     m, count, d = news.moment.shape
     for b in range(count):
-        wide = radius(model.log_det[0, b], linear.sigma, linear.log_term, linear.bias)
+        wide = radius(model.log_det[0, b], terms.sigma, terms.log_term, terms.bias)
         for i in range(m):
             for j in range(d):
                 news.moment[i, b, j] = 0.0

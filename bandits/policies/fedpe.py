@@ -218,6 +218,11 @@ class Server:
             if self.warm_start and self.weights is not None:
                 start = self.weights[rows][active]
             design = self.design_rule(problem, self.design_gap / len(self.rows), start)
+            if not (hasattr(design, "weights") and hasattr(design, "iterations")):
+                raise ValueError(
+                    f"design must return weights and iterations, such as bandits.policies.design.Design; in "
+                    f"phase {self.phase} it returned {type(design).__name__}."
+                )
             gap = certify(problem, design.weights).gap
             weights[rows] = problem.to_grid(np.asarray(design.weights))
             self.ranks[c] = problem.ranks

@@ -50,7 +50,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bandits.checks import check_positive, check_probability, whole
+from bandits.checks import check_positive, check_probability, is_number, whole
 from bandits.policies.dislinucb import DisLinUCB, Sums, count_scalars, empty_sums, grown, record, share
 from bandits.policies.dislinucb import State as Clients
 from bandits.policies.linear import best_arm, empty_model
@@ -103,7 +103,7 @@ class FedUCB(DisLinUCB):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.epsilon is not None and not 0.0 < self.epsilon <= 1.0:
+        if self.epsilon is not None and not (is_number(self.epsilon) and 0.0 < self.epsilon <= 1.0):
             raise ValueError(
                 f"epsilon must lie in (0, 1], where the Gaussian mechanism is proved; got {self.epsilon}. "
                 "Leave it out for no privacy."
@@ -127,11 +127,11 @@ class FedUCB(DisLinUCB):
         """Return the state before the first round. The noise is drawn as it is needed."""
         env = trial.env
         plain = self.model(env, env.clients)
-        (m, count), d, sigma = plain.width.shape, env.dim, plain.sigma
+        (m, count), d, sigma = plain.width.shape, env.dim, plain.confidence.sigma
         rounds = trial.horizon if self.period is None else max(trial.horizon // self.period, 1)
         height = 1 + int(math.log2(rounds))
         bound, deviation, norm = math.inf, 0.0, 0.0
-        log_term, s = plain.log_term, env.s if self.s is None else self.s
+        log_term, s = plain.confidence.log_term, env.s if self.s is None else self.s
         if self.epsilon is not None:
             bound = self.reward_bound or s * env.L + sigma * math.sqrt(
                 2.0 * math.log(8.0 * m * trial.horizon / self.delta)

@@ -21,7 +21,7 @@ import numpy as np
 from bandits.checks import check_positive, check_probability
 from bandits.environments.linear import LinearEnvironment
 from bandits.policies.parameters import blocks, check_parameters, suffix
-from bandits.policies.ridge import Ridge, learn, predict, radius, ridge
+from bandits.policies.ridge import Confidence, Ridge, block_of, predict, radius, ridge
 from bandits.policies.stepwise import Stepwise
 from optdesign.runtime.jit import inlined
 
@@ -34,13 +34,8 @@ class Model(NamedTuple):
     ridge: Ridge
     width: np.ndarray
     """w, (R, B)."""
-    adaptive: bool
-    """True if w is the confidence radius, which changes with the data."""
-    sigma: float
-    log_term: float
-    """2 log(1 / delta'), with delta' the level of one row and block."""
-    bias: float
-    """sqrt(lambda) s."""
+    confidence: Confidence
+    """Constants of w at the level of one row and block."""
 
 
 @dataclass(frozen=True)
@@ -103,17 +98,8 @@ def empty_model(
         features=np.array(env.features),
         ridge=ridge(rows, count, env.dim, weight),
         width=np.full((rows, count), first),
-        adaptive=width is None,
-        sigma=sigma,
-        log_term=log_term,
-        bias=bias,
+        confidence=Confidence(width is None, sigma, log_term, bias),
     )
-
-
-@inlined
-def block_of(width, a):
-    """Return the block of an arm, given the widths (R, B)."""
-    return a if width.shape[1] > 1 else 0
 
 
 @inlined
@@ -128,14 +114,3 @@ def best_arm(model, r, i):
         if value > top:
             best, top = a, value
     return best
-
-
-@inlined
-def add_observation(model, r, i, a, y):
-    """Add reward y of arm a of client i to row r; return the growth of log det A. Overwrites the model."""
-    estimates, width = model.ridge, model.width
-    b = block_of(width, a)
-    growth = learn(estimates, r, b, model.features, i, a, y)
-    if model.adaptive:
-        width[r, b] = radius(estimates.log_det[r, b], model.sigma, model.log_term, model.bias)
-    return growth

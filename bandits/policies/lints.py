@@ -45,8 +45,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bandits.policies.linear import LinearPolicy, Model, add_observation
-from bandits.policies.ridge import predict
+from bandits.policies.linear import LinearPolicy, Model
+from bandits.policies.ridge import learn, predict
 from bandits.trials.trial import Trial
 from optdesign.runtime.jit import kernel
 
@@ -149,7 +149,8 @@ class LinTS(LinearPolicy):
     @staticmethod
     def observe(state, i, a, y):
         """Add an observation to the arm's block. Overwrites the state."""
-        add_observation(state.model, 0, i, a, y)
+        model = state.model
+        learn(model.ridge, model.width, model.confidence, 0, model.features, i, a, y)
 
     @staticmethod
     def synchronise(state, t, rng, sent):  # noqa: ARG004

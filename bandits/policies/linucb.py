@@ -20,7 +20,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from bandits.policies.linear import LinearPolicy, Model, add_observation, best_arm
+from bandits.checks import is_number
+from bandits.policies.linear import LinearPolicy, Model, best_arm
+from bandits.policies.ridge import learn
 from bandits.trials.trial import Trial
 
 
@@ -38,7 +40,7 @@ class LinUCB(LinearPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.alpha is not None and not 0.0 <= self.alpha < math.inf:
+        if self.alpha is not None and not (is_number(self.alpha) and 0.0 <= self.alpha < math.inf):
             raise ValueError(
                 f"alpha must be finite and not negative; got {self.alpha}. Leave it out for the theory's."
             )
@@ -56,7 +58,7 @@ class LinUCB(LinearPolicy):
     @staticmethod
     def observe(state, i, a, y):
         """Add an observation to the arm's block. Overwrites the state."""
-        add_observation(state, 0, i, a, y)
+        learn(state.ridge, state.width, state.confidence, 0, state.features, i, a, y)
 
     @staticmethod
     def synchronise(state, t, rng, sent):  # noqa: ARG004

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bandits.checks import LARGEST, check_positive, check_probability
+from bandits.checks import LARGEST, check_positive, check_probability, check_sigma, is_number
 from bandits.environments.linear import LinearEnvironment
 from bandits.policies.design import DesignRule, phase_rule, sparse
 from bandits.policies.parameters import SHARED, blocks, check_parameters, suffix
@@ -163,7 +163,7 @@ class Phased:
             object.__setattr__(self, "schedule", Lengths(self.schedule))
         phase_rule(self.design_method)
         check_probability("delta", self.delta)
-        if not self.design_gap > 0.0:
+        if not (is_number(self.design_gap) and self.design_gap > 0.0):
             raise ValueError(f"design_gap must be positive; got {self.design_gap}. The paper takes 0.1.")
         check_positive("ell", self.ell)
         check_positive("sigma", self.sigma)
@@ -195,10 +195,7 @@ class Phased:
         if self.budgets is not None and len(self.budgets) != clients:
             raise ValueError(f"budgets must have one entry per client, {clients}; got {len(self.budgets)}.")
         ell, sigma = (ell if self.ell is None else self.ell), (sigma if self.sigma is None else self.sigma)
-        if not sigma > 0.0:
-            raise ValueError(
-                f"sigma must be positive; got {sigma}. Without noise there are no widths: pass a small sigma."
-            )
+        check_sigma(sigma)
         lengths = self.lengths(horizon, arms)
         level = alpha(clients, arms, dim, len(lengths), self.delta, shared=self.shared)
         return Setting(
@@ -210,8 +207,14 @@ class Phased:
 
         The theorems have an optimal design, G = d B; the policy's design has G <= d B + design_gap.
         """
-        if self.design is not None or self.keep is not confident or self.budgets is not None:
+        own_rules = self.design is not None or self.keep is not confident or self.rounding is not ceiling
+        if own_rules or self.budgets is not None:
             raise ValueError(self._no_theorem())
+        if (self.ell or env.ell) > env.ell or (self.sigma or env.sigma) < env.sigma:
+            raise ValueError(
+                f"ell must be at most the environment's {env.ell:g} and sigma at least its {env.sigma:g}; "
+                f"got ell = {self.ell}, sigma = {self.sigma}. The intervals are too narrow for a theorem."
+            )
         shared = self.shared
         bound = self.theorem(
             self.lengths(horizon, env.arms),
@@ -237,8 +240,8 @@ class Phased:
     def _no_theorem(self) -> str:
         """Return the message for a policy that the paper does not bound."""
         return (
-            "policy must be FedPE or EnhancedFedPE with equal budgets and the paper's rules for designs and "
-            f"for the arms to keep; got {self}. The paper bounds no other."
+            "policy must be FedPE or EnhancedFedPE with equal budgets and the paper's rules for designs, for "
+            f"rounding and for the arms to keep; got {self}. The paper bounds no other."
         )
 
     def parties(self) -> tuple[type[Client], type[Server]]:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optdesign.runtime.jit import kernel
+from optdesign.runtime.jit import inlined, kernel
 
 REFRESH = 4096
 """Observations of a block between two inversions from scratch."""
@@ -45,6 +45,18 @@ class Ridge(NamedTuple):
     ridge: float
 
 
+class Confidence(NamedTuple):
+    """Constants of the radius."""
+
+    adaptive: bool
+    """True if the width is the radius, which changes with the data; False if it is constant."""
+    sigma: float
+    log_term: float
+    """2 log(1 / delta)."""
+    bias: float
+    """sqrt(lambda) s."""
+
+
 def ridge(rows: int, blocks: int, dim: int, weight: float) -> Ridge:
     """Return models without observations, with lambda = weight."""
     eye = np.broadcast_to(np.eye(dim), (rows, blocks, dim, dim))
@@ -66,6 +78,12 @@ def radius(log_det, sigma, log_term, bias):
     return sigma * np.sqrt(log_term + log_det) + bias
 
 
+@inlined
+def block_of(width, a):
+    """Return the block of an arm, given the widths (R, B): the arm itself, or 0 if B = 1."""
+    return min(a, width.shape[1] - 1)
+
+
 @kernel
 def predict(model, r, b, features, i, a):
     """Return x' theta and ||x||_{A^-1} for x = features[i, a]."""
@@ -81,9 +99,12 @@ def predict(model, r, b, features, i, a):
 
 
 @kernel
-def learn(model, r, b, features, i, a, y):
-    """Add the observation of y at x = features[i, a]. Overwrites the model; returns the growth."""
-    d = features.shape[2]
+def learn(model, width, confidence, r, features, i, a, y):
+    """Add the observation of y at x = features[i, a] to row r; return the growth of log det A.
+
+    Overwrites the model and the width.
+    """
+    b, d = block_of(width, a), features.shape[2]
     gain = model.work[d]
     error, scale = y, 1.0
     for j in range(d):
@@ -100,12 +121,14 @@ def learn(model, r, b, features, i, a, y):
     model.seen[r, b] += 1
     if model.seen[r, b] >= REFRESH:
         refresh(model, r, b)
-        return growth
-    for j in range(d):
-        step = gain[j] / scale
-        model.theta[r, b, j] += step * error
-        for k in range(d):
-            model.inverse[r, b, j, k] -= step * gain[k]
+    else:
+        for j in range(d):
+            step = gain[j] / scale
+            model.theta[r, b, j] += step * error
+            for k in range(d):
+                model.inverse[r, b, j, k] -= step * gain[k]
+    if confidence.adaptive:
+        width[r, b] = radius(model.log_det[r, b], confidence.sigma, confidence.log_term, confidence.bias)
     return growth
 
 

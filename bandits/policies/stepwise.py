@@ -32,7 +32,7 @@ from numba.extending import overload
 from bandits.checks import no_such_arm
 from bandits.environments.noise import draw
 from bandits.trials.trial import Trial
-from optdesign.runtime.jit import code_hash, kernel, uncached
+from optdesign.runtime.jit import code_hash, inlined, kernel, uncached
 
 STEPS_PER_CALL = 1 << 20
 """Decisions between two returns to Python, where an interrupt is noticed."""
@@ -182,8 +182,8 @@ def _copy(policy: type, loop: types.FunctionType, own: dict[str, Any], code: str
 
 
 def _jitted(function: Any) -> Any:
-    """Return a function that the loop can call. It is compiled into the loop, which has the cache."""
-    return function if hasattr(function, "py_func") else uncached(function)
+    """Return a function that is copied into the loop, which has the cache; a call would count references."""
+    return function if hasattr(function, "py_func") else inlined(function)
 
 
 choose: Any = None

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 
+from bandits.checks import check_jobs
 from bandits.environments.linear import LinearEnvironment
 from bandits.reproduce.catalogue import POLICIES
 from bandits.reproduce.description import RATED, Case, Instance
@@ -108,6 +109,7 @@ def _finished(
 ) -> Iterator[tuple[str, int, Run]]:
     """Trials in the order in which they finish."""
     calls = ((case, n, out, ratings) for (_, n), case in tasks.items())
+    check_jobs(n_jobs)
     if n_jobs == 1:
         yield from (_trial(*call) for call in calls)
     else:

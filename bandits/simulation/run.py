@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,17 +122,45 @@ class Run:
 
 def load(path: str | Path) -> Run:
     """Read a run written by ``Run.save``."""
-    try:
-        with Path(path).open("rb") as file, np.load(file) as data:
-            return Run(
-                str(data["policy"]), int(data["horizon"]), data["times"], data["trials"], data["regret"],
-                data["uploaded"], data["downloaded"], data["phases"], str(data["identity"]),
-            )  # fmt: skip
-    except (EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(
-            f"{path} must be a run saved by this package; it is empty, cut off or something else ({error}). "
-            "Delete it, or name another file."
-        ) from None
+    with Path(path).open("rb") as file:
+        # Damaged archives raise errors of zipfile, zlib, tokenize and NumPy, among them NotImplementedError.
+        try:
+            with np.load(file) as data:
+                run = Run(
+                    str(data["policy"]), int(data["horizon"]), data["times"], data["trials"], data["regret"],
+                    data["uploaded"], data["downloaded"], data["phases"], str(data["identity"]),
+                )  # fmt: skip
+            _check_consistent(run)
+        except Exception as error:
+            raise ValueError(
+                f"{path} must be a run saved by this package; it is empty, cut off or something else "
+                f"({error}). Delete it, or name another file."
+            ) from None
+    return run
+
+
+def _check_consistent(run: Run) -> None:
+    """Raise ValueError unless the arrays of a run have the types and shapes of one run."""
+    n, c = len(run.trials), len(run.times)
+    expected = {
+        "times": ("i", (c,)),
+        "trials": ("i", (n,)),
+        "regret": ("f", (n, c)),
+        "uploaded": ("i", (n,)),
+        "downloaded": ("i", (n,)),
+    }
+    for name, (kind, shape) in expected.items():
+        array = getattr(run, name)
+        if array.dtype.kind != kind or array.shape != shape:
+            raise ValueError(f"{name} has type {array.dtype} and shape {array.shape}, not {shape}")
+    if run.phases.dtype != PHASE or run.phases.ndim != 1:
+        raise ValueError(f"phases have type {run.phases.dtype}")
+    if (
+        np.any(np.diff(run.trials) < 1)
+        or np.any(np.diff(run.times) < 1)
+        or not np.all(np.isfinite(run.regret))
+    ):
+        raise ValueError("trials or times do not ascend, or regret is not finite")
 
 
 def concatenate(runs: Sequence[Run]) -> Run:

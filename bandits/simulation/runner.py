@@ -16,7 +16,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
-from bandits.checks import LARGEST, whole
+from bandits.checks import LARGEST, check_jobs, whole
 from bandits.environments.linear import LinearEnvironment
 from bandits.simulation.checkpoints import merge, resumed
 from bandits.simulation.fingerprints import UNKNOWN, fingerprint
@@ -84,6 +84,7 @@ def simulate(
         raise TypeError(f"policy must be an object with a name and a method play; got {policy!r}.")
     horizon, trials = whole("horizon", horizon, 1, LARGEST), whole("trials", trials, 1)
     seed = whole("seed", seed, 0)
+    check_jobs(n_jobs)
     at = _times(times, horizon)
     path = None if checkpoint is None else Path(checkpoint)
     try:
@@ -145,10 +146,15 @@ def _times(times: ArrayLike | None, horizon: int) -> np.ndarray:
     if times is None:
         count = min(CURVE_POINTS, horizon)
         return np.arange(1, count + 1) * horizon // count
-    given = np.unique(np.append(np.asarray(times), horizon))
-    at = given.astype(np.int64)
-    if np.any(at != given):
-        raise ValueError(f"times must be whole numbers of pulls; got {given[at != given][0]}.")
-    if at[0] < 1 or at[-1] > horizon:
-        raise ValueError(f"times must lie in 1 .. horizon = {horizon}; they span {at[0]} .. {at[-1]}.")
-    return at
+    try:
+        given = np.unique(np.append(np.asarray(times, dtype=np.float64), horizon))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"times must be whole numbers of pulls; got {times!r}: {error}.") from None
+    if not np.all(given == np.floor(given)):
+        wrong = given[given != np.floor(given)][0]
+        raise ValueError(f"times must be whole numbers of pulls; got {wrong}.")
+    if given[0] < 1 or given[-1] > horizon:
+        raise ValueError(
+            f"times must lie in 1 .. horizon = {horizon}; they span {given[0]:g} .. {given[-1]:g}."
+        )
+    return given.astype(np.int64)

@@ -39,6 +39,9 @@ PHASE = np.dtype(
 )
 """One row per trial and phase."""
 
+ROUND_OFF = 1e-9
+"""Largest decrease of the regret between two times, relative to the largest regret."""
+
 CONSTANT = ("features", "parameters", "means", "gaps")
 """Attributes of an environment that must not change during a trial."""
 
@@ -134,12 +137,24 @@ class Trial:
                 "client. Go on until trial.done."
             )
         self.check_environment()
-        record = self.record
-        if not np.all(np.isfinite(record.regret)):
+        regret = np.asarray(self.clock.regret)
+        is_curve = regret.shape == self.clock.times.shape and regret.dtype.kind == "f"
+        if not is_curve or not np.all(np.isfinite(regret)):
             raise ValueError(
-                f"regret must be finite at all times; {self.policy} left {record.regret}. "
+                f"regret must be finite at all times; {self.policy} left {regret}. "
                 "Tell the clock of every pull, and leave its attributes alone."
             )
+        # Gaps are not negative, so only round-off can make regret fall.
+        if np.any(np.diff(regret, prepend=0.0) < -ROUND_OFF * regret.max()):
+            raise ValueError(
+                f"regret must not fall; {self.policy} left {regret}. Leave the attributes of the clock alone."
+            )
+        if not np.array_equal(self.clock.gaps, self._constant["gaps"]):
+            raise ValueError(
+                f"gaps of the clock must be those of the environment; {self.policy} changed them. "
+                "Leave the attributes of the clock alone."
+            )
+        record = self.record
         for name in ("uploaded", "downloaded"):
             whole(f"ledger.{name} of {self.policy}", getattr(record, name), 0, None)
         return record

@@ -255,3 +255,18 @@ def test_every_kind_of_deviation_interval_and_control_can_be_written(tmp_path):
 def test_mistakes_in_these_options_are_named(tmp_path, monkeypatch, capsys, policy, words):
     text = HEAD + ENVIRONMENT + "[[policy]]\n" + policy + "\n"
     assert words in refusal(tmp_path, monkeypatch, capsys, text)
+
+
+@pytest.mark.parametrize("content", ["text", "objects", "empty"])
+def test_a_file_that_is_no_archive_of_numbers_is_named(tmp_path, content):
+    data = tmp_path / "data.npz"
+    if content == "objects":
+        np.savez(data, features=np.array([None, 1], dtype=object), parameters=np.ones(2))
+    else:
+        data.write_text("hello" if content == "text" else "")
+    file = tmp_path / "experiment.toml"
+    file.write_text(
+        'horizon = 10\n[environment]\nkind = "file"\npath = "data.npz"\n[[policy]]\nkind = "FedPE"\n'
+    )
+    with pytest.raises(ValueError, match=r"path must be an \.npz file"):
+        experiment_file.read(file)

@@ -281,7 +281,7 @@ def test_the_confidence_level_does_not_depend_on_the_horizon(parameters):
     for horizon in (10, 10_000):
         trial = bandits.Trial(env, horizon, [horizon], np.random.default_rng(0))
         state = bandits.FedUCB(parameters, delta=0.2, epsilon=1.0).start(trial)
-        assert model_of(state).log_term == pytest.approx(
+        assert model_of(state).confidence.log_term == pytest.approx(
             2 * math.log(2 * env.clients * count / 0.2), rel=1e-12
         )
 

@@ -8,7 +8,7 @@ from play import model_of
 from scipy.special import ndtr
 
 import bandits
-from bandits.policies.ridge import REFRESH, learn, predict, refresh, ridge
+from bandits.policies.ridge import REFRESH, Confidence, learn, predict, refresh, ridge
 from bandits.trials.trial import Trial
 
 PARAMETERS = ["disjoint", "shared"]
@@ -85,7 +85,8 @@ def test_models_are_ridge_regression():
     n = 300
     x, y = rng.standard_normal((n, 1, 3)), rng.standard_normal(n)
     model = ridge(1, 1, 3, 0.5)
-    growth = sum(learn(model, 0, 0, x, i, 0, y[i]) for i in range(n))
+    width, terms = np.ones((1, 1)), Confidence(True, 2.0, 3.0, 0.25)
+    growth = sum(learn(model, width, terms, 0, x, i, 0, y[i]) for i in range(n))
     a = 0.5 * np.eye(3) + x[:, 0].T @ x[:, 0]
     theta = np.linalg.solve(a, x[:, 0].T @ y)
     # Well-conditioned: a thousand roundings of 1e-16.
@@ -93,9 +94,10 @@ def test_models_are_ridge_regression():
     np.testing.assert_allclose(model.theta[0, 0], theta, rtol=1e-10)
     assert model.log_det[0, 0] == pytest.approx(np.linalg.slogdet(a)[1] - 3 * np.log(0.5), rel=1e-11)
     assert growth == pytest.approx(model.log_det[0, 0], rel=1e-11)
-    mean, width = predict(model, 0, 0, x, 7, 0)
+    assert width[0, 0] == pytest.approx(2.0 * np.sqrt(3.0 + model.log_det[0, 0]) + 0.25, rel=1e-14)
+    mean, deviation = predict(model, 0, 0, x, 7, 0)
     assert mean == pytest.approx(x[7, 0] @ theta, rel=1e-10)
-    assert width**2 == pytest.approx(x[7, 0] @ np.linalg.solve(a, x[7, 0]), rel=1e-10)
+    assert deviation**2 == pytest.approx(x[7, 0] @ np.linalg.solve(a, x[7, 0]), rel=1e-10)
 
 
 @pytest.mark.kernels
@@ -122,8 +124,10 @@ def test_models_do_not_drift():
     x = rng.standard_normal((n, 1, 3)) * [1.0, 1e-2, 1e-3]
     y = rng.standard_normal(n)
     model = ridge(1, 1, 3, 1e-6)
+    width, terms = np.ones((1, 1)), Confidence(False, 1.0, 1.0, 1.0)
     for i in range(n):
-        learn(model, 0, 0, x, i, 0, y[i])
+        learn(model, width, terms, 0, x, i, 0, y[i])
+    assert width[0, 0] == 1.0
     a = 1e-6 * np.eye(3) + x[:, 0].T @ x[:, 0]
     # The condition number is 1e6, of 16 digits.
     np.testing.assert_allclose(model.inverse[0, 0] @ a, np.eye(3), atol=1e-8)

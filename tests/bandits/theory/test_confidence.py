@@ -82,4 +82,4 @@ def test_levels_close_to_zero_have_finite_widths(delta):
     env = bandits.environments.authors(4, 3, 2)
     for policy in (bandits.LinUCB, bandits.LinTS, bandits.DisLinUCB, bandits.FedUCB):
         state = policy(delta=delta).start(Trial(env, 10, [10], np.random.default_rng(0)))
-        assert np.isfinite(model_of(state).log_term)
+        assert np.isfinite(model_of(state).confidence.log_term)
