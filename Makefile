@@ -60,6 +60,7 @@ bench: $(STAMP)
 	@for name in $(TABLES); do $(MAKE) --no-print-directory measured/$$name || exit 1; done
 	@$(BIN)/python benchmarks/figures.py
 	@$(BIN)/python benchmarks/pictures.py
+	@$(BIN)/python benchmarks/readme_figure.py
 
 measured/%: $(STAMP)
 	@echo "== $*: what it prints goes to docs/measured/$*.txt, with the commit that was measured"
