@@ -74,7 +74,8 @@ times: $(STAMP)
 		for target in demo test; do \
 			start=$$SECONDS; $(MAKE) --no-print-directory $$target >&2 || exit 1; \
 			echo "make $$target: $$((SECONDS - start)) s"; \
-		done; } | tee docs/measured/times.txt
+		done; } | tee .venv/times.txt
+	@mv .venv/times.txt docs/measured/times.txt
 
 docs: $(STAMP)
 	@echo "== documentation: docs/_build/index.html"
