@@ -60,6 +60,7 @@ bench: $(STAMP)
 	@for name in $(TABLES); do $(MAKE) --no-print-directory measured/$$name || exit 1; done
 	@$(BIN)/python benchmarks/figures.py
 	@$(BIN)/python benchmarks/pictures.py
+	@$(BIN)/python benchmarks/readme_figure.py
 
 measured/%: $(STAMP)
 	@echo "== $*: what it prints goes to docs/measured/$*.txt, with the commit that was measured"
@@ -73,7 +74,8 @@ times: $(STAMP)
 		for target in demo test; do \
 			start=$$SECONDS; $(MAKE) --no-print-directory $$target >&2 || exit 1; \
 			echo "make $$target: $$((SECONDS - start)) s"; \
-		done; } | tee docs/measured/times.txt
+		done; } | tee .venv/times.txt
+	@mv .venv/times.txt docs/measured/times.txt
 
 docs: $(STAMP)
 	@echo "== documentation: docs/_build/index.html"

@@ -25,6 +25,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "_ext", "measured"]
 nitpicky = True
+toc_object_entries_show_parents = "hide"
 smartquotes = False
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
