@@ -51,7 +51,8 @@ def efficient(weights: np.ndarray, f: int) -> np.ndarray:
     """
     pulls = ceiling(weights, f)
     products, nearest, is_whole = _products(weights.sum(axis=1), f)
-    runs = np.where(is_whole, nearest, np.floor(products)).astype(np.int64)
+    # Weights that sum to 1 up to round-off may exceed the largest phase, 2^53, by a few pulls.
+    runs = np.where(is_whole, nearest, np.floor(products)).astype(np.int64).clip(max=2**53)
     enough = np.flatnonzero(runs >= (weights > 0).sum(axis=1))
     pulls[enough] = apportion(weights[enough], runs[enough])
     return pulls

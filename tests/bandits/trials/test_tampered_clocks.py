@@ -65,6 +65,9 @@ def test_rewards_whose_estimates_overflow_are_refused(env, policy):
 
 @pytest.mark.parametrize("result", [None, (np.ones(9) / 3, 0), 1.0], ids=repr)
 def test_a_design_of_a_wrong_type_is_named(env, result):
-    policy = bandits.FedPE(design=lambda problem, gap, start=None: result)  # noqa: ARG005
+    def wrong(problem, gap, start=None):  # noqa: ARG001
+        return result
+
+    policy = bandits.FedPE(design=wrong)
     with pytest.raises(ValueError, match="design must return weights and iterations"):
         bandits.simulate(policy, env, 50, trials=1)
