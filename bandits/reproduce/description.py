@@ -111,9 +111,9 @@ class Figure:
     quantity: str
     panels: tuple[Panel, ...]
     bounds: bool = False
-    """Whether to add a panel with the theorems' bounds, for the first panel's cases that have one."""
+    """True if to add a panel with the theorems' bounds, for the first panel's cases that have one."""
     logarithmic: bool = False
-    """Whether both axes are, for curves of very different heights."""
+    """True if both axes are, for curves of very different heights."""
 
     @property
     def cases(self) -> list[Case]:

@@ -38,7 +38,7 @@ larger problems, which cannot do without, should not wait for it."""
 
 
 class Measured(NamedTuple):
-    """What weights make of a problem."""
+    """Variances under given weights, and the maps that give them."""
 
     white: np.ndarray
     """Maps that make the supported rows white, as columns."""
@@ -53,7 +53,7 @@ class Measured(NamedTuple):
 
     @property
     def full(self) -> bool:
-        """Whether no block loses rank."""
+        """True if no block loses rank."""
         return bool(np.minimum.reduce(self.log_det) > -np.inf)
 
 
@@ -65,10 +65,10 @@ def fits_one_call(rows: Rows) -> bool:
 def measured(
     problem: DesignProblem, rows: Rows, support: np.ndarray, weights: np.ndarray, attempts: int = WHITENINGS
 ) -> Measured:
-    """The variances of all candidates under the weights of some, and the maps behind them.
+    """Return the variances of all candidates under the weights of some, and the maps that give them.
 
-    A block that loses rank ends it: log det is -inf, and only the variances of other blocks are of use.
-    Where there are few numbers all is done in one call, by the same kernels and to the same digits.
+    If a block loses rank its log det is -inf, and only the variances of other blocks are valid. Small
+    problems take one call, by the same kernels and to the same digits.
     """
     if not fits_one_call(rows):
         white, off, log_det = whitened(problem, rows, support, weights, attempts)
@@ -84,10 +84,11 @@ def measured(
 def whitened(
     problem: DesignProblem, rows: Rows, support: np.ndarray, weights: np.ndarray, attempts: int = WHITENINGS
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Matrices that make the supported rows white, as columns; |E_b| as computed; log det U by block.
+    """Return matrices that make the supported rows white, as columns; |E_b| as computed; log det U by block.
 
-    Each attempt takes the factor of what the last one left. A single one is an estimate, which nobody looks
-    at. A block that loses rank ends it: log det -inf, and only the matrices of other blocks are of use.
+    Each attempt uses the factor of the information that the last one left. With one attempt |E_b| is not
+    computed. A block that loses rank ends the attempts: its log det is -inf, and only the matrices of other
+    blocks are valid.
     """
     white, off, log_det = (
         rows.maps,
@@ -108,7 +109,7 @@ def whitened(
 
 @kernel
 def _measure(x, blocks, groups, ranks, support, weights, attempts, white, off, log_det, g, largest):
-    """All of it at once, for few numbers. Overwrites white, given as the maps, and what follows it."""
+    """Do the work of ``measured`` in one call. Overwrites white, given as the maps, and what follows it."""
     width = white.shape[2]
     factor = np.zeros((len(ranks), width, width))
     for attempt in range(attempts):
@@ -135,7 +136,7 @@ def _measure(x, blocks, groups, ranks, support, weights, attempts, white, off, l
 
 @kernel
 def is_white(information, ranks, off):
-    """Tell whether every block is near enough to the identity. Reads lower triangles.
+    """Return True if every block is near enough to the identity. Reads lower triangles.
 
     Overwrites off with the Frobenius norms of the differences, rounded up.
     """

@@ -45,7 +45,7 @@ SUFFIXES = (".csv", ".parquet", ".npz")
 
 @dataclass(frozen=True)
 class CandidateFile:
-    """What a file says about a problem, and everything else in it, to be written back with the design."""
+    """The problem in a file, and all its other columns, which are written back with the design."""
 
     candidates: np.ndarray
     features: tuple[str, ...]
@@ -64,7 +64,7 @@ class CandidateFile:
     factors: tuple[str, ...] = ()
     """Columns that tell candidates apart besides their labels: the factors of the model, or the features."""
     notes: tuple[str, ...] = ()
-    """What was noticed while reading, in sentences."""
+    """Notes on the file, in sentences."""
     rows: np.ndarray | None = None
     """Which rows of the file the candidates are, from 0, if not all of them."""
     single: bool = False

@@ -1,4 +1,4 @@
-"""What is noticed about the columns of a file: it may be as intended, and is said where it may not."""
+"""Notes on columns of a file that may not be as intended."""
 
 from __future__ import annotations
 

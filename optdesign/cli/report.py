@@ -1,4 +1,4 @@
-"""What the command ``optdesign`` says about a design: tables for people, JSON for programs."""
+"""Reports of the command ``optdesign`` on a design: tables for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def described(source: CandidateFile, problem: DesignProblem) -> dict[str, Any]:
 
 
 def verified(result: DesignResult, outcome: Verification, tol: float) -> dict[str, Any]:
-    """What a comparison with another solver found, and what follows from it and the certificate."""
+    """Return the result of the comparison with another solver, with the verdict."""
     return {
         "optimal": outcome.agrees and result.relative_gap <= tol,
         "conclusion": conclusion(result, outcome, tol),
@@ -129,7 +129,7 @@ def verified(result: DesignResult, outcome: Verification, tol: float) -> dict[st
 
 
 def judged(result: DesignResult, tol: float) -> dict[str, Any]:
-    """What follows from the certificate alone."""
+    """Return the verdict that follows from the certificate alone."""
     return {
         "optimal": result.relative_gap <= tol,
         "conclusion": certificate_conclusion(result, tol),

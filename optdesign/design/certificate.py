@@ -42,7 +42,7 @@ of G and the second fraction of the gap."""
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """What the weights prove; see the module's docstring."""
+    """The proof that comes with weights: a bound on the gap and on the efficiency."""
 
     gap: float
     """A proved bound on G - D, and so on how far log Det is from its maximum. Infinite if rank is lost."""
@@ -59,7 +59,7 @@ class Certificate:
     variances: np.ndarray = field(repr=False)
     """g_n for every candidate."""
     rounding: float
-    """How much of the gap is not seen, only possible: the allowance for rounding."""
+    """The part of the gap that is the allowance for round-off."""
 
 
 def certify(problem: DesignProblem, weights: ArrayLike) -> Certificate:

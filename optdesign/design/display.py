@@ -26,7 +26,7 @@ RUN = "run"
 """Column of a run list that numbers the runs."""
 
 CANDIDATE = "candidate"
-"""What an index into the arrays of a problem is called, from 0; a row, for people to read, counts from 1."""
+"""Name of an index into the arrays of a problem, from 0. A row of a printed table counts from 1."""
 
 
 def own_columns(problem: DesignProblem) -> dict[str, np.ndarray]:
@@ -53,7 +53,7 @@ def labels(problem: DesignProblem, which: str) -> np.ndarray:
 
 
 def columns(problem: DesignProblem) -> dict[str, np.ndarray]:
-    """What to show of every candidate: its own columns, and its labels where they say something more."""
+    """Return the columns to show of every candidate: its own, and its labels if they add information."""
     shown = own_columns(problem)
     for which, count in ((GROUP, problem.n_groups), (BLOCK, problem.n_parameter_blocks)):
         label = labels(problem, which)
@@ -147,5 +147,5 @@ def duration(seconds: float, compile_seconds: float) -> str:
 
 
 def notes(problem: DesignProblem) -> list[str]:
-    """What a reader of a design must know about its problem."""
+    """Return the notes on a problem for readers of its designs."""
     return [note for note in (in_words(problem), problem.rank_note) if note]

@@ -1,4 +1,4 @@
-"""What a solver returns: weights, their certificate, and how they were found."""
+"""The result of a solver: weights, their certificate, and the history of the solve."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class DesignResult:
 
     @property
     def converged(self) -> bool:
-        """Whether the requested gap was reached."""
+        """True if the requested gap was reached."""
         return self.status is Status.CONVERGED
 
     @property
@@ -181,7 +181,7 @@ class DesignResult:
         return text
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the certificate and the largest weights."""
+        """Return HTML for notebooks: the certificate and the largest weights."""
         time = duration(self.seconds, self.compile_seconds)
         facts = [
             ("status", self.status.value),

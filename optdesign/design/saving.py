@@ -58,7 +58,7 @@ def save(design: DesignResult | DesignProblem, path: str | PathLike[str]) -> Non
 
 
 def load(path: str | PathLike[str]) -> Any:
-    """What :func:`save` wrote: a design, or a problem."""
+    """Return the design or problem that :func:`save` wrote."""
     path = Path(path)
     try:
         document = json.loads(path.read_bytes().decode("utf-8", "surrogatepass"))

@@ -36,7 +36,7 @@ class Model:
     coding: Mapping[str, tuple[float, float]]
     """Lowest and highest value of the factors that are coded to [-1, 1]."""
     scale: Callable[[np.ndarray], np.ndarray] | None = None
-    """What :func:`optdesign.local` does to the features."""
+    """The transformation of the features by :func:`optdesign.local`."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -230,7 +230,7 @@ def _parsed(library: Any, formula: str, settings: Settings) -> Any:
 
 
 def _called(formula: str, settings: Settings, work: Any) -> Any:
-    """What formulaic makes of a formula, or an error that names the formula and the factors."""
+    """Return the model matrix of formulaic. Raise InputError with the formula and the factors if it fails."""
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")

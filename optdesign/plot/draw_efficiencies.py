@@ -111,7 +111,7 @@ def _possible(p: DesignProblem, numbers: list[int]) -> tuple[dict[int, DesignPro
 
 
 def _left_out(sizes: list[int]) -> str:
-    """What to add to the name of the axis about sizes that are not shown."""
+    """Return the addition to the name of the axis for sizes that are not shown."""
     if not sizes:
         return ""
     shown = ", ".join(map(str, sizes[:5])) + (", ..." if len(sizes) > 5 else "")

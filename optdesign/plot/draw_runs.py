@@ -92,7 +92,7 @@ def _draw_panels(axes: Any, counts: np.ndarray, shown: View, cells: list[Panel])
 
 
 def _counted(places: np.ndarray, counts: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where there are runs, and how many."""
+    """Return the positions of runs and their numbers."""
     run = rows[counts[rows] > 0]
     at, where = np.unique(np.round(places[run], 12), axis=0, return_inverse=True)
     return at, np.bincount(where.ravel(), weights=counts[run], minlength=len(at)).astype(np.int64)
@@ -107,7 +107,7 @@ def _stems(axes: Any, at: np.ndarray, total: np.ndarray, most: int) -> None:
 
 
 def _have_room(at: np.ndarray, places: np.ndarray) -> bool:
-    """Whether circles with numbers in them would lie apart."""
+    """Return True if circles with numbers in them would lie apart."""
     if places.shape[1] == 1 or len(at) < 2:
         return True
     extent = np.ptp(places, axis=0)

@@ -1,4 +1,4 @@
-"""Where the weight is: a bar for each candidate that has any, or totals by group and block if many have."""
+"""Weights: a bar for each candidate with weight, or totals by group and block if many have weight."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _totals(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
 
 
 def positions(names: Names) -> np.ndarray:
-    """Where candidates stand on an axis: at their row, from 1; or side by side within their group, from 0."""
+    """Return positions on an axis: the row of a candidate, from 1, or its place in its group, from 0."""
     p = names.problem
     if p.n_groups == 1:
         return np.arange(1.0, p.n_candidates + 1) if names.rows is None else names.rows.astype(np.float64)
@@ -141,7 +141,7 @@ def positions(names: Names) -> np.ndarray:
 
 
 def limits(x: np.ndarray) -> tuple[float, float]:
-    """What an axis shows of positions: all, and a margin."""
+    """Return the limits of an axis: all positions and a margin."""
     margin = 0.4 + 0.02 * float(np.ptp(x))
     return float(x.min()) - margin, float(x.max()) + margin
 

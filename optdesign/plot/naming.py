@@ -1,4 +1,4 @@
-"""What things are called in a picture: rows as the table numbers them, groups and parameter blocks by
+"""Names in pictures: rows as the table numbers them, groups and parameter blocks by
 their labels."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def check_result(result: Any) -> None:
 
 
 class Role(Enum):
-    """What a column of the settings says about a candidate."""
+    """Return the value of a column of the settings for a candidate, as text."""
 
     FACTOR = "how it differs from others of its group and parameter block"
     GROUP = "its group"
@@ -64,7 +64,7 @@ def _role(problem: DesignProblem, column: np.ndarray) -> Role:
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """What the groups, parameter blocks and candidates of a problem are called."""
+    """Names of the groups, parameter blocks and candidates of a problem."""
 
     problem: DesignProblem
     words: tuple[str, str] = ("group", "parameter block")

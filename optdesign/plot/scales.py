@@ -18,7 +18,7 @@ MOST_LEVELS = 250
 """Places along an axis of a map that are told apart; of more, neighbours share one."""
 
 HEIGHT = np.sqrt(3) / 2
-"""Of a triangle with sides 1."""
+"""Height of a triangle with sides 1."""
 
 
 class Scale(NamedTuple):
@@ -47,7 +47,7 @@ class View(NamedTuple):
 
     @property
     def is_triangle(self) -> bool:
-        """Whether three proportions are shown."""
+        """True if three proportions are shown."""
         return len(self.scales) == 3
 
     def over(self, what: str) -> str:
@@ -111,7 +111,7 @@ def _scale(settings: Settings, name: str) -> Scale:
 
 
 def _are_proportions(settings: Settings, names: Sequence[str]) -> bool:
-    """Whether three columns of numbers that are not negative have the same sum in every row."""
+    """Return True if three columns of numbers that are not negative have the same sum in every row."""
     if len(names) != 3 or any(settings[name].dtype.kind not in "iuf" for name in names):
         return False
     columns = np.array([settings[name] for name in names], dtype=np.float64)
@@ -136,7 +136,7 @@ class Profile(NamedTuple):
 
     @property
     def is_grid(self) -> bool:
-        """Whether most combinations of places have a candidate."""
+        """True if most combinations of places have a candidate."""
         return 2 * len(self.values) >= math.prod(len(place) for place in self.places)
 
     def grid(self) -> np.ndarray:

@@ -39,7 +39,7 @@ class Candidates:
     features: np.ndarray
     """(N, d), one candidate a row."""
     names: tuple[str, ...]
-    """Of the d columns."""
+    """Names of the d columns."""
     settings: Settings
     """The factors' columns, N entries each, in their own units."""
     model: Model

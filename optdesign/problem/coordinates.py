@@ -76,7 +76,7 @@ def _reach(problem: DesignProblem) -> np.ndarray:
 
 
 def log_volume(problem: DesignProblem) -> float:
-    """What turns log det in coordinates into log Det of the candidates, summed over blocks.
+    """Return the difference between log Det of the candidates and log det in coordinates, summed over blocks.
 
     With P the pivots of a block times the roots of their budgets, and U in the coordinates x @ T, the
     candidates' information is P' (P T)^-T U (P T)^-1 P. So log Det adds log det(P P') - 2 log |det(P T)|.

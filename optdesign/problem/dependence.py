@@ -48,7 +48,7 @@ def dependences(problem: DesignProblem, block: int) -> list[tuple[int, list[int]
 
 
 def of_what(problem: DesignProblem) -> str:
-    """What an efficiency refers to, if not to all parameters: words to go behind the number.
+    """Return the words after an efficiency that does not refer to all parameters.
 
     >>> of_what(DesignProblem([[1.0, 1.0], [2.0, 2.0]]))
     ', for the 1 of 2 parameters that can be told apart'

@@ -108,7 +108,7 @@ def _in_order(parameters: Any, names: tuple[str, ...] | None) -> Any:
     given = list(parameters.items())
     keys = [key for key, _ in given]
     if not isinstance(parameters, Mapping) and keys == list(range(len(keys))):
-        return parameters  # a Series that nobody gave an index
+        return parameters  # a Series with the default index
     if names is None:
         raise TypeError(
             "parameters must be an array where the features have no names. Pass numbers in the order of the "

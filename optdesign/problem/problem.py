@@ -102,7 +102,7 @@ class DesignProblem:
     budgets: np.ndarray
     n_parameter_blocks: int
     names: tuple[str, ...] | None
-    """Of the columns, if they have any."""
+    """Names of the columns, or None."""
     settings: Settings | None
     """Columns of the factors, in their own units, if the candidates were made of factors."""
     group_names: tuple[Any, ...] | None
@@ -367,7 +367,7 @@ class DesignProblem:
 
     @cached_property
     def equal_shares(self) -> np.ndarray:
-        """What every candidate of a group gets if its budget is shared equally, by group."""
+        """Weight of a candidate if the budget of its group is shared equally, by group."""
         return read_only(self.budgets / np.bincount(self.groups, minlength=self.n_groups))
 
     def uniform(self) -> np.ndarray:

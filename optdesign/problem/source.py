@@ -1,7 +1,7 @@
-"""Where the candidates are, and the ways to read them: rows that follow one another, and some rows.
+"""The storage of the candidates and the two ways to read it: consecutive rows, and selected rows.
 
 Everything that looks at candidates (scans, bases, information, variances, audits) goes through
-:class:`Source`, so that what stands behind it is nobody else's business: an array or a memory map today.
+:class:`Source`, so that no other module depends on the kind of storage: an array or a memory map today.
 """
 
 from __future__ import annotations

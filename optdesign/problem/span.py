@@ -134,7 +134,7 @@ def scan(source: Source, blocks: np.ndarray, n_blocks: int) -> tuple[Peaks, int]
 def _is_modest(
     source: Source, blocks: np.ndarray, groups: np.ndarray, row_scale: np.ndarray, maps: np.ndarray
 ) -> bool:
-    """Whether no candidate seems to have large coordinates z_n = row_scale x_n @ maps[b].
+    """Return True if no candidate seems to have large coordinates z_n = row_scale x_n @ maps[b].
 
     At least half of all choices of signs make |sum_k s_k z_k| as large as the largest |z_k|, because
     changing the sign of that one moves the sum by twice as much. Four choices are looked at, so a large

@@ -85,7 +85,7 @@ class Runs:
     compile_seconds: float = field(default=0.0, repr=False)
     """Part of ``seconds`` for first use, as in :class:`optdesign.DesignResult`; of the calling thread."""
     unlisted: bool = field(default=False, repr=False)
-    """Whether the candidates are those that are run and nobody listed, whose rows say nothing."""
+    """True if the candidates are the runs themselves, without a list of candidates with row numbers."""
 
     @property
     def message(self) -> str:
@@ -94,7 +94,7 @@ class Runs:
 
     @property
     def caveats(self) -> str:
-        """Whether there are more runs than were asked for or no bound, as text that follows the status."""
+        """True if there are more runs than were asked for or no bound, as text that follows the status."""
         more = self.totals - self.asked
         text = ""
         if np.any(more > 1e-9 * self.asked):

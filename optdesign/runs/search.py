@@ -53,7 +53,7 @@ class Clock(NamedTuple):
     interrupted: DeferredInterrupt
 
     def stopped(self) -> bool:
-        """Whether there is no more time."""
+        """Return True if there is no more time."""
         return bool(self.interrupted) or clock.now() > self.deadline
 
     def work_left(self) -> float:

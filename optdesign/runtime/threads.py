@@ -29,7 +29,7 @@ PIECE = 1 << 19
 Result = TypeVar("Result")
 
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""What others say about threads; joblib sets them in the processes that it starts."""
+"""Environment variables that limit threads; joblib sets them in the processes that it starts."""
 
 LARGE = 2000
 """Order of a matrix from which on several threads work on it."""
@@ -130,7 +130,7 @@ def in_order(work: Callable[[int, int], Result], n: int, piece: int, size: int =
 
 
 def _one_by_one(work: Callable[[int, int], Result], bounds: list[tuple[int, int]]) -> Iterator[Result]:
-    """What work returns for every piece, without any threads."""
+    """Return the results of all pieces, computed without threads."""
     for first, last in bounds:
         raise_if_stopped()
         yield work(first, last)
@@ -193,7 +193,7 @@ def _pool(count: int) -> ThreadPoolExecutor:
 
 
 def _begin_anew() -> None:
-    """In a child: it has the pool's memory but not its threads, and nobody else's solve is under way."""
+    """Reset the pool in a child process, which has its memory but not its threads."""
     global _lock, _inside
     _pool.cache_clear()
     _lock = threading.Lock()

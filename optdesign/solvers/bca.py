@@ -91,7 +91,7 @@ class _State(NamedTuple):
     blocks: np.ndarray
     starts: np.ndarray
     separable: np.ndarray
-    """Whether the candidates of a group lie in different blocks."""
+    """True if the candidates of a group lie in different blocks."""
     ranks: np.ndarray
     u: np.ndarray
     inverse: np.ndarray

@@ -40,8 +40,10 @@ def step_in_one_call(z, blocks, starts, ranks, fixed, least, most, u, s, bound, 
 
 @kernel
 def _factorise(a, w, blocks, starts, ranks):
-    """Whether there are factors, those of every block, the rows block by block, where those of each begin,
-    the factor of the Schur complement, and the group of every row.
+    """Factorise the system by candidates.
+
+    Returns True if there are factors, the inverse factors of all blocks, the rows block by block, the first
+    row of each block, the factor of the Schur complement, and the group of every row.
     """
     n, m = len(a), len(starts) - 1
     rows, first, group = np.empty(n, np.int64), np.zeros(len(ranks) + 1, np.int64), np.empty(n, np.int64)
@@ -77,8 +79,8 @@ def _factorise(a, w, blocks, starts, ranks):
 
 @kernel
 def _block_by_block(blocks, starts, first, rows, group):
-    """Overwrite rows with all rows block by block, first, given as zeros, with where those of each begin, and
-    group with the group of every row. Returns how many the largest block has.
+    """Overwrite rows with all rows block by block, first (given as zeros) with the first row of each block,
+    and group with the group of every row. Returns the size of the largest block.
     """
     for k in range(len(blocks)):
         first[blocks[k] + 1] += 1
@@ -152,7 +154,7 @@ def _solve_blocks(factor, rows, starts, r, t):
 
 @kernel
 def _solve_triangles(upper, x):
-    """Overwrite x with the solution for it, given what _cholesky makes of a matrix."""
+    """Overwrite x with the solution for the right-hand side x, given the result of _cholesky."""
     for i in range(len(x)):
         x[i] *= upper[i, i]
         for j in range(i + 1, len(x)):
@@ -165,8 +167,9 @@ def _solve_triangles(upper, x):
 
 @kernel
 def _cholesky(matrix):
-    """Overwrite the upper triangle of a matrix, of which the lower is read, with L' of its factor L; on the
-    diagonal are inverses. Returns whether it exists.
+    """Overwrite the upper triangle of a matrix, whose lower triangle is read, with L' of its factor L.
+
+    The diagonal holds inverses. Returns False if the matrix is not positive definite.
     """
     for i in range(len(matrix)):
         for j in range(i):
@@ -225,12 +228,12 @@ def _reach(x, dx):
 @kernel
 def centring(u, s, du, centre):
     """Overwrite centre with Mehrotra's choice after the predictor du: (sigma mu - du ds) / u, where
-    ds = -s (1 + du / u). Returns which fraction of the products u s the predictor would leave.
+    ds = -s (1 + du / u). Returns the fraction of the products u s that the predictor would leave.
     """
     n = len(u)
     least, most = 0.0, 0.0
     for i in range(n):
-        centre[i] = du[i] / u[i]  # on the way
+        centre[i] = du[i] / u[i]  # overwritten below
         least, most = min(least, centre[i]), max(most, centre[i])
     primal, dual = 1.0 / max(1.0, -least), 1.0 / (1.0 + most)
     mu, affine = 0.0, 0.0
@@ -246,8 +249,9 @@ def centring(u, s, du, centre):
 
 @kernel
 def step_fraction(remaining, least, most):
-    """Which part of the way to the boundary is gone: all but what the predictor would leave of the products u
-    s, which goes to zero with them, within bounds.
+    """Return the fraction of the way to the boundary that a step goes.
+
+    It leaves the fraction of the products u s that the predictor would leave, within bounds.
     """
     return max(least, min(most, 1.0 - remaining))
 

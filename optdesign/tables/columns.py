@@ -159,7 +159,7 @@ def listed(names: Any) -> str:
 
 
 def is_frame(source: Any) -> bool:
-    """Whether something is a data frame: of pandas or polars, or a table of pyarrow."""
+    """Return True if something is a data frame: of pandas or polars, or a table of pyarrow."""
     if hasattr(source, "collect"):
         raise TypeError(
             f"frames must be in memory; got {type(source).__name__}. Collect it first: frame.collect()."
@@ -416,7 +416,7 @@ def _instant(value: Any) -> np.datetime64:
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, NaT or NA."""
+    """Return True if a value is None, NaN, NaT or NA."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, Real | Decimal) and value != value

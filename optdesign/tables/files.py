@@ -26,7 +26,7 @@ from optdesign.tables.columns import column as plain_column
 from optdesign.tables.marks import DECIMAL_COMMA, DECIMALS, Marks
 
 SEPARATORS = ",;\t"
-"""What may stand between the columns of a CSV file: the one that its header has most of."""
+"""Possible separators of the columns of a CSV file. The most frequent one in its header is used."""
 
 FOREIGN = re.compile(r"\s*[-+]?\d[\d.,' ]*([eE][-+]?\d+)?\s*")
 """Text that may be meant as a number: 1,5 in a file that has commas between columns, or 1.000,5."""
@@ -136,7 +136,7 @@ def csv_rows(path: Path) -> Iterator[list[str]]:
 
 
 def separator(path: Path) -> str:
-    """What separates the columns of a CSV file, by its first line that is not blank."""
+    """Return the separator of a CSV file, from its first line that is not blank."""
     with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
         first = next((line for line in file if line.strip()), "")
     outside = re.sub(r'"[^"]*"', "", first)
@@ -158,7 +158,7 @@ def number(text: str, separator: str = ",") -> float | None:
 
 
 def looks_numeric(text: str) -> bool:
-    """Whether a field that holds no number may be meant as one, written in another way.
+    """Return True if a field that holds no number may be meant as one, written in another way.
 
     >>> looks_numeric("1,5"), looks_numeric("1.000,5"), looks_numeric("2x"), looks_numeric("1.5")
     (True, True, False, False)
@@ -174,7 +174,7 @@ def written(value: Any) -> str:
 
 
 def is_exact(text: str) -> bool:
-    """Whether a field that holds a number is none, or one that double precision holds, if it is whole.
+    """Return True if a field that holds a number is none, or one that double precision holds, if it is whole.
 
     >>> is_exact("9007199254740993"), is_exact("9007199254740992"), is_exact("0.1")
     (False, True, True)
@@ -186,7 +186,7 @@ def is_exact(text: str) -> bool:
 
 
 def place(path: Path, row: int, header: bool = True) -> str:
-    """Where to look for a row of a file, counted from 0: the line of a CSV file, as an editor numbers it."""
+    """Return the place of row ``row`` of a file: the line of a CSV file, as an editor numbers it."""
     if path.suffix.lower() != ".csv":
         return f"row {row + 1}"
     left = row + header

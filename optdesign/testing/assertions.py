@@ -1,4 +1,4 @@
-"""What must hold of a design, with messages that say which claim is false and by how much.
+"""Assertions about designs, with messages that name the false claim and its error.
 
 Nothing here trusts the arithmetic of the solvers: claims are recomputed by
 :mod:`optdesign.verification.audit`, with exact ranks and information matrices in decimals of as many digits
@@ -36,7 +36,7 @@ MEANINGS = {
     "efficiency": "more is claimed than D / G",
     "what the noted ranks leave out": "a rank was taken for lower than it is, and not because of rounding",
 }
-"""What it means that a comparison of :mod:`optdesign.verification.audit` fails."""
+"""The meaning of a failed comparison of :mod:`optdesign.verification.audit`."""
 
 
 def assert_feasible(problem: DesignProblem, weights: ArrayLike, *, rtol: float | None = None) -> None:
@@ -151,7 +151,7 @@ def assert_same_design(a: DesignResult, b: DesignResult) -> None:
 
 
 def same_problem(a: DesignProblem, b: DesignProblem) -> bool:
-    """Whether two problems have the same numbers."""
+    """Return True if two problems have the same numbers."""
     return a is b or all(
         np.array_equal(getattr(a, name), getattr(b, name))
         for name in ("candidates", "groups", "parameter_blocks", "budgets")
@@ -192,7 +192,7 @@ def _listed(comparisons: Iterable[Comparison]) -> str:
 
 
 def _deserving(result: DesignResult) -> str:
-    """Where weight should go: the candidate that exceeds the mean variance of its group's weight most."""
+    """Return the candidate whose variance exceeds the mean variance of its group most."""
     p, g = result.problem, np.asarray(result.variances)
     if not np.all(np.isfinite(g)):
         n = int(np.argmax(~np.isfinite(g)))

@@ -26,7 +26,7 @@ from optdesign.testing.strategies import problems
 from optdesign.verification.verify import verify
 
 Solver = Callable[[DesignProblem], ArrayLike | DesignResult]
-"""What can be tested: it takes a problem and returns weights, or a result with claims of its own."""
+"""A function that can be tested: it takes a problem and returns weights, or a result with claims."""
 
 
 def assert_solves(

@@ -26,7 +26,7 @@ STRUCTURES: tuple[Structure, ...] = get_args(Structure)
 
 
 class _Options(NamedTuple):
-    """What :func:`problems` was asked for, checked."""
+    """The checked arguments of :func:`problems`."""
 
     max_candidates: int
     max_groups: int
@@ -233,7 +233,7 @@ def _completed(x: np.ndarray, blocks: np.ndarray) -> np.ndarray:
 
 
 def _loses_rank(x: np.ndarray, active: np.ndarray, disjoint: bool) -> bool:
-    """Whether the active arms do not span what all arms do, which is everything."""
+    """Return True if the active arms do not span what all arms do, which is everything."""
     parts = [x[active[:, a], a] for a in range(x.shape[1])] if disjoint else [x[active]]
     return any(len(part) == 0 or np.linalg.matrix_rank(part) < x.shape[2] for part in parts)
 

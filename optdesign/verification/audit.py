@@ -1,4 +1,4 @@
-"""What a design claims, recomputed in the arithmetic of :mod:`optdesign.verification.exact_arithmetic` from
+"""The claims of a design, recomputed in the arithmetic of :mod:`optdesign.verification.exact_arithmetic` from
 candidates, weights and budgets.
 
 Every claim of a certificate is compared with its own value: the ranks, log Det, the variances, and then what
@@ -26,7 +26,7 @@ from optdesign.problem.problem import DesignProblem
 from optdesign.verification.exact_arithmetic import Factor, exact_rank, factorise, information
 
 ROUNDING = 1e-9
-"""What doubles may be wrong by where nothing else is claimed, relative to max(1, size of the quantity)."""
+"""Allowed error of doubles without a bound of their own, relative to max(1, size of the quantity)."""
 
 EXACT_WORK = 20_000_000
 """Most products of integers for the information of a design, two or three seconds; and as many for
@@ -46,7 +46,7 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
-        """Whether the difference is within what is allowed."""
+        """True if the difference is within what is allowed."""
         return self.difference <= self.tolerance
 
 
@@ -56,7 +56,7 @@ class Audit:
 
     comparisons: tuple[Comparison, ...]
     notes: tuple[str, ...]
-    """What could not be compared, or only in part, and why."""
+    """Comparisons that were not possible, or only in part, with the reasons."""
     rows: dict[int, np.ndarray]
     """Candidates of the blocks that were worked out."""
     factors: dict[int, Factor]
@@ -64,7 +64,7 @@ class Audit:
     missing: int = 0
     """Blocks for which there was no time."""
     noise: float = 0.0
-    """What claims may be off by, relative to their size, because of noted ranks."""
+    """Allowed relative error of claims because of noted ranks."""
 
     @property
     def wrong(self) -> list[str]:

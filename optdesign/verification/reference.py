@@ -63,7 +63,7 @@ class Limits:
 LIMITS = Limits()
 
 TIME_OPTIONS = {"CLARABEL": "time_limit", "SCS": "time_limit_secs"}
-"""What solvers call a time limit."""
+"""Statuses of solvers that mean a time limit."""
 
 
 def solve(
@@ -138,7 +138,7 @@ class _Attempt:
 
 
 def _plan(problem: DesignProblem, solver: str, form: str, options: dict[str, Any]) -> list[_Attempt]:
-    """What is tried, in this order."""
+    """Return the attempts in their order."""
     import cvxpy
 
     if solver not in cvxpy.installed_solvers():

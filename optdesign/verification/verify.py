@@ -42,9 +42,9 @@ class Verification:
     comparisons: tuple[Comparison, ...] = ()
     reference: DesignResult | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
-    """What could not be compared, or only in part, and why."""
+    """Comparisons that were not possible, or only in part, with the reasons."""
     refuted: bool = False
-    """Whether exact arithmetic contradicts a claim of the design."""
+    """True if exact arithmetic contradicts a claim of the design."""
 
     @property
     def agrees(self) -> bool:
@@ -121,7 +121,7 @@ def compare(ours: DesignResult, theirs: DesignResult, own: Audit | None = None) 
 
 
 def _refutation(result: DesignResult, own: Audit) -> str:
-    """What exact arithmetic says against a design, or an empty string."""
+    """Return the contradictions of exact arithmetic to a design as text, or an empty string."""
     wrong = own.wrong
     if "rank of the design" in wrong:
         return "our design loses rank"

@@ -32,7 +32,7 @@ class Worker:
     def run(
         self, form: str, reduced: Reduced, solver: str, options: dict[str, Any]
     ) -> tuple[np.ndarray, int]:
-        """What the program of that form returns, or raises. EOFError if the process is ended meanwhile."""
+        """Return or raise the result of the program of that form. Raise EOFError if the process is ended."""
         if self.process is not None and self.process.poll() is not None:
             self.end()
         if self.process is None:

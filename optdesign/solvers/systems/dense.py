@@ -1,4 +1,4 @@
-"""Dense factors by LAPACK, in pieces short enough for somebody who waits.
+"""Dense factors by LAPACK, in pieces between which limits and interrupts are checked.
 
 Matrices are symmetric, row-major, and only their lower triangles are read and written. A row-major lower
 triangle is a column-major upper one, so LAPACK works in place and nothing is copied.
@@ -17,22 +17,22 @@ from optdesign.runtime import threads
 from optdesign.solvers.method import ROUNDOFF
 
 Attempt = Generator[None, None, bool]
-"""Work that yields on its way and returns whether it succeeded."""
+"""Work that yields between two pieces and returns True if it succeeded."""
 
 Solution = Generator[None, None, tuple[np.ndarray, np.ndarray]]
-"""Work that yields on its way and returns du and dlambda."""
+"""Work that yields between two pieces and returns du and dlambda."""
 
 RIDGES = tuple(ROUNDOFF ** (1 / k) for k in range(1, 9))
-"""Relative ridges on matrices positive definite up to rounding, to be tried in turn."""
+"""Relative ridges that are tried in turn on matrices that are positive definite up to round-off."""
 
 PIECE = math.isqrt(threads.PIECE)
-"""Columns that are eliminated, and rows that are multiplied, between two looks at limits and interrupts."""
+"""Columns that are eliminated, or rows that are multiplied, between two checks of limits and interrupts."""
 
 
 def cholesky(matrix: np.ndarray) -> Attempt:
-    """Overwrite the lower triangle of a matrix with its factor L. Returns whether that exists.
+    """Overwrite the lower triangle of a matrix with its factor L. Returns False if there is none.
 
-    Long factorisations yield on their way.
+    Long factorisations yield between two pieces.
     """
     n = len(matrix)
     if n <= 2 * PIECE:
@@ -56,13 +56,13 @@ def cholesky(matrix: np.ndarray) -> Attempt:
 
 
 def _cholesky(matrix: np.ndarray) -> bool:
-    """The factor of a small matrix, in place."""
+    """Overwrite the lower triangle of a small matrix with its factor. Returns False if there is none."""
     _, info = dpotrf(matrix.T, lower=0, overwrite_a=1, clean=0)
     return info == 0
 
 
 def solve(factor: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The solution of L L' x = b."""
+    """Return the solution of L L' x = b."""
     return dpotrs(factor.T, b, lower=0)[0]
 
 

@@ -1,4 +1,4 @@
-"""Where the rows of a Newton system belong."""
+"""The groups and blocks of the rows of a Newton system."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Layout:
 
     @cached_property
     def offsets(self) -> np.ndarray:
-        """Where the entries of every block begin, and where the last ones end."""
+        """First entry of every block, and the end of the last."""
         out = np.zeros(len(self.ranks) + 1, np.int64)
         np.cumsum(self.entries, out=out[1:])
         return out
