@@ -6,12 +6,13 @@ The algorithm is::
     repeat at most MAX_RUNS times:
         run the method until its own gap is at most the target, or a stop is pending
         certify the weights
-        if the certified gap is at most the goal: tidy the design, return CONVERGED
+        if an interrupt is pending: return INTERRUPTED
+        if the certified gap is at most the goal: tidy the design unless a stop is pending, return CONVERGED
         if a stop is pending or max_iter is reached: return its status
         if the method did not meet its target: end
-        target = gap that the method reached - (certified gap - goal);  if it is not positive: end
-    if round-off explains the certified gap: tidy the design without raising its gap, return PRECISION
-    return STALLED
+        lower the target by the excess of the certified gap over the goal;  if it is not positive: end
+    if round-off does not explain the certified gap: return STALLED
+    tidy the design without raising its gap;  return CONVERGED if that meets the goal, else PRECISION
 
 A stop is a time limit or an interrupt. It ends a method at a yield, or inside a step by the exception
 Stopped.
@@ -147,8 +148,8 @@ def run_method(
         if smallest_gap > target:  # the method ended without meeting its target
             break
         # The method met its target, but the certified gap is larger because of round-off or dropped weights.
-        # Lower the target by the difference, from the gap that was reached: by the method, or as the
-        # certificate computed it without the allowance for round-off.
+        # The excess is subtracted from the gap that was reached, if that is below the target. It is the
+        # larger of the method's gap and the certified gap without its allowance for round-off.
         reached = max(smallest_gap, certificate.gap - certificate.rounding)
         target = min(target, reached) - excess
         if target <= 0:

@@ -225,8 +225,9 @@ class _Point(NamedTuple):
 def _interior_point(free: _FreeRows, u: np.ndarray, gap: float) -> _Point:
     """Return an interior point near the given shares, the nearer the smaller their gap is.
 
-    Mixing in the uniform design with fraction theta and adding theta to the bounds makes all products u_n s_n
-    of the order of theta: supported candidates have small slacks, the others small shares.
+    Mixing in the uniform design with fraction theta, and adding theta times their mean to the bounds, makes
+    all products u_n s_n of the order of theta: supported candidates have small slacks, the others small
+    shares.
     """
     starts = free.layout.starts
     theta = (

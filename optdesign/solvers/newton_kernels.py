@@ -25,21 +25,21 @@ def step_in_one_call(z, blocks, starts, ranks, fixed, least, most, u, s, bound, 
     w, du, dbound, centre = np.empty(len(u)), np.empty(len(u)), np.empty(len(bound)), np.empty(len(u))
     for k in range(len(u)):
         w[k] = u[k] / s[k]
-    found, factor, rows, first, schur, group = _factorise(a, w, blocks, starts, ranks)
+    found, factor, rows, first, schur, group = _factorise_system(a, w, blocks, starts, ranks)
     if not found:
         return np.inf
     r = residual(starts, bound, g)
-    _solve(factor, rows, first, schur, group, r, du, dbound)
+    _solve_system(factor, rows, first, schur, group, r, du, dbound)
     remaining = centring(u, s, du, centre)
     for k in range(len(u)):
         r[k] += centre[k]
-    _solve(factor, rows, first, schur, group, r, du, dbound)
+    _solve_system(factor, rows, first, schur, group, r, du, dbound)
     move(starts, u, s, bound, du, dbound, centre, step_fraction(remaining, least, most))
     return evaluate(z, blocks, starts, ranks, fixed, u, a, g)
 
 
 @kernel
-def _factorise(a, w, blocks, starts, ranks):
+def _factorise_system(a, w, blocks, starts, ranks):
     """Factorise the system by candidates.
 
     Returns True if there are factors, the inverse factors of all blocks, the rows block by block, the first
@@ -98,7 +98,7 @@ def _block_by_block(blocks, starts, first, rows, group):
 
 
 @kernel
-def _solve(factor, rows, first, schur, group, r, du, dbound):
+def _solve_system(factor, rows, first, schur, group, r, du, dbound):
     """Overwrite du and dbound with the solution, given the factors of blocks and of the Schur complement."""
     t = np.empty(len(r))
     _solve_blocks(factor, rows, first, r, t)
