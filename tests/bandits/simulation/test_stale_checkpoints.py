@@ -102,7 +102,7 @@ MUTANTS = {
         "mean + scale * rng.standard_normal()",
         "mean + scale * rng.standard_normal() + 1.0",
     ),
-    "optdesign/design/certificate.py": ("FEASIBILITY_RTOL = 1e-6", "FEASIBILITY_RTOL = 2e-6"),
+    "optdesign/design/feasible.py": ("FEASIBILITY_RTOL = 1e-6", "FEASIBILITY_RTOL = 2e-6"),
 }
 
 
