@@ -46,6 +46,11 @@ MODULES = {
         "optdesign/verification/test_verify.py",
         "optdesign/verification/test_audit.py",
     ),
+    "optdesign/design/feasible.py": (
+        "optdesign/design/test_certificate_weights.py",
+        "optdesign/design/test_certificate.py",
+    ),
+    "optdesign/design/roundoff_allowance.py": ("optdesign/design/test_certificate_bounds.py",),
     "optdesign/design/certificate.py": (
         "optdesign/design/test_certificate_bounds.py",
         "optdesign/design/test_certificate_weights.py",
