@@ -294,12 +294,13 @@ def search_levels(
     patience = int(np.clip(work_limit / cost, 10, most_perturbations))
     bound = d * math.log(n) + bounded.slack
     batch = int(np.clip(SLICE / (10 * cost), 1, 100))
-    most = max(2 * (n + 2 * d), int(SLICE * n / cost))  # no less than the refreshes at both ends
+    least = 2 * (n + 2 * d)  # the refreshes at both ends, without which no full rank is found
+    most = max(least, int(SLICE * n / cost))
     fixed = bounded.values, bounded.sizes, bounded.first
 
     def slice_of_work() -> int:
         """Return the units of work until the next check of the clock."""
-        return int(min(most, watch.work_left() * n / cost))
+        return max(least, int(min(most, watch.work_left() * n / cost)))
 
     def climb(
         settings: np.ndarray,

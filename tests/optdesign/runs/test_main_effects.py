@@ -289,3 +289,15 @@ def test_no_work_is_begun_after_the_time_limit(monkeypatch):
     assert runs.efficiency > 0
     assert slices
     assert max(slices) == 0
+
+
+@pytest.mark.parametrize("levels", [2, 3, 5])
+def test_a_time_limit_that_has_passed_still_leaves_full_rank(levels: int) -> None:
+    """The first climb from a start without full rank is not cut short."""
+    for seed in range(20):
+        model = od.MainEffects(
+            {"a": list(range(levels)), "b": ["x", "y"]}, runs=levels + 2, degree=levels - 1
+        )
+        runs = od.exact(model, seed=seed, tries=1, time_limit=1e-9)
+        assert runs.rank == levels + 1
+        assert runs.efficiency > 0
