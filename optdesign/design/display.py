@@ -1,6 +1,6 @@
 """A design as a table: what each candidate is, what it gets, and how uncertain its prediction is.
 
-A candidate is told by its settings in the factors' own units; without settings by its features, if these
+A candidate is named by its settings in the factors' own units; without settings by its features, if these
 have names; and by the labels of its group and parameter block. Its row is counted from 1, as in pictures
 and on the command line; its index into the arrays of the problem, from 0, is called ``candidate``.
 """

@@ -96,7 +96,7 @@ def audit(result: DesignResult) -> Audit:
     doubt = _doubt(problem, rows, factors, chosen)
     left = [_left_out(problem, rows[b], factors[b], chosen) for b in noted if b in factors]
     share, noise, plain = (max(sizes) for sizes in zip((0.0, 0.0, 0.0), *left, strict=True))
-    # What a noted rank leaves out of a candidate is taken for rounding up to this share of its length.
+    # The part of a candidate outside a noted rank counts as round-off up to this share of its length.
     left_out = 1e-5
     if noted:
         comparisons.append(Comparison("what the noted ranks leave out", share, left_out))

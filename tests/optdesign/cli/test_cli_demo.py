@@ -47,7 +47,7 @@ def test_demo_fails_where_verification_does(verdict, why, monkeypatch):
     result = run("demo", "--out", "demo")
     assert result.exit_code == cli.ExitCode.NOT_CONVERGED
     assert re.search(rf"NOT verified: the certificate holds \(.*\), but {why}\n", result.stdout)
-    # Of many weights the largest are shown, by row.
+    # The largest of many weights are shown, by row.
     weights = files.read(Path("demo/design.csv")).weights
     shown = [
         int(row) - 1 for row in re.findall(r"^ *(\d+) +\d+ +\d+ +[01]\.\d+", result.stdout, re.MULTILINE)

@@ -126,7 +126,7 @@ def test_what_is_infinitely_far_comes_first(first: list[float]) -> None:
 
 @seeds
 def test_scale(seed: int) -> None:
-    """Three roundings a weight at most, and what is left of the miss is told."""
+    """Each weight has at most three roundings, and the remaining miss is returned."""
     rng = np.random.default_rng(seed)
     groups, budgets, w = np.arange(20) % 3, 10.0 ** rng.uniform(-3, 3, size=3), rng.exponential(size=20)
     before = w.copy()

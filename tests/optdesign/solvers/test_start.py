@@ -29,7 +29,7 @@ def test_a_factorial_starts_from_all_of_its_runs() -> None:
 
 @pytest.mark.parametrize("family", ["gauss", "same", "clust"])
 def test_crowded_groups_start_from_their_leaders(family: str) -> None:
-    """Of every group the candidate of largest variance under the uniform design, and a basis."""
+    """The start has a basis and the candidate of largest variance of every group under the uniform design."""
     problem = od.DesignProblem.shared(instances.features(family, 50, 12, 3))
     assert not start.large_groups(problem)
     w = start.default_start(problem)

@@ -21,7 +21,7 @@ def test_large_groups(groups: int, blocks: int) -> None:
     r = od.solve(problem, tol=TOL)
     p = assert_certified(r, TOL)
     assert r.method == f"auto: {working_set.STAGE}"
-    # What the rounds never looked at has been priced all the same: no candidate exceeds its group's bound.
+    # Candidates outside all working sets were priced as well: none exceeds the bound of its group.
     bound = np.array(
         [p.variances[r.weights > 0][problem.groups[r.weights > 0] == i].max() for i in range(groups)]
     )
@@ -102,7 +102,7 @@ def test_priced_is_the_certificate(seed: int, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(threads, "PIECE", piece)
         gap, found, variances = working_set.price(problem, rows, w[rows])
         assert gap == pytest.approx(p.gap, abs=2 * p.error)
-        # What is equal up to rounding may be on either side.
+        # Variances that are equal up to rounding may be on either side.
         assert set(np.flatnonzero(excess > 2 * p.error)) <= set(found)
         assert set(found) <= set(np.flatnonzero(excess > -2 * p.error))
         assert np.all(np.diff(found) > 0)
