@@ -16,22 +16,33 @@ from typing import Any
 
 
 class InputError(ValueError):
-    """An argument breaks a rule. The message is one sentence made of the parts, and the remedy.
+    """Report an argument that breaks a rule.
+
+    The message is one sentence made of the parts, followed by the remedy.
 
     Parameters
     ----------
     argument : str
-        The argument, as the caller spells it.
+        Name of the argument, as the caller spells it.
     rule : str
-        The rule that it breaks: "must be positive".
-    value : str
-        The value that breaks it, in words: "got -1", or "budgets[3] = 0".
-    remedy : str
+        Rule that it breaks: "must be positive".
+    value : str, default ""
+        Value that breaks the rule, in words: "got -1", or "budgets[3] = 0".
+    remedy : str, default ""
         Sentences about how to correct it.
     row : int, optional
-        The row of the table at which it is broken, from 0. The message ends the value with "in row 3".
+        Row of the table that breaks the rule, from 0. The message ends the value with "in row 3".
     place : str, optional
-        The words for that row, if not "row 3": "line 5 of runs.csv".
+        Words for that row, if not "row 3": "line 5 of runs.csv".
+
+    See Also
+    --------
+    optdesign.DesignProblem : Check its arguments and raise this error.
+
+    Examples
+    --------
+    >>> print(InputError("budgets", "must be positive", "budgets[3] = 0", "Drop the group."))
+    budgets must be positive; budgets[3] = 0. Drop the group.
     """
 
     def __init__(
@@ -48,7 +59,18 @@ class InputError(ValueError):
         self.row, self.place = row, place
 
     def replace(self, **parts: Any) -> InputError:
-        """Return the same error with other parts."""
+        """Return the same error with other parts.
+
+        Parameters
+        ----------
+        **parts : str or int
+            New values of the parameters of the class.
+
+        Returns
+        -------
+        InputError
+            A new error.
+        """
         names = ("argument", "rule", "value", "remedy", "row", "place")
         return InputError(**({name: getattr(self, name) for name in names} | parts))
 

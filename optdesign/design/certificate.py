@@ -42,33 +42,80 @@ of G and the second fraction of the gap."""
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """The proof that comes with weights: a bound on the gap and on the efficiency."""
+    """Proof that belongs to weights: a bound on the gap and on the efficiency.
+
+    Attributes
+    ----------
+    gap : float
+        Proved bound on G - D, which bounds the distance of log Det from its maximum. Infinite if the weights
+        lose rank.
+    relative_gap : float
+        Gap divided by the rank.
+    efficiency : float
+        Lower bound D / G on the D-efficiency, between 0 and 1.
+    g_value : float
+        Proved bound on G, the sum over groups of budget times largest variance.
+    log_det : float
+        F, the sum over parameter blocks of the log pseudo-determinant of the information.
+    rank : int
+        D, the sum over parameter blocks of the rank of their candidates.
+    variances : ndarray of shape (N,)
+        Variance g_n of every candidate.
+    rounding : float
+        Part of the gap that is the allowance for round-off.
+
+    See Also
+    --------
+    optdesign.certify : Compute a certificate.
+    optdesign.verify : Check a certificate with independent code.
+
+    Examples
+    --------
+    >>> import optdesign as od
+    >>> c = od.certify(od.DesignProblem([[1.0], [2.0]]), [0.0, 1.0])
+    >>> c.rank, round(c.g_value, 9), round(c.efficiency, 9)
+    (1, 1.0, 1.0)
+    """
 
     gap: float
-    """A proved bound on G - D, and so on how far log Det is from its maximum. Infinite if rank is lost."""
     relative_gap: float
-    """gap / rank."""
     efficiency: float
-    """Lower bound D / G on the D-efficiency, between 0 and 1."""
     g_value: float
-    """A proved bound on G, the sum over groups of budget times largest variance."""
     log_det: float
-    """F, the sum over parameter blocks of the log pseudo-determinant of the information."""
     rank: int
-    """D, the sum over parameter blocks of the rank of their candidates."""
     variances: np.ndarray = field(repr=False)
-    """g_n for every candidate."""
     rounding: float
-    """The part of the gap that is the allowance for round-off."""
 
 
 def certify(problem: DesignProblem, weights: ArrayLike) -> Certificate:
-    """Certify any weights of a problem, wherever they come from.
+    """Certify weights of any origin.
 
-    Weights must be finite, non-negative and sum to each group's budget; where they miss that by a millionth
-    or less, as those of convex solvers do, the certificate is that of the weights clipped and rescaled.
-    If their support does not span every parameter block the gap is infinite and the efficiency zero.
+    Parameters
+    ----------
+    problem : DesignProblem
+        Problem of the weights.
+    weights : array_like of shape (N,)
+        Finite, non-negative weights that sum to the budget of each group. Weights that miss this by at most
+        1e-6, as those of convex solvers do, are clipped and rescaled first.
 
+    Returns
+    -------
+    Certificate
+        Bound on the gap and on the efficiency. If the support does not span every parameter block, the gap is
+        infinite and the efficiency is 0.
+
+    Raises
+    ------
+    InputError
+        If the weights are not feasible.
+
+    See Also
+    --------
+    optdesign.efficiency : Return a sharper bound, given the optimal design.
+    optdesign.verify : Check a result with independent code.
+
+    Examples
+    --------
     >>> import optdesign as od
     >>> p = od.DesignProblem([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]])
     >>> od.certify(p, [0.5, 0.5, 0.0]).gap < 1e-13

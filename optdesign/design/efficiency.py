@@ -29,11 +29,30 @@ from optdesign.problem.problem import DesignProblem
 
 
 def efficiency(problem: DesignProblem, weights: ArrayLike, *, best: DesignResult | None = None) -> float:
-    """Lower bound on the D-efficiency of any weights; with ``best``, a solved design, a sharp one.
+    """Return a lower bound on the D-efficiency of any weights.
 
-    The weights are those of :func:`optdesign.certify`. The bound holds against all designs of the problem,
-    and it is sharp up to ``best.efficiency``.
+    The bound holds against all designs of the problem.
 
+    Parameters
+    ----------
+    problem : DesignProblem
+        Problem of the weights.
+    weights : array_like of shape (N,)
+        Feasible weights, as for :func:`optdesign.certify`.
+    best : DesignResult, optional
+        Solved design of the problem. With it, the bound is sharp up to ``best.efficiency``.
+
+    Returns
+    -------
+    float
+        Bound between 0 and 1.
+
+    See Also
+    --------
+    optdesign.certify : Return the bound with the other numbers of the certificate.
+
+    Examples
+    --------
     >>> import numpy as np, optdesign as od
     >>> x = np.linspace(-1, 1, 5)
     >>> p = od.DesignProblem(np.column_stack([np.ones(5), x, x**2]))

@@ -19,7 +19,17 @@ from optdesign.problem.source import read_only
 
 
 class Status(Enum):
-    """Why a solver stopped; the value is the message."""
+    """Reason why a solver stopped; the value is the message.
+
+    See Also
+    --------
+    optdesign.DesignResult : Result that has a status.
+
+    Examples
+    --------
+    >>> print(Status.CONVERGED.value)
+    converged: the gap is at most tol * rank
+    """
 
     CONVERGED = "converged: the gap is at most tol * rank"
     MAX_ITER = "stopped at max_iter; the weights are feasible. Raise max_iter or tol, or change the method"
@@ -33,9 +43,30 @@ class Status(Enum):
 
 
 class History(NamedTuple):
-    """Running gap of a solver, one entry per iteration. The result's own gap is recomputed at the end.
+    """Running gap of a solver, one entry per iteration.
 
-    ``seconds`` are those since the start of the solve, without first use.
+    The gap of the result is recomputed at the end and can differ.
+
+    Attributes
+    ----------
+    iterations : ndarray of int
+        Number of the iteration.
+    seconds : ndarray
+        Seconds since the start of the solve, without first use.
+    gaps : ndarray
+        Gap after the iteration, as the solver computed it.
+
+    See Also
+    --------
+    optdesign.DesignResult : Result that has a history.
+    optdesign.plot.convergence : Draw the history.
+
+    Examples
+    --------
+    >>> import optdesign as od
+    >>> r = od.solve(od.DesignProblem([[1.0, 0.0], [0.0, 2.0]]))
+    >>> len(r.history.gaps) == len(r.history.iterations)
+    True
     """
 
     iterations: np.ndarray
@@ -66,7 +97,45 @@ def rounded_up(gap: float) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DesignResult:
-    """A design with its certificate. All numbers are recomputed from the final weights."""
+    """Design with its certificate. All numbers are recomputed from the final weights.
+
+    Attributes
+    ----------
+    problem : DesignProblem
+        Problem that was solved.
+    weights : ndarray of shape (N,)
+        Weight of every candidate; the weights of a group sum to its budget.
+    certificate : Certificate
+        Proof of the gap and of the efficiency.
+    status : Status
+        Reason why the solver stopped; its value is the message.
+    method : str
+        Method that computed the weights.
+    iterations : int
+        Number of iterations: sweeps, Newton steps, or rounds on a working set.
+    seconds : float
+        Wall time, including ``compile_seconds``.
+    history : History
+        Running gap of the solver.
+    tol : float or None
+        Tolerance that the solver was given; None if the weights were given, or if the tolerance is unknown.
+    compile_seconds : float
+        Part of ``seconds`` for first use: compilation, loading of compiled code, and the time that kernels
+        ran as plain Python instead of being compiled. ``time_limit`` and ``history.seconds`` exclude it.
+
+    See Also
+    --------
+    optdesign.solve : Compute a design.
+    optdesign.certify : Certify weights of any origin.
+    optdesign.round : Turn a design into whole runs.
+
+    Examples
+    --------
+    >>> import optdesign as od
+    >>> r = od.solve(DesignProblem([[1.0, 0.0], [0.0, 2.0]]))
+    >>> r.weights.tolist(), r.rank, r.efficiency > 0.999999
+    ([0.5, 0.5], 2, True)
+    """
 
     problem: DesignProblem
     weights: np.ndarray
@@ -75,18 +144,30 @@ class DesignResult:
     method: str
     iterations: int
     seconds: float
-    """Wall time, including ``compile_seconds``."""
     history: History
     tol: float | None = None
-    """Tolerance that the solver was given; None if the weights were not solved for, or it is unknown."""
     compile_seconds: float = 0.0
-    """Part of ``seconds`` for first use: compilation, loading of compiled code, and the time that kernels ran
-    as plain Python instead of being compiled. ``time_limit`` and ``history.seconds`` exclude it."""
 
     @classmethod
     def given(cls, problem: DesignProblem, weights: ArrayLike, *, method: str = "given") -> DesignResult:
-        """Weights of any origin as a result, with the certificate of :func:`optdesign.certify`.
+        """Return weights of any origin as a result, with the certificate of :func:`optdesign.certify`.
 
+        Parameters
+        ----------
+        problem : DesignProblem
+            Problem of the weights.
+        weights : array_like of shape (N,)
+            Feasible weights.
+        method : str, default "given"
+            Origin of the weights.
+
+        Returns
+        -------
+        DesignResult
+            Result with the status ``Status.GIVEN``.
+
+        Examples
+        --------
         >>> p = DesignProblem([[1.0, 0.0], [0.0, 1.0]])
         >>> DesignResult.given(p, [0.5, 0.5]).efficiency > 0.999999
         True
@@ -107,12 +188,12 @@ class DesignResult:
 
     @property
     def gap(self) -> float:
-        """A proved bound on G - D, and so on the distance of log Det from its maximum."""
+        """Proved bound on G - D, which bounds the distance of log Det from its maximum."""
         return self.certificate.gap
 
     @property
     def relative_gap(self) -> float:
-        """The gap divided by the rank."""
+        """Gap divided by the rank."""
         return self.certificate.relative_gap
 
     @property
@@ -127,7 +208,7 @@ class DesignResult:
 
     @property
     def g_value(self) -> float:
-        """A proved bound on G, the sum over groups of budget times largest variance."""
+        """Proved bound on G, the sum over groups of budget times largest variance."""
         return self.certificate.g_value
 
     @property
@@ -137,7 +218,7 @@ class DesignResult:
 
     @property
     def variances(self) -> np.ndarray:
-        """g_n of every candidate."""
+        """Variance g_n of every candidate."""
         return self.certificate.variances
 
     @property
@@ -146,16 +227,32 @@ class DesignResult:
         return np.flatnonzero(self.weights)
 
     def weights_matrix(self) -> np.ndarray:
-        """Weights as (clients, arms), zero where inactive; for problems made by disjoint or shared."""
+        """Return the weights by clients and arms, for problems made by disjoint or shared.
+
+        Returns
+        -------
+        ndarray of shape (M, K)
+            Weights, zero where an arm is inactive.
+        """
         return self.problem.to_grid(self.weights)
 
     def to_frame(self) -> Any:
-        """A pandas frame with a row for every candidate.
+        """Return a pandas data frame with a row for every candidate.
 
-        It has the settings of the factors (or the features, if only these have names), ``group`` and
+        The columns are the settings of the factors (or the features, if only these have names), ``group`` and
         ``block`` by their labels, ``weight`` and ``variance``. A setting that has one of these names is
         called ``weight_setting``, and so on. The index, ``candidate``, counts from 0 as arrays do. Needs the
         extra ``frames``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per candidate.
+
+        Raises
+        ------
+        ImportError
+            If pandas is missing.
         """
         return to_frame(self)
 

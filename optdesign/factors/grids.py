@@ -25,11 +25,26 @@ from optdesign.tables.columns import Settings, column, missing
 
 
 def factorial(levels: Mapping[str, Any] | Sequence[Any]) -> Settings:
-    """Every combination of the levels of the factors; the last factor changes fastest.
+    """Return every combination of the levels of the factors; the last factor changes fastest.
 
-    ``levels`` maps each factor to its levels (a list or array; text keeps the order it is listed in), or to a
-    whole number k, for k equal steps from -1 to 1. A plain list has the same for factors x1, x2, ...
+    Parameters
+    ----------
+    levels : mapping or sequence
+        A mapping of each factor to its levels. Levels are a list or array, in which text keeps its order, or
+        an integer k for k equal steps from -1 to 1. A sequence of levels is for factors x1, x2, ...
 
+    Returns
+    -------
+    Settings
+        One column per factor.
+
+    See Also
+    --------
+    optdesign.candidates : Make candidates from factors and a model.
+    optdesign.simplex_lattice : Return mixtures of components.
+
+    Examples
+    --------
     >>> s = factorial([3, 2])
     >>> s["x1"].tolist(), s["x2"].tolist()
     ([-1.0, -1.0, 0.0, 0.0, 1.0, 1.0], [-1.0, 1.0, -1.0, 1.0, -1.0, 1.0])
@@ -55,10 +70,27 @@ def factorial(levels: Mapping[str, Any] | Sequence[Any]) -> Settings:
 
 
 def simplex_lattice(components: int | Sequence[str], degree: int) -> Settings:
-    """All mixtures of the components in multiples of 1 / degree.
+    """Return all mixtures of the components in multiples of 1 / degree.
 
-    ``components`` is their number, for x1, x2, ..., or a list of their names.
+    Parameters
+    ----------
+    components : int or sequence of str
+        Number of components, for x1, x2, ..., or their names.
+    degree : int
+        Number of equal steps from 0 to 1.
 
+    Returns
+    -------
+    Settings
+        One column of proportions per component. Each row sums to 1.
+
+    See Also
+    --------
+    optdesign.simplex_centroid : Return the equal mixtures of every subset.
+    optdesign.candidates : Make candidates from factors and a model.
+
+    Examples
+    --------
     >>> simplex_lattice(["water", "sugar", "flour"], 2).n_rows
     6
     """
@@ -74,8 +106,25 @@ def simplex_lattice(components: int | Sequence[str], degree: int) -> Settings:
 
 
 def simplex_centroid(components: int | Sequence[str]) -> Settings:
-    """The equal mixtures of every subset of the components: pure ones, halves, thirds, and so on.
+    """Return the equal mixtures of every subset of the components: pure ones, halves, thirds, and so on.
 
+    Parameters
+    ----------
+    components : int or sequence of str
+        Number of components, for x1, x2, ..., or their names.
+
+    Returns
+    -------
+    Settings
+        One column of proportions per component. Each row sums to 1.
+
+    See Also
+    --------
+    optdesign.simplex_lattice : Return all mixtures in multiples of 1 / degree.
+    optdesign.candidates : Make candidates from factors and a model.
+
+    Examples
+    --------
     >>> simplex_centroid(2)["x1"].tolist()
     [1.0, 0.0, 0.5]
     """

@@ -34,17 +34,38 @@ TABLES = (".csv", ".parquet")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Candidates:
-    """Candidates with their settings and names; made by :func:`candidates`. Frozen; arrays are read-only."""
+    """Candidates with their settings and names, made by :func:`optdesign.candidates`. Frozen.
+
+    Attributes
+    ----------
+    features : ndarray of shape (N, d)
+        One candidate a row. The array is read-only.
+    names : tuple of str
+        Names of the d columns.
+    settings : Settings
+        Columns of the factors, N entries each, in their own units.
+    model : Model
+        Model that turns settings into features.
+    row_names : tuple of str
+        Columns of the frame or file that only name rows, and are not among the settings.
+
+    See Also
+    --------
+    optdesign.candidates : Make candidates from factors and a model.
+    optdesign.DesignProblem : State a problem on candidates.
+
+    Examples
+    --------
+    >>> c = candidates({"t": [0, 5, 10]}, model="~ t")
+    >>> c.names, c.features.tolist()
+    (('Intercept', 't'), [[1.0, 0.0], [1.0, 5.0], [1.0, 10.0]])
+    """
 
     features: np.ndarray
-    """(N, d), one candidate a row."""
     names: tuple[str, ...]
-    """Names of the d columns."""
     settings: Settings
-    """The factors' columns, N entries each, in their own units."""
     model: Model
     row_names: tuple[str, ...] = ()
-    """Columns of the frame or file that only name rows, and are not among the settings."""
 
     @property
     def is_single(self) -> bool:
@@ -53,10 +74,20 @@ class Candidates:
         return any(is_single(self.settings[name]) for name in numeric)
 
     def rows(self, settings: Any) -> np.ndarray:
-        """The features of other settings, (M, d), under the same model: same coding, contrasts and bases.
+        """Return the features of other settings under the same model: same coding, contrasts and bases.
 
-        ``settings`` maps every factor of the model to a column or to one value, or is a data frame.
+        Parameters
+        ----------
+        settings : mapping or data frame
+            A column or one value for every factor of the model.
 
+        Returns
+        -------
+        ndarray of shape (M, d)
+            Features of the M settings.
+
+        Examples
+        --------
         >>> c = candidates({"t": [0, 10]}, model="~ t + I(t**2)", coded=True)
         >>> c.rows({"t": [5, 10]}).tolist()
         [[1.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
@@ -120,26 +151,46 @@ def candidates(
     where: Any = None,
     coded: bool | Iterable[str] = False,
 ) -> Candidates:
-    """Candidates from factors, by a model.
+    """Return candidates made from factors by a model.
 
     Parameters
     ----------
     factors : dict, Settings, data frame, or path
         A dict maps factors to their levels, and all combinations are candidates (see
-        :func:`optdesign.factorial`). Otherwise one row is one candidate: what :func:`optdesign.factorial` or
-        :func:`optdesign.simplex_lattice` return, a data frame of pandas, polars or pyarrow, or the path of a
-        CSV or Parquet file. Columns of a frame or file that only name rows are not used.
+        :func:`optdesign.factorial`). Every other form has one candidate a row: the settings that
+        :func:`optdesign.factorial` or :func:`optdesign.simplex_lattice` return, a data frame of pandas,
+        polars or pyarrow, or the path of a CSV or Parquet file. Columns of a frame or file that only name
+        rows are not used.
     model : str
-        A formula, as the library formulaic reads them: ``"~ temp * cat + I(temp**2)"``. It has an intercept
-        unless it says ``0 +``. Text is coded by contrasts, the first level being the reference.
-    where : boolean array, function of the settings, or expression, optional
-        Which settings are possible; the others are left out before the model is evaluated. An expression
-        has factors, numbers, text, comparisons and arithmetic: ``"temp <= 40 or cat == 'a'"``. Whole numbers
-        are exact, and comparisons of others allow for round-off: 0.1 + 0.2 is at most 0.3, and equals it.
-    coded : bool or list of str
-        Whether the model sees numeric factors, or those that are named, on the scale from -1 to 1, over the
-        range of all settings (before ``where``). Settings stay in their own units. D-optimal designs are the
-        same either way under models that such a change of units maps to themselves.
+        Formula in the language of the library formulaic, such as ``"~ temp * cat + I(temp**2)"``. It has an
+        intercept unless it contains ``0 +``. Text is coded by contrasts with the first level as reference.
+    where : array_like of bool, callable or str, optional
+        Condition on the settings. Settings that do not meet it are removed before the model is evaluated. An
+        expression has factors, numbers, text, comparisons and arithmetic:
+        ``"temp <= 40 or cat == 'a'"``. Whole numbers are exact. Comparisons of other numbers allow for
+        round-off: 0.1 + 0.2 equals 0.3. Default: all settings.
+    coded : bool or iterable of str, default False
+        True to scale all numeric factors in the model to the range from -1 to 1, or the names of the factors
+        to scale. The range is that of all settings before ``where``. Settings keep their own units. The
+        D-optimal design does not change under models that such a change of units maps to themselves.
+
+    Returns
+    -------
+    Candidates
+        Features, names and settings.
+
+    Raises
+    ------
+    InputError
+        If a factor, the formula or the condition breaks a rule.
+    ImportError
+        If formulaic is missing. The message names the extra to install.
+
+    See Also
+    --------
+    optdesign.factorial : Return every combination of levels.
+    optdesign.simplex_lattice : Return mixtures of components.
+    optdesign.DesignProblem : State a problem on candidates.
 
     Examples
     --------

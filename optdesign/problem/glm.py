@@ -64,20 +64,33 @@ def local(features: Candidates, parameters: Any, family: str = ...) -> Candidate
 @overload
 def local(features: ArrayLike, parameters: ArrayLike, family: str = ...) -> np.ndarray: ...
 def local(features: Any, parameters: Any, family: str = "logistic") -> Any:
-    """Candidates of a generalised linear model at given parameters.
+    """Return candidates of a generalised linear model at given parameters.
+
+    Each row is scaled by the square root of its information at the parameters, so a D-optimal design of the
+    scaled candidates is locally D-optimal for the model.
 
     Parameters
     ----------
-    features : (N, d) array or Candidates
-        Rows of the linear predictor; an intercept is a column of ones, or part of the model.
-    parameters : (d,) array, or a mapping from the names of candidates' columns to numbers
-        Where the design is to be optimal: a guess, or an estimate so far. A pandas Series with an index of
-        names is such a mapping.
-    family : "logistic", "probit", "cloglog" (binary responses), or "poisson" (counts, logarithmic link)
+    features : array_like of shape (N, d) or Candidates
+        Rows of the linear predictor. An intercept is a column of ones, or part of the model.
+    parameters : array_like of shape (d,) or mapping of str to float
+        Parameters at which the design is optimal: a guess, or an estimate from earlier data. A mapping, or a
+        pandas Series with an index of names, has the names of the candidates' columns.
+    family : {"logistic", "probit", "cloglog", "poisson"}, default "logistic"
+        Link of a binary response, or "poisson" for counts with a logarithmic link.
 
-    Returns what it was given, with rows scaled: candidates keep their settings and names, and arrays in
-    single precision their precision.
+    Returns
+    -------
+    ndarray of shape (N, d) or Candidates
+        Scaled rows in the form of ``features``. Candidates keep their settings and names. Arrays in single
+        precision keep their precision.
 
+    See Also
+    --------
+    optdesign.candidates : Make candidates from factors and a model.
+
+    Examples
+    --------
     >>> local([[1.0, 0.0], [1.0, 2.0]], [0.0, 0.0]).tolist()  # at zero every weight is 1/4
     [[0.5, 0.0], [0.5, 1.0]]
     """

@@ -54,36 +54,76 @@ SINGLE_RTOL = 2.0**-19
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DesignProblem:
-    """Candidates with groups, parameter blocks and budgets: the one problem of this package. Frozen.
+    """State a design problem: candidates, groups, parameter blocks and budgets. Frozen.
 
     Parameters
     ----------
-    candidates : (N, d) array, data frame, path of a CSV or Parquet file, or Candidates
-        One candidate a row; integers, float32, lists and any memory order are fine, and so are zero
-        vectors (they inform nothing). Row-major float64 arrays above 64 MiB, and such memory maps of
-        float64 or float32, are not copied: leave them unchanged while the problem lives. The columns of a
-        data frame (pandas, polars, pyarrow) or file are the features, except those that groups and parameter
-        blocks name and those that only name rows ("Unnamed: 0", "index" if it counts, an unnamed first
-        column).
-    groups : (N,) labels, or the name of a column, optional
-        Group of every candidate: integers 0 .. n_groups - 1, each with at least one candidate; or labels of
-        any other kind, numbered in sorted order, or in that of their categories. Default: one group. With
-        budgets by label, integers that are not 0 .. n_groups - 1 are labels, too.
-    parameter_blocks : (N,) labels, or the name of a column, optional
-        Parameter block of every candidate, likewise: candidates of one block inform the same parameters, and
-        every block has parameters of its own. This is not a blocking factor, such as a day, whose effect
-        is added: that is a term of the model, and a group for each day. A parameter block without candidates
-        has rank 0. Default: one parameter block.
-    budgets : (n_groups,) array, a mapping from label to budget, or a scalar for all, optional
-        What the weights of each group sum to. Default: 1.
-    names : d names, optional
-        Of the columns of an array.
-    settings : mapping of names to (N,) columns, optional
-        The settings behind the rows of an array, in the factors' own units.
-    blocks : refused
-        The error explains parameter blocks and blocking factors.
-    group_names, parameter_block_names : labels, optional
-        Names of groups and parameter blocks that are given as integers, in the order of the integers.
+    candidates : array_like of shape (N, d), data frame, path, or Candidates
+        One candidate a row. Integers, float32, lists and any memory order are accepted. A zero vector is
+        allowed and carries no information. Row-major float64 arrays above 64 MiB, and such memory maps of
+        float64 or float32, are not copied: leave them unchanged during the lifetime of the problem. The
+        columns of a data frame (pandas, polars, pyarrow) or of a CSV or Parquet file are the features.
+        Columns that groups and parameter blocks name are not features, and neither are columns that only name
+        rows ("Unnamed: 0", "index" if it counts, an unnamed first column).
+    groups : array_like of shape (N,) or str, optional
+        Group of every candidate, or the name of a column. Groups are integers 0 .. n_groups - 1, each with at
+        least one candidate, or labels of any other kind, numbered in sorted order or in the order of their
+        categories. With budgets by label, integers that are not 0 .. n_groups - 1 are labels, too. Default:
+        one group.
+    parameter_blocks : array_like of shape (N,) or str, optional
+        Parameter block of every candidate, or the name of a column. Candidates of one parameter block inform
+        the same parameters, and every parameter block has parameters of its own. A blocking factor, such as
+        a day, is different: its effect is a term of the model, and each day is a group. A parameter block
+        without candidates has rank 0. Default: one parameter block.
+    budgets : array_like of shape (n_groups,), mapping or float, optional
+        Sum of the weights of each group, by number or by label. A scalar holds for every group. Default: 1.
+    names : sequence of str, optional
+        Names of the columns of an array.
+    settings : mapping of str to columns of N entries, optional
+        Settings behind the rows of an array, in the factors' own units.
+    group_names : sequence, optional
+        Names of groups that are given as integers, in the order of the integers.
+    parameter_block_names : sequence, optional
+        Names of parameter blocks that are given as integers, in the order of the integers.
+    blocks : None
+        Any other value raises an error that explains parameter blocks and blocking factors.
+
+    Attributes
+    ----------
+    source : Source
+        Access to the candidates, in memory or elsewhere.
+    groups : ndarray of shape (N,)
+        Group of every candidate, as integers.
+    parameter_blocks : ndarray of shape (N,)
+        Parameter block of every candidate, as integers.
+    budgets : ndarray of shape (n_groups,)
+        Sum of the weights of every group.
+    n_parameter_blocks : int
+        Number of parameter blocks.
+    names : tuple of str or None
+        Names of the columns.
+    settings : Settings or None
+        Columns of the factors in their own units, if the candidates were made of factors.
+    group_names : tuple or None
+        Label of every group, if groups were not given as plain integers.
+    parameter_block_names : tuple or None
+        Label of every parameter block, if they were not given as plain integers.
+    span : Span
+        Bases and ranks of the parameter blocks.
+    peaks : ndarray
+        Largest absolute entry of every parameter block and column.
+
+    Raises
+    ------
+    InputError
+        If an argument breaks one of these rules. The message names the argument, the rule, the value and a
+        remedy.
+
+    See Also
+    --------
+    optdesign.candidates : Make candidates from factors and a model.
+    optdesign.solve : Find the optimal weights of a problem.
+    optdesign.exact : Find a list of whole runs.
 
     Examples
     --------
@@ -96,22 +136,16 @@ class DesignProblem:
     """
 
     source: Source
-    """The candidates; nothing else in this package knows where they are."""
     groups: np.ndarray
     parameter_blocks: np.ndarray
     budgets: np.ndarray
     n_parameter_blocks: int
     names: tuple[str, ...] | None
-    """Names of the columns, or None."""
     settings: Settings | None
-    """Columns of the factors, in their own units, if the candidates were made of factors."""
     group_names: tuple[Any, ...] | None
-    """Label of every group, if groups were not given as plain integers."""
     parameter_block_names: tuple[Any, ...] | None
-    """Label of every parameter block, likewise."""
     span: Span = field(repr=False)
     peaks: np.ndarray = field(repr=False)
-    """Largest absolute entry of every parameter block and column."""
     _grid: tuple[int, int, np.ndarray | None] | None = None
 
     def __init__(
@@ -187,11 +221,26 @@ class DesignProblem:
     def disjoint(
         cls, features: ArrayLike, active: ArrayLike | None = None, budgets: ArrayLike | None = None
     ) -> DesignProblem:
-        """Clients are groups, arms are parameter blocks: each arm has a parameter vector of its own.
+        """Return the problem of clients and arms in which every arm has a parameter vector of its own.
 
-        ``features`` is (M, K, d) for M clients and K arms; ``active`` (M, K), all by default, says which
-        arms each client may still pull.
+        Clients are groups, and arms are parameter blocks.
 
+        Parameters
+        ----------
+        features : array_like of shape (M, K, d)
+            Feature vectors of K arms for each of M clients.
+        active : array_like of bool of shape (M, K), optional
+            True for the arms that a client may still pull. Default: all.
+        budgets : array_like of shape (M,), optional
+            Budget of every client. Default: 1.
+
+        Returns
+        -------
+        DesignProblem
+            The problem. ``result.weights_matrix()`` has the shape (M, K).
+
+        Examples
+        --------
         >>> DesignProblem.disjoint(np.ones((4, 2, 3)))
         DesignProblem(8 candidates x 3, 4 groups, 2 parameter blocks, rank 2)
         """
@@ -201,8 +250,26 @@ class DesignProblem:
     def shared(
         cls, features: ArrayLike, active: ArrayLike | None = None, budgets: ArrayLike | None = None
     ) -> DesignProblem:
-        """Clients are groups, and all arms inform one parameter vector: a single parameter block.
+        """Return the problem of clients and arms in which all arms inform one parameter vector.
 
+        Clients are groups, and there is 1 parameter block.
+
+        Parameters
+        ----------
+        features : array_like of shape (M, K, d)
+            Feature vectors of K arms for each of M clients.
+        active : array_like of bool of shape (M, K), optional
+            True for the arms that a client may still pull. Default: all.
+        budgets : array_like of shape (M,), optional
+            Budget of every client. Default: 1.
+
+        Returns
+        -------
+        DesignProblem
+            The problem. ``result.weights_matrix()`` has the shape (M, K).
+
+        Examples
+        --------
         >>> DesignProblem.shared(np.ones((4, 2, 3)))
         DesignProblem(8 candidates x 3, 4 groups, 1 parameter block, rank 1)
         """
@@ -292,7 +359,7 @@ class DesignProblem:
 
     @property
     def n_parameters(self) -> int:
-        """Number of parameters, one a column in every parameter block: the largest rank there could be."""
+        """Number of parameters, one for every column in every parameter block: an upper bound of the rank."""
         return self.n_parameter_blocks * self.dim
 
     @cached_property
@@ -302,9 +369,10 @@ class DesignProblem:
 
     @cached_property
     def support_bound(self) -> int:
-        """Number of candidates with weight that suffices: n_groups + Q, Q = sum of r (r + 1) / 2 over blocks.
+        """Number of candidates that suffices for an optimal design: n_groups + Q, Q = sum of r (r + 1) / 2.
 
-        The information is linear in the weights, so a vertex of the set of optimal weights has no more.
+        The sum is over the ranks r of the parameter blocks. The information is linear in the weights, so a
+        vertex of the set of optimal weights has no more positive entries.
         """
         return self.n_groups + int(self.ranks @ (self.ranks + 1)) // 2
 
@@ -315,28 +383,28 @@ class DesignProblem:
 
     @cached_property
     def rows(self) -> Rows:
-        """The numbers that solvers and certificates read; see :mod:`optdesign.problem.coordinates`."""
+        """Coordinates that solvers and certificates read; see :mod:`optdesign.problem.coordinates`."""
         return working_rows(self)
 
     @cached_property
     def refined(self) -> Rows:
-        """The coordinates of all candidates, as good as double precision can hold them."""
+        """Coordinates of all candidates, to the precision of double numbers."""
         return refined_rows(self)
 
     @cached_property
     def exact_rank(self) -> np.ndarray:
-        """Compare the exact rank of each parameter block with ``ranks``: -1 smaller, 0 equal, 1 larger."""
+        """Sign of the exact rank less ``ranks``, by parameter block: -1 smaller, 0 equal, 1 larger."""
         return compare_ranks(self.source, self.parameter_blocks, self.basis, self.ranks)
 
     @cached_property
     def doubtful_blocks(self) -> np.ndarray:
-        """Parameter blocks whose rank is a close decision, or not the exact rank of the numbers as given."""
+        """Parameter blocks whose rank is a close decision, or differs from the exact rank of the data."""
         exact = np.flatnonzero(self.exact_rank != SAME)
         return np.union1d(self.span.close_blocks, exact)
 
     @property
     def rank_note(self) -> str:
-        """A sentence naming the parameter blocks whose rank is open to doubt, or an empty string."""
+        """Sentence that names the parameter blocks whose rank is in doubt, or an empty string."""
         doubtful = self.doubtful_blocks
         if not len(doubtful):
             return ""
@@ -357,7 +425,18 @@ class DesignProblem:
         return note
 
     def coordinates(self, rows: slice | np.ndarray) -> np.ndarray:
-        """Coordinates of some candidates in the basis of their parameter block, (rows, largest rank)."""
+        """Return the coordinates of some candidates in the basis of their parameter block.
+
+        Parameters
+        ----------
+        rows : slice or ndarray of int
+            Numbers of the candidates.
+
+        Returns
+        -------
+        ndarray of shape (rows, largest_rank)
+            Coordinates, padded with zeros.
+        """
         rows = np.arange(self.n_candidates)[rows]  # also checks them
         out = np.empty((len(rows), self.span.maps.shape[2]))
         write_refined(
@@ -367,15 +446,32 @@ class DesignProblem:
 
     @cached_property
     def equal_shares(self) -> np.ndarray:
-        """Weight of a candidate if the budget of its group is shared equally, by group."""
+        """Weight of a candidate by group, if the budget of the group is shared equally."""
         return read_only(self.budgets / np.bincount(self.groups, minlength=self.n_groups))
 
     def uniform(self) -> np.ndarray:
-        """The weights that share each group's budget equally."""
+        """Return the weights that share the budget of each group equally.
+
+        Returns
+        -------
+        ndarray of shape (N,)
+            Feasible weights.
+        """
         return self.equal_shares[self.groups]
 
     def to_grid(self, values: np.ndarray) -> np.ndarray:
-        """Lay one value per candidate out as (clients, arms), zero where inactive."""
+        """Arrange one value per candidate by clients and arms.
+
+        Parameters
+        ----------
+        values : ndarray of shape (N,)
+            One value per candidate.
+
+        Returns
+        -------
+        ndarray of shape (M, K)
+            The values, with zeros for inactive arms.
+        """
         if self._grid is None:
             raise ValueError(
                 "only problems made by DesignProblem.disjoint or .shared have clients and arms. "

@@ -17,10 +17,27 @@ from optdesign.solvers.solve import solve
 
 
 def d_optimal(candidates: ArrayLike, **options: Any) -> DesignResult:
-    """D-optimal design: weights of sum 1 that maximise log Det of the information.
+    """Return the D-optimal design: weights of sum 1 that maximise log Det of the information.
 
-    ``options`` go to :func:`optdesign.solve`.
+    Parameters
+    ----------
+    candidates : array_like of shape (N, d)
+        One candidate a row.
+    **options : object
+        Options of :func:`optdesign.solve`.
 
+    Returns
+    -------
+    DesignResult
+        Weights with their certificate.
+
+    See Also
+    --------
+    optdesign.g_optimal : Return the same design, described by its largest variance.
+    optdesign.solve : Solve problems with groups and parameter blocks.
+
+    Examples
+    --------
     >>> import numpy as np, optdesign as od
     >>> x = np.linspace(-1, 1, 101)
     >>> r = od.d_optimal(np.column_stack([np.ones(101), x]))
@@ -31,10 +48,30 @@ def d_optimal(candidates: ArrayLike, **options: Any) -> DesignResult:
 
 
 def g_optimal(candidates: ArrayLike, **options: Any) -> DesignResult:
-    """G-optimal design: weights of sum 1 that minimise the largest variance, ``result.g_value``.
+    """Return the G-optimal design: weights of sum 1 that minimise the largest variance.
 
-    It is the D-optimal design; the largest variance exceeds its minimum, the rank, by ``result.gap``.
+    It is the D-optimal design. The largest variance is ``result.g_value``. It exceeds its minimum, the rank,
+    by at most ``result.gap``.
 
+    Parameters
+    ----------
+    candidates : array_like of shape (N, d)
+        One candidate a row.
+    **options : object
+        Options of :func:`optdesign.solve`.
+
+    Returns
+    -------
+    DesignResult
+        Weights with their certificate.
+
+    See Also
+    --------
+    optdesign.d_optimal : Return the same design, described by its determinant.
+    optdesign.solve : Solve problems with groups and parameter blocks.
+
+    Examples
+    --------
     >>> import numpy as np, optdesign as od
     >>> r = od.g_optimal(np.vander(np.linspace(-1, 1, 51), 3))
     >>> round(r.g_value, 4)

@@ -49,11 +49,12 @@ def solve(
     Parameters
     ----------
     problem : DesignProblem
-    tol : float
-        Stop when gap <= tol * rank; the D-efficiency is then at least 1 / (1 + tol).
-    method : str
-        "auto", "bca" or "newton"; see the docs page "choosing a method".
-    start : (N,) array, optional
+        Candidates, groups, parameter blocks and budgets.
+    tol : float, default 1e-6
+        Stop when gap <= tol * rank. The D-efficiency is then at least 1 / (1 + tol).
+    method : {"auto", "bca", "newton"}, default "auto"
+        Algorithm; see the page "Choosing a method".
+    start : array_like of shape (N,), optional
         Initial weights, for example those of a similar problem. They are scaled to the budgets. A group
         without positive weights starts uniform. A start that loses rank, or nearly so, is mixed with the
         uniform design.
@@ -61,18 +62,29 @@ def solve(
         Largest number of iterations: sweeps, Newton steps, or rounds on a working set. Default: 100,000.
     time_limit : float, optional
         Largest number of seconds. The time for compiling kernels, or for running them uncompiled on first
-        use, is not counted.
-    progress : bool
+        use, is not counted. Default: no limit.
+    progress : bool, default False
         Show a progress display on standard error after one second.
     threads : int, optional
-        Number of threads. Default: 1 for small problems and outside the main thread, otherwise all cores that
-        this process may use. The result does not depend on it, up to round-off in large linear systems.
+        Number of threads. The result does not depend on it, up to round-off in large linear systems. Default:
+        1 for small problems and outside the main thread, otherwise all cores that this process may use.
 
     Returns
     -------
     DesignResult
         Always feasible and certified. ``status`` is the reason why the solver stopped. Ctrl-C stops the
         solver, not the program: the status is then ``Status.INTERRUPTED``.
+
+    Raises
+    ------
+    InputError
+        If an option breaks a rule.
+
+    See Also
+    --------
+    optdesign.certify : Bound the efficiency of any weights.
+    optdesign.verify : Check a result independently.
+    optdesign.exact : Find whole runs instead of weights.
 
     Examples
     --------
@@ -114,12 +126,31 @@ def solve(
 
 
 def solve_many(problems: Iterable[DesignProblem], *, n_jobs: int = 1, **options: Any) -> list[DesignResult]:
-    """Solve several problems, n_jobs at a time (-1: one per core); ``options`` are those of :func:`solve`.
+    """Solve several problems in threads.
 
-    The problems are solved in threads. The compiled kernels release the interpreter lock, so nothing is
-    copied. Results are in the order of the problems and do not depend on n_jobs, up to round-off in large
-    linear systems. Ctrl-C raises KeyboardInterrupt.
+    The compiled kernels release the interpreter lock, so no data is copied. Results do not depend on n_jobs,
+    up to round-off in large linear systems. Ctrl-C raises KeyboardInterrupt.
 
+    Parameters
+    ----------
+    problems : iterable of DesignProblem
+        Problems to solve.
+    n_jobs : int, default 1
+        Number of problems at a time; -1 for one per core.
+    **options : object
+        Options of :func:`optdesign.solve`.
+
+    Returns
+    -------
+    list of DesignResult
+        Results in the order of the problems.
+
+    See Also
+    --------
+    optdesign.solve : Solve one problem.
+
+    Examples
+    --------
     >>> import numpy as np, optdesign as od
     >>> rng = np.random.default_rng(0)
     >>> results = od.solve_many([od.DesignProblem(rng.normal(size=(50, 3))) for _ in range(4)], n_jobs=2)

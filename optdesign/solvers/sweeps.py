@@ -29,21 +29,26 @@ MAX_SWEEPS = 100_000
 def coordinate_ascent(
     problem: DesignProblem, *, gap: float = 0.1, max_sweeps: int = MAX_SWEEPS
 ) -> DesignResult:
-    """Return the design of Algorithm 3 of the paper, with the smallest number of sweeps that is enough.
+    """Return the design of Algorithm 3 of the paper, with the smallest sufficient number of sweeps.
 
     Parameters
     ----------
     problem : DesignProblem
-    gap : float
+        Candidates, groups, parameter blocks and budgets.
+    gap : float, default 0.1
         Stop when G - D <= gap; 0.1 in the paper. ``solve`` has gap <= tol * rank instead.
     max_sweeps : int
-        Most sweeps.
+        Largest number of sweeps.
 
     Returns
     -------
     DesignResult
-        ``iterations`` is the number of sweeps, 0 if the uniform design is enough. ``history`` has the proved
+        ``iterations`` is the number of sweeps, 0 if the uniform design suffices. ``history`` has the proved
         gap after every sweep.
+
+    See Also
+    --------
+    optdesign.solve : Solve to any tolerance by the fastest method.
 
     Examples
     --------

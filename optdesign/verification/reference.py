@@ -76,22 +76,43 @@ def solve(
     progress: bool = False,
     **options: Any,
 ) -> DesignResult:
-    """Solve a problem with cvxpy and certify the answer.
+    """Solve a problem with cvxpy and certify the result.
 
     Parameters
     ----------
-    solver : str
-        "CLARABEL", "SCS" or any other cone solver cvxpy knows.
-    form : str
-        "primal", "dual" or "auto", which picks the smaller one.
-    tol : float
-        The status is CONVERGED when the certified gap is at most tol * rank; solvers are not asked for it,
-        but accept options such as ``eps`` for SCS or ``tol_gap_rel`` for CLARABEL through ``options``.
+    problem : DesignProblem
+        Candidates, groups, parameter blocks and budgets.
+    solver : str, default "CLARABEL"
+        Cone solver of cvxpy: "CLARABEL", "SCS" or another installed one.
+    form : {"auto", "primal", "dual"}, default "auto"
+        Convex program; "auto" takes the smaller one.
+    tol : float, default 1e-3
+        The status is CONVERGED if the certified gap is at most tol * rank. The tolerance is not passed to the
+        solver; see ``options``.
     time_limit : float, optional
-        Most seconds. What was found until then is returned, or else the uniform design; so it is after
-        Ctrl-C.
-    progress : bool
-        Show a progress display on standard error once a second has passed.
+        Largest number of seconds. The weights found until then are returned, or the uniform design if there
+        are none. The same holds after Ctrl-C. Default: no limit.
+    progress : bool, default False
+        Show a progress display on standard error after one second.
+    **options : object
+        Options of the solver, such as ``eps`` of SCS or ``tol_gap_rel`` of CLARABEL.
+
+    Returns
+    -------
+    DesignResult
+        Result of the same type as that of :func:`optdesign.solve`.
+
+    See Also
+    --------
+    optdesign.solve : Solve a problem with the algorithms of this package.
+    optdesign.verify : Compare a result with this one.
+
+    Examples
+    --------
+    >>> import numpy as np, optdesign as od
+    >>> r = od.reference.solve(od.DesignProblem(np.eye(2)))
+    >>> r.converged, r.method
+    (True, 'cvxpy/CLARABEL (primal)')
     """
     if form not in ("auto", *PROGRAMS):
         raise InputError(

@@ -34,17 +34,41 @@ INCONCLUSIVE_GAP = 0.1
 
 @dataclass(frozen=True)
 class Verification:
-    """Outcome of a verification; ``str()`` of it says what differs."""
+    """Outcome of a verification; ``str()`` of it lists the differences.
+
+    Attributes
+    ----------
+    verdict : {"agrees", "differs", "inconclusive"}
+        Result of all comparisons.
+    message : str
+        Reason for the verdict.
+    comparisons : tuple of Comparison
+        Compared quantities, with the difference and the allowed difference of each.
+    reference : DesignResult or None
+        Design of the convex solver.
+    notes : tuple of str
+        Comparisons that were not possible, or only in part, with the reasons.
+    refuted : bool
+        True if exact arithmetic contradicts a claim of the design.
+
+    See Also
+    --------
+    optdesign.verify : Verify a result.
+
+    Examples
+    --------
+    >>> import numpy as np, optdesign as od
+    >>> v = od.verify(od.solve(od.DesignProblem(np.eye(2))))
+    >>> v.verdict, v.refuted
+    ('agrees', False)
+    """
 
     verdict: str
-    """"agrees", "differs" or "inconclusive"."""
     message: str
     comparisons: tuple[Comparison, ...] = ()
     reference: DesignResult | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
-    """Comparisons that were not possible, or only in part, with the reasons."""
     refuted: bool = False
-    """True if exact arithmetic contradicts a claim of the design."""
 
     @property
     def agrees(self) -> bool:
@@ -73,12 +97,41 @@ def verify(
     time_limit: float | None = None,
     progress: bool = False,
 ) -> Verification:
-    """Recompute the claims of a design exactly, and compare it with the answer of cvxpy.
+    """Recompute the claims of a design exactly, and compare it with the result of cvxpy.
 
-    A solver that fails, or is stopped by the time limit (in seconds) or by Ctrl-C, raises nothing: the
-    verdict is then "inconclusive", unless exact arithmetic has refuted the design already. See
-    :func:`optdesign.verification.reference.solve` for the options.
+    A solver that fails, or that is stopped by the time limit or by Ctrl-C, raises no error. The verdict is
+    then "inconclusive", unless exact arithmetic has refuted the design already.
 
+    Parameters
+    ----------
+    result : DesignResult
+        Design to verify.
+    solver : str, default "CLARABEL"
+        Cone solver of cvxpy: "CLARABEL", "SCS" or another installed one.
+    form : {"auto", "primal", "dual"}, default "auto"
+        Convex program; "auto" takes the smaller one.
+    time_limit : float, optional
+        Largest number of seconds of the convex solver. Default: no limit.
+    progress : bool, default False
+        Show a progress display on standard error after one second.
+
+    Returns
+    -------
+    Verification
+        Verdict and comparisons. It is true in a condition if everything agrees.
+
+    Raises
+    ------
+    TypeError
+        If ``result`` is not a DesignResult.
+
+    See Also
+    --------
+    optdesign.certify : Compute the certificate with the package's own arithmetic.
+    optdesign.reference.solve : Solve a problem with cvxpy.
+
+    Examples
+    --------
     >>> import numpy as np, optdesign as od
     >>> bool(od.verify(od.solve(od.DesignProblem(np.eye(3)))))
     True
