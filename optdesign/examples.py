@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optdesign.cli.candidate_file import CandidateFile
 from optdesign.errors import InputError
-from optdesign.tables.columns import Labels
 
 __all__ = ["authors_features"]
 
@@ -34,24 +32,3 @@ def authors_features(
     first = rng.uniform(0.0, 0.1, (clients, arms)) + np.where(best, 0.7, 0.5)
     rest = rng.uniform(0.0, 1.0 / max(dim - 1, 1), (clients, arms, dim - 1))
     return np.concatenate([first[..., None], rest * np.where(best, 0.6, 0.8)[..., None]], axis=2)
-
-
-def grid_file(features: np.ndarray) -> CandidateFile:
-    """Features (clients, arms, dim) as a file of candidates would hold them."""
-    clients, arms, dim = features.shape
-    names = [f"x{j}" for j in range(dim)]
-    flat = features.reshape(-1, dim)
-    client, arm = np.divmod(np.arange(len(flat)), arms)
-    columns = {"client": client, "arm": arm, **dict(zip(names, flat.T, strict=True))}
-    return CandidateFile(
-        candidates=flat,
-        features=tuple(names),
-        group="client",
-        block="arm",
-        ignored=(),
-        groups=Labels(np.arange(clients), client),
-        blocks=Labels(np.arange(arms), arm),
-        budgets=None,
-        weights=None,
-        columns=columns,
-    )

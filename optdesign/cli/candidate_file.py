@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from optdesign.cli.roles import Label, LabelColumns, assumed, check_labels, chos
 from optdesign.design.display import BLOCK, GROUP, RUN, VARIANCE, WEIGHT, beside
 from optdesign.errors import InputError
 from optdesign.factors.formula import named
+from optdesign.plot import style
 from optdesign.problem.candidates import from_table
 from optdesign.problem.inputs import TWO_MEANINGS
 from optdesign.problem.problem import DesignProblem
@@ -29,9 +31,11 @@ from optdesign.tables.columns import Labels, check_exact, is_single, listed
 from optdesign.tables.files import (
     Table,
     check_suffix,
+    check_writable,
     is_exact,
     number,
     place,
+    pyarrow,
     read_archive,
     read_table,
     row_names,
@@ -56,9 +60,9 @@ class CandidateFile:
     block: str | None
     groups: Labels
     blocks: Labels
-    budgets: np.ndarray | None
     weights: np.ndarray | None
     columns: Table
+    budgets: np.ndarray | None = None
     model: str | None = None
     """The formula that made the features, if there is one."""
     factors: tuple[str, ...] = ()
@@ -71,10 +75,6 @@ class CandidateFile:
     """True if a column behind the candidates is in single precision."""
     assumed: str = ""
     """A sentence about columns that are labels only because of their names."""
-
-    def row(self, candidate: int) -> int:
-        """The row of the file that a candidate is, from 1."""
-        return 1 + (candidate if self.rows is None else int(self.rows[candidate]))
 
     @property
     def numbers(self) -> np.ndarray:
@@ -125,38 +125,63 @@ def read(
     them; ``where``, a condition, says which rows are candidates.
     """
     if model is None and where is not None:
-        raise InputError(
-            "--where",
-            "must come with --model",
-            remedy="Delete the rows that are not possible, or add --model.",
-        )
+        raise InputError("--where", "must come with --model", remedy="Delete the rows, or add --model.")
     if model is not None and features is not None:
         raise InputError("--features", "must be left out with --model, which names the columns it uses")
+    given = (group, block)
     if check_suffix(path, "the file of candidates", SUFFIXES) == ".npz":
         if model is not None:
             raise InputError(
                 "--model", "needs a table of factors, .csv or .parquet", f"got {path}", "Leave it out."
             )
-        return _from_arrays(read_archive(path), path, group, block, features, fresh)
+        return _from_arrays(read_archive(path), path, given, features, fresh)
     numbers = None if features is None else {*features, WEIGHT}
     in_model = set() if model is None else named(model)
     labels = chosen(group, block, in_model | set(features or ()))
     text = {name for name in labels if name is not None and name not in in_model}
     columns = read_table(path, text=text, numbers=numbers)
-    labels = check_labels(columns, path, labels, (group, block), features or [], fresh)
-    if model is not None:
-        return _from_factors(columns, path, labels, (group, block), model, where)
+    labels = check_labels(columns, path, labels, given, features or [], fresh)
     unused = {*row_names(columns), *stored_index(path)}.difference(labels, features or ())
-    file = _from_columns(columns, path, labels, features, unused)
+    if model is None:
+        file = from_columns(columns, path, labels, features, unused)
+    else:
+        file = _from_factors(columns, path, labels, model, where)
+    in_use = {*labels, *file.factors, *file.ignored}
+    rows = [name for name in columns if name in unused and name not in in_use]
     return replace(
         file,
         notes=(
             *file.notes,
-            *notes(columns, labels, (group, block), [k for k in columns if k in unused], features or ()),
+            *notes(columns, labels, given, rows, file.factors if features or model else ()),
             *doubtful(labels, file.groups, file.blocks),
         ),
-        assumed=assumed(labels, (group, block)),
+        assumed=assumed(labels, given),
     )
+
+
+def check_outputs(
+    out: Path | None, plot: Path | None, inputs: list[Path], *, force: bool, is_run_list: bool = False
+) -> None:
+    """Raise InputError, before the work is done, if outputs cannot be written or would overwrite an input."""
+    for option, path in (("--out", out), ("--plot", plot)):
+        if path is None:
+            continue
+        if any(path.resolve() == file.resolve() or _is_same_file(path, file) for file in inputs):
+            raise InputError(option, "must not be a file that is read", f"got {path}", "Choose another path.")
+        if path is plot:
+            check_suffix(path, option, style.SUFFIXES)
+            style.require_matplotlib()
+        elif is_run_list:
+            check_suffix(path, "--out of a run list", SUFFIXES[:2])
+        else:
+            check_suffix(path, option, SUFFIXES)
+        if path.suffix.lower() == ".parquet":
+            pyarrow()
+        check_writable(path, option, force=force)
+
+
+def _is_same_file(one: Path, other: Path) -> bool:
+    return one.exists() and other.exists() and one.samefile(other)
 
 
 def write(
@@ -167,9 +192,8 @@ def write(
     NPZ files hold the arrays named in the module's docstring and ``variances``; columns of a table that
     are neither features nor labels are not carried over to them.
     """
-    suffix = check_suffix(path, "--out", SUFFIXES)
     with atomic(path) as temporary:
-        if suffix == ".npz":
+        if path.suffix.lower() == ".npz":
             np.savez(
                 temporary,
                 candidates=source.candidates,
@@ -190,19 +214,21 @@ def write_runs(path: Path, source: CandidateFile, rows: np.ndarray) -> None:
 
     A column of the file that is called "run" is written as "run_".
     """
-    check_suffix(path, "--out", SUFFIXES[:2])
     taken = {k: v[rows] for k, v in source.columns.items() if k not in (WEIGHT, VARIANCE)}
     with atomic(path) as temporary:
         write_table(temporary, beside({RUN: np.arange(1, len(rows) + 1)}, taken))
 
 
-def _from_columns(
-    columns: Table, path: Path, labels: LabelColumns, features: Sequence[str] | None, unused: Set[str]
+def from_columns(
+    columns: Table,
+    path: Path,
+    labels: LabelColumns,
+    features: Sequence[str] | None,
+    unused: Set[str] = frozenset(),
 ) -> CandidateFile:
-    group, block = labels
+    """Return candidates whose features are columns as they are; by default all numeric ones."""
     others = {*labels, WEIGHT, VARIANCE, *unused}
     names = _infer(columns, path, others) if features is None else features
-    ignored = [] if features is not None else [k for k in columns if k not in {*others, *names}]
     if not names:
         raise InputError(
             "there",
@@ -211,21 +237,14 @@ def _from_columns(
             f"the columns of {path} are {listed(columns)}",
             "Choose with --features, or say with --model how columns of text enter.",
         )
-    n = len(columns[names[0]])
-    candidates = np.empty((n, len(names)))
-    for j, name in enumerate(names):
-        candidates[:, j] = _finite(columns, name, path)
-    return CandidateFile(
+    candidates = np.column_stack([_finite(columns, name, path) for name in names])
+    return _labelled(
+        columns,
+        path,
+        labels,
         candidates=candidates,
         features=tuple(names),
-        ignored=tuple(ignored),
-        group=group,
-        block=block,
-        groups=numbered(columns, group, n, path),
-        blocks=numbered(columns, block, n, path),
-        budgets=None,
-        weights=_finite(columns, WEIGHT, path) if WEIGHT in columns else None,
-        columns=columns,
+        ignored=tuple(k for k in columns if features is None and k not in {*others, *names}),
         factors=tuple(names),
         notes=() if features is not None else counting(candidates, names),
         single=any(is_single(columns[name]) for name in names),
@@ -233,76 +252,55 @@ def _from_columns(
 
 
 def _from_factors(
-    columns: Table,
-    path: Path,
-    labels: LabelColumns,
-    given: tuple[Label, Label],
-    model: str,
-    where: str | None,
+    columns: Table, path: Path, labels: LabelColumns, model: str, where: str | None
 ) -> CandidateFile:
-    group, block = labels
-    factors = {name: column for name, column in columns.items() if name not in (WEIGHT, VARIANCE)}
-    made, rows = from_table(factors, path, model, where=where)
+    """Return candidates whose features are made by a model."""
+    table = {name: column for name, column in columns.items() if name not in (WEIGHT, VARIANCE)}
+    made, rows = from_table(table, path, model, where=where)
+    factors = made.model.factors
     kept = {name: column[rows] for name, column in columns.items()}
-    groups, blocks = (numbered(kept, name, len(rows), path) for name in labels)
-    unused = [k for k in factors if k not in made.model.factors and k not in {*labels, *made.row_names}]
-    return CandidateFile(
+    return _labelled(
+        kept,
+        path,
+        labels,
         candidates=made.features,
         features=made.names,
-        ignored=tuple(unused),
-        group=group,
-        block=block,
-        groups=groups,
-        blocks=blocks,
-        budgets=None,
-        weights=_finite(kept, WEIGHT, path) if WEIGHT in kept else None,
-        columns=kept,
+        ignored=tuple(k for k in table if k not in {*factors, *labels, *made.row_names}),
         model=model,
-        factors=made.model.factors,
+        factors=factors,
         rows=rows,
         notes=(
             *(note for note in made.notes if note.startswith("only one level")),
-            *categories(kept, made.model.factors),
-            *notes(columns, labels, given, made.row_names, made.model.factors),
-            *doubtful(labels, groups, blocks),
+            *categories(kept, factors),
         ),
         single=made.is_single,
-        assumed=assumed(labels, given),
+    )
+
+
+def _labelled(columns: Table, path: Path, labels: LabelColumns, **parts: Any) -> CandidateFile:
+    """Return candidates with the labels and the weights in the columns."""
+    n = len(next(iter(columns.values())))
+    groups, blocks = (numbered(columns, name, n, path) for name in labels)
+    weights = _finite(columns, WEIGHT, path) if WEIGHT in columns else None
+    group, block = labels
+    return CandidateFile(
+        group=group, block=block, groups=groups, blocks=blocks, weights=weights, columns=columns, **parts
     )
 
 
 def _from_arrays(
-    arrays: Table,
-    path: Path,
-    group: Label,
-    block: Label,
-    features: Sequence[str] | None,
-    fresh: bool,
+    arrays: Table, path: Path, given: tuple[Label, Label], features: Sequence[str] | None, fresh: bool
 ) -> CandidateFile:
-    if "candidates" not in arrays:
-        raise InputError(
-            str(path),
-            "must hold an array 'candidates'",
-            f"it holds {listed(arrays)}",
-            "Save it as numpy.savez(path, candidates=...).",
-        )
-    x = arrays["candidates"]
+    """Return the candidates of an archive, whose arrays become columns."""
+    x = arrays.get("candidates", np.empty(0))
     if x.ndim != 2 or 0 in x.shape:
         raise InputError(
-            f"candidates in {path}",
-            "must have shape (N, d), neither of them 0",
-            f"got {x.shape}",
-            "Put one candidate a row.",
+            str(path),
+            "must hold an array 'candidates' of shape (N, d), neither of them 0",
+            f"it holds {', '.join(f'{name!r} {array.shape}' for name, array in arrays.items())}",
+            "Save it as numpy.savez(path, candidates=...), one candidate a row.",
         )
-    names = list(map(str, arrays.get("features", [f"x{j}" for j in range(x.shape[1])])))
-    if len(set(names)) != x.shape[1]:
-        raise InputError(
-            f"features in {path}",
-            f"must name the {x.shape[1]} columns of candidates",
-            f"got {listed(names)}",
-            "Leave the array out for x0, x1, ...",
-        )
-    if "blocks" in arrays and block != "blocks":
+    if "blocks" in arrays and given[1] != "blocks":
         raise InputError(
             f"arrays in {path}",
             "must not be called 'blocks'",
@@ -310,17 +308,17 @@ def _from_arrays(
             f"{TWO_MEANINGS} Rename the array to 'parameter_blocks' if it labels parameter blocks, and drop "
             "it otherwise.",
         )
-    others = {}
-    for default, given, key in ((GROUP, group, "groups"), (BLOCK, block, "parameter_blocks")):
-        if given is not False and (given or key) in arrays:
-            others[given or default] = arrays[given or key]
-    if "weights" in arrays:
-        others[WEIGHT] = arrays["weights"]
-    for name in others.keys() & set(names):
+    names = list(map(str, arrays.get("features", [f"x{j}" for j in range(x.shape[1])])))
+    others = {WEIGHT: arrays["weights"]} if "weights" in arrays else {}
+    for default, asked, key in zip((GROUP, BLOCK), given, ("groups", "parameter_blocks"), strict=True):
+        if asked is not False and (asked or key) in arrays:
+            others[asked or default] = arrays[asked or key]
+    if len(set(names)) != x.shape[1] or others.keys() & set(names):
         raise InputError(
             f"features in {path}",
-            f"must not be called {name!r}, as labels or weights are",
-            remedy="Rename the feature.",
+            f"must name the {x.shape[1]} columns of candidates, and not be called {listed(others)}",
+            f"got {listed(names)}",
+            "Leave the array out for x0, x1, ...",
         )
     columns = {**dict(zip(names, x.T, strict=True)), **others}
     for name, column in columns.items():
@@ -332,14 +330,13 @@ def _from_arrays(
                 "Give one for every row of candidates.",
             )
     taken = names if features is None else features
-    labels = check_labels(columns, path, chosen(group, block, taken), (group, block), taken, fresh)
-    file = _from_columns(columns, path, labels, taken, set())
+    labels = check_labels(columns, path, chosen(*given, taken), given, taken, fresh)
+    file = from_columns(columns, path, labels, taken)
     budgets = arrays.get("budgets")
     if budgets is not None and budgets.shape != file.groups.names.shape:
         raise InputError(
             f"budgets in {path}",
-            f"must have one entry per group, shape ({len(file.groups.names)},), in the sorted order of the "
-            "labels",
+            f"must have one entry per group, shape ({len(file.groups.names)},), in their sorted order",
             f"got {budgets.shape}",
             "Leave them out for budgets of 1.",
         )

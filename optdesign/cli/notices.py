@@ -10,7 +10,7 @@ from optdesign.tables.files import Table, looks_numeric
 
 
 def categories(columns: Table, factors: Sequence[str]) -> Iterator[str]:
-    """Sentences about factors whose text may be meant as numbers."""
+    """Yield sentences about factors whose text may be meant as numbers."""
     for name in factors:
         values = columns[name]
         if values.dtype == object and all(looks_numeric(str(value)) for value in values):
@@ -21,19 +21,8 @@ def categories(columns: Table, factors: Sequence[str]) -> Iterator[str]:
             )
 
 
-def assumed(ignored: Sequence[str]) -> tuple[str, ...]:
-    """A sentence about columns of a saved design that nothing was said about."""
-    if not ignored:
-        return ()
-    return (
-        f"the certificate is that of the groups, parameter blocks and model named above, without "
-        f"{', '.join(ignored)}; if the design was solved with other --model, --group, --parameter-block or "
-        "--features, give the same here.",
-    )
-
-
 def counting(candidates: np.ndarray, names: Sequence[str]) -> tuple[str, ...]:
-    """A sentence about a feature that only counts the rows, as numbers of runs do."""
+    """Return a sentence about a feature that only counts the rows, as numbers of runs do."""
     n, d = candidates.shape
     count = np.arange(n)
     for j in range(d if d > 1 and n > 2 else 0):

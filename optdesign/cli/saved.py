@@ -14,8 +14,8 @@ from optdesign.errors import InputError
 from optdesign.tables.columns import listed
 
 
-def design(source: CandidateFile, path: Path) -> DesignResult:
-    """The weights of a file with a fresh certificate; unless given, budgets are the sums of the weights."""
+def design(source: CandidateFile, path: Path) -> tuple[CandidateFile, DesignResult]:
+    """Return the candidates of a saved design and the design; unless given, budgets are sums of weights."""
     weights = source.weights
     if weights is None:
         raise InputError(
@@ -26,25 +26,21 @@ def design(source: CandidateFile, path: Path) -> DesignResult:
         )
     names, numbers = source.groups
     sums = np.bincount(numbers, weights=weights, minlength=len(names))
-    if source.budgets is None:
-        empty = np.flatnonzero(~(sums > 0))
-        if len(empty):
-            raise InputError(
-                "the weights of a group",
-                "must sum to something positive, its budget",
-                f"those of group {str(names[empty[0]])!r} in {path} sum to {sums[empty[0]]:g}",
-                "Drop its rows.",
-            )
-        source = replace(source, budgets=sums)
-    else:
-        wrong = np.flatnonzero(~(np.abs(sums - source.budgets) <= FEASIBILITY_RTOL * source.budgets))
-        if len(wrong):
-            i = wrong[0]
-            raise InputError(
-                "the weights of a group",
-                "must sum to the budget",
-                f"those of group {str(names[i])!r} in {path} sum to {sums[i]:g}, and its budget is "
-                f"{source.budgets[i]:g}",
-                "Solve again with this budget.",
-            )
-    return DesignResult.given(source.problem(), weights, method="saved")
+    budgets = sums if source.budgets is None else source.budgets
+    wrong = ~((budgets > 0) & (np.abs(sums - budgets) <= FEASIBILITY_RTOL * budgets))
+    for i in np.flatnonzero(wrong)[:1]:
+        given = source.budgets is not None
+        raise InputError(
+            "the weights of a group",
+            "must sum to the budget" if given else "must sum to something positive, its budget",
+            f"those of group {str(names[i])!r} in {path} sum to {sums[i]:g}"
+            + (f", and its budget is {budgets[i]:g}" if given else ""),
+            "Solve again with this budget." if given else "Drop its rows.",
+        )
+    note = (
+        f"the certificate is that of the groups, parameter blocks and model named above, without "
+        f"{', '.join(source.ignored)}; if the design was solved with other --model, --group, "
+        "--parameter-block or --features, give the same here."
+    )
+    source = replace(source, budgets=budgets, notes=source.notes + ((note,) if source.ignored else ()))
+    return source, DesignResult.given(source.problem(), weights, method="saved")

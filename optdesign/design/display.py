@@ -101,10 +101,10 @@ def text(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
 
 
-def largest(result: DesignResult, most: int) -> np.ndarray:
-    """The candidates with the largest weights, at most so many, in their order."""
-    support = result.support
-    return np.sort(support[np.argsort(-result.weights[support], kind="stable")[:most]])
+def largest(values: np.ndarray, most: int) -> np.ndarray:
+    """Return the candidates with the largest values other than 0, at most so many, in their order."""
+    support = np.flatnonzero(values)
+    return np.sort(support[np.argsort(-values[support], kind="stable")[:most]])
 
 
 def html(result: DesignResult, facts: list[tuple[str, str]]) -> str:
@@ -114,7 +114,7 @@ def html(result: DesignResult, facts: list[tuple[str, str]]) -> str:
         return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
     listed = 20  # candidates of a design that are listed in a notebook
-    shown, rows = columns(result.problem), largest(result, listed)
+    shown, rows = columns(result.problem), largest(result.weights, listed)
     heading = row(["row", *shown, WEIGHT, VARIANCE], "th")
     body = "".join(
         row(

@@ -93,11 +93,11 @@ def test_npz_arrays(tmp_path):
         ({"candidates": np.array([[None]])}, ["plain arrays"]),
         (
             {"candidates": np.ones((3, 2)), "features": ["x", "weight"], "weights": np.ones(3)},
-            ["must not be called 'weight'"],
+            ["not be called 'weight'"],
         ),
         (
             {"candidates": np.ones((3, 2)), "features": ["x", "group"], "groups": [0, 0, 1]},
-            ["must not be called 'group'"],
+            ["not be called 'group'"],
         ),
     ],
 )
