@@ -25,10 +25,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bandits.checks import LARGEST, check_positive, check_probability, check_sigma, is_number
-from bandits.policies.design import rule_named
+from bandits.policies.design import certified, rule_named
 from bandits.policies.parameters import SHARED, blocks
 from bandits.trials.trial import Trial
-from optdesign import DesignProblem, certify
+from optdesign import DesignProblem
 
 
 @dataclass(frozen=True)
@@ -84,12 +84,10 @@ class DELB:
             else:
                 problem = DesignProblem(x[active])
                 design = rule_named(self.design_method)(problem, self.design_gap, None)
-                certificate = certify(problem, design.weights)
+                weights, certificate = certified(problem, design.weights)
                 iterations, gap = design.iterations, certificate.gap
                 total = np.zeros(env.arms, dtype=np.int64)
-                total[active] = pulls_needed(
-                    design.weights, certificate.g_value, phase, env.arms, sigma, self.delta
-                )
+                total[active] = pulls_needed(weights, certificate.g_value, phase, env.arms, sigma, self.delta)
                 shares = dealt(total, env.clients)
                 clock.advance(shares, best, int(shares.sum(axis=1).max()))
                 if not trial.done:

@@ -29,6 +29,7 @@ import numpy as np
 
 from optdesign import (
     METHODS,
+    Certificate,
     DesignProblem,
     DesignResult,
     Status,
@@ -48,6 +49,10 @@ candidates in all, which takes some seconds, and at least 10."""
 
 MAX_SWEEPS = 100_000
 """Most sweeps of ``ascent``."""
+
+
+LEVERAGE, SHARE = 1e-12, 1e-6
+"""A weight is round-off if w_n g_n and its share of the budget are at most these; see ``certified``."""
 
 
 class Design(NamedTuple):
@@ -107,6 +112,25 @@ def solved(method: str) -> DesignRule:
         return Design(result.weights, result.iterations)
 
     return rule
+
+
+def certified(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, Certificate]:
+    """Return the weights of a rule with zeros in place of round-off, and their certificate.
+
+    A weight of 1e-16 would cost a client a pull. Water-filling makes one where the exact share is zero: the
+    share is mu - 1 / g_n, so its error is a multiple of 1 / g_n, and w_n g_n is a multiple of the machine
+    precision. The information without such a weight is at least 1 - w_n g_n times that with it. No rank is
+    lost therefore: w_n g_n = 1 for a candidate that alone carries a direction. The share is bounded as well,
+    so that a client whose whole budget is tiny keeps its design.
+    """
+    weights, certificate = np.asarray(weights), certify(problem, weights)
+    if certificate.gap < np.inf:
+        small = (weights > 0) & (weights <= SHARE * problem.budgets[problem.groups])
+        small[small] = (weights * certificate.variances)[small] <= LEVERAGE
+        if small.any():
+            weights = np.where(small, 0.0, weights)
+            certificate = certify(problem, weights)
+    return weights, certificate
 
 
 def sparse(rule: DesignRule) -> DesignRule:

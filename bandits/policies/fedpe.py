@@ -32,7 +32,7 @@ import numpy as np
 from bandits.checks import pulls_per_arm, whole
 from bandits.policies.aggregation import accumulate, dot, project, pseudo_inverses
 from bandits.policies.collinearity import collinear_classes
-from bandits.policies.design import DesignRule, ascent
+from bandits.policies.design import DesignRule, ascent, certified
 from bandits.policies.phased import KeepRule, Phased, Rounding, Setting, ceiling, confident
 from bandits.protocol import (
     SCALARS,
@@ -45,7 +45,7 @@ from bandits.protocol import (
     PullPlan,
 )
 from bandits.theory.bounds import phase_regret
-from optdesign import DesignProblem, certify
+from optdesign import DesignProblem
 
 TINY = 1e-100
 """A first estimate whose largest entry is below this does not tell its direction."""
@@ -223,10 +223,10 @@ class Server:
                     f"design must return weights and iterations, such as bandits.policies.design.Design; in "
                     f"phase {self.phase} it returned {type(design).__name__}."
                 )
-            gap = certify(problem, design.weights).gap
-            weights[rows] = problem.to_grid(np.asarray(design.weights))
+            found, certificate = certified(problem, design.weights)
+            weights[rows] = problem.to_grid(found)
             self.ranks[c] = problem.ranks
-            self.solved[c] = whole("iterations of the design", design.iterations, 0), gap
+            self.solved[c] = whole("iterations of the design", design.iterations, 0), certificate.gap
         iterations, gaps = zip(*self.solved, strict=True)
         self.report = DesignReport(max(iterations), sum(gaps), int((weights > 0).sum()))
         return weights

@@ -21,15 +21,17 @@ from typing import Any
 import numpy as np
 
 from optdesign.errors import InputError
-from optdesign.tables.columns import check_local_times
+from optdesign.tables.columns import check_local_times, listed
 from optdesign.tables.columns import column as plain_column
 from optdesign.tables.marks import DECIMAL_COMMA, DECIMALS, Marks
 
 SEPARATORS = ",;\t"
 """Possible separators of the columns of a CSV file. The most frequent one in its header is used."""
 
-FOREIGN = re.compile(r"\s*[-+]?\d[\d.,' ]*([eE][-+]?\d+)?\s*")
-"""Text that may be meant as a number: 1,5 in a file that has commas between columns, or 1.000,5."""
+FOREIGN = re.compile(
+    r"\s*[-+\u2212($\u20ac\u00a3\u00a5]*\s*\d[\d.,'\u2019_\s]*([eEdD][-+]?\d+)?[-%)$\u20ac\u00a3\u00a5]*\s*"
+)
+"""Text that may be meant as a number: 1,5 in a file that has commas between columns, or 1.000,5 or 10 %."""
 
 CSV_ROWS = 4096
 """Rows of a CSV file that are converted at a time."""
@@ -149,6 +151,8 @@ def number(text: str, separator: str = ",") -> float | None:
     >>> number("1.5"), number("1,5"), number("1,5", ";"), number("1.234,5", ";")
     (1.5, None, 1.5, None)
     """
+    if "_" in text:  # which float skips: 1_2 is a label
+        return None
     if separator != "," and DECIMAL_COMMA.fullmatch(text):
         text = text.replace(",", ".")
     try:
@@ -160,7 +164,7 @@ def number(text: str, separator: str = ",") -> float | None:
 def looks_numeric(text: str) -> bool:
     """Return True if a field that holds no number may be meant as one, written in another way.
 
-    >>> looks_numeric("1,5"), looks_numeric("1.000,5"), looks_numeric("2x"), looks_numeric("1.5")
+    >>> looks_numeric("1,5"), looks_numeric("$1.000,5"), looks_numeric("2x"), looks_numeric("1.5")
     (True, True, False, False)
     """
     return number(text) is None and FOREIGN.fullmatch(text) is not None
@@ -333,6 +337,8 @@ def _numbers(fields: Sequence[str], mark: str) -> np.ndarray | None:
     try:
         values = np.fromiter(map(float, fields), np.float64, len(fields))
     except ValueError:
+        values = None
+    if values is None or any("_" in field for field in fields):
         read = [number(field, mark) for field in fields]
         if None in read:
             return None
@@ -346,6 +352,12 @@ def _header(row: list[str], path: Path) -> list[str]:
     names[1:] = [name or f"{UNNAMED}{k}" for k, name in enumerate(names[1:], 2)]
     if not names:
         raise InputError(str(path), "must have a header and one candidate a row", "it is empty")
+    named = [name for name in names if name and not name.startswith(UNNAMED)]
+    # Frames without names of their own number their columns: 0, 1, 2.
+    if any(not name.isdecimal() for name in named) and all(number(name, ";") is not None for name in named):
+        raise InputError(
+            str(path), "must have a header", f"its first line holds {listed(named)}", "Name the columns."
+        )
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(

@@ -23,19 +23,27 @@ THOUSANDS = {
 
 
 class Marks:
-    """Columns of which all numbers may have thousands separators, beside decimals with the other sign."""
+    """Columns of which all numbers may have a sign between thousands, and the numbers that decide it.
+
+    The sign is a decimal one in the whole file if some number has no other reading, such as 0,5 or 1,25.
+    """
 
     def __init__(self, sign: str, names: Sequence[str]) -> None:
         self.sign = sign
         self.grouped = dict.fromkeys(names, "")  # an example of each
-        self.numeric, self.decimal = set(names), ""
+        self.numeric = set(names)
+        self.other, self.own = "", ""  # a number with the other decimal sign, and one with this one
 
     def add(self, name: str, fields: Sequence[str]) -> None:
         """Add fields of a column."""
-        written, _ = DECIMALS[self.sign]
-        if name in self.numeric and not self.decimal:
-            self.decimal = next((v for v in fields if written.fullmatch(v.replace(self.sign, ""))), "")
-        if name in self.grouped and not all(map(THOUSANDS[self.sign].fullmatch, fields)):
+        beside, other = DECIMALS[self.sign]
+        plain, _ = DECIMALS[other]
+        thousands = THOUSANDS[self.sign]
+        if name in self.numeric and not self.other:
+            self.other = next((v for v in fields if beside.fullmatch(v.replace(self.sign, ""))), "")
+        if name in self.numeric and not self.own:
+            self.own = next((v for v in fields if plain.fullmatch(v) and not thousands.fullmatch(v)), "")
+        if name in self.grouped and not all(map(thousands.fullmatch, fields)):
             del self.grouped[name]
         elif name in self.grouped and not self.grouped[name]:
             self.grouped[name] = next((v for v in fields if self.sign in v), "")
@@ -45,11 +53,14 @@ class Marks:
         words = {".": "point", ",": "comma"}
         own, other = words[self.sign], words[DECIMALS[self.sign][1]]
         for name, example in self.grouped.items():
-            if self.decimal and example and name not in text:
+            if example and name not in text and (self.other or not self.own):
+                beside = f"{self.other!r} has a decimal {other}, and " if self.other else ""
                 raise InputError(
                     f"numbers of {path}",
                     "must be written in one way",
-                    f"{self.decimal!r} has a decimal {other}, and column {name!r} holds {example!r}, a "
-                    f"thousand or a decimal {own}",
-                    f"Leave out the thousands separators, or write all decimals with a {other}.",
+                    f"{beside}column {name!r} holds {example!r}, a thousand or a decimal {own}",
+                    f"Leave out the thousands separators, or write all decimals with a {other}."
+                    if self.other
+                    else "Leave out the thousands separators, or separate the columns by commas and write "
+                    "decimals with a point.",
                 )

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import bandits
 from bandits.policies.delb import dealt, estimate, pulls_needed
+from optdesign import DesignProblem, certify
 
 
 def identical(m=5, k=6, d=3, seed=0, scale=0.3):
@@ -33,9 +34,9 @@ def test_estimates_of_a_phase_are_within_its_width(phase):
     """For one phase the probability of any miss is at most delta / (l (l + 1)), over 400 draws."""
     env = identical(seed=1)
     x, rng, delta = env.features[0], np.random.default_rng(0), 0.5
-    problem = bandits.policies.delb.DesignProblem(x)
+    problem = DesignProblem(x)
     design = bandits.ascent(problem, 0.1)
-    g = bandits.policies.delb.certify(problem, design.weights).g_value
+    g = certify(problem, design.weights).g_value
     n = pulls_needed(design.weights, g, phase, env.arms, env.sigma, delta)
     missed = 0
     for _ in range(400):

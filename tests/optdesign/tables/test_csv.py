@@ -162,7 +162,7 @@ def test_thousands_in_a_file_with_decimal_commas_are_refused(tmp_path, text):
 @pytest.mark.parametrize(
     "text",
     [
-        "a;b\n1.000;2\n2.500;3\n",  # no decimal commas
+        "a;b\n1.000;2\n2.500;3.5\n",  # no decimal commas, and a decimal point
         "a;b\n0.500;2,5\n2.500;3,5\n",  # no thousand begins with 0
         "a;b\n1.000;2,5\n2.55;3,5\n",
         "a;b\n100;2,5\n2;3,5\n",
