@@ -38,21 +38,43 @@ from optdesign.tables.columns import check_exact
 
 @dataclass(frozen=True, eq=False)
 class Ellipsoid:
-    """``{x : |factor (x - centre)| <= 1}``, with a certificate of how small it is."""
+    """Ellipsoid ``{x : |factor (x - centre)| <= 1}``, with a certificate of its volume.
+
+    Attributes
+    ----------
+    centre : ndarray of shape (d,)
+        Centre.
+    factor : ndarray of shape (d, d)
+        Matrix that maps the ellipsoid to the unit ball.
+    volume_ratio : float
+        Upper bound on the volume divided by that of the smallest ellipsoid; 1 is the optimum.
+    result : DesignResult
+        Design of the scaled points, to which a coordinate 1 is added if the centre is free. At the optimum
+        the ellipsoid touches the points ``result.support``.
+
+    See Also
+    --------
+    optdesign.min_volume_ellipsoid : Compute the ellipsoid of points.
+    optdesign.plot.ellipsoid : Draw it.
+
+    Examples
+    --------
+    >>> import optdesign as od
+    >>> e = od.min_volume_ellipsoid([[1, 1], [1, -1], [-1, 1], [-1, -1]])
+    >>> round(e.volume, 4)
+    6.2832
+    """
 
     centre: np.ndarray
     factor: np.ndarray
     volume_ratio: float
-    """The volume is at most this many times that of the smallest ellipsoid; 1 is the optimum."""
     result: DesignResult = field(repr=False)
-    """The design behind it, on scaled and, with free centre, lifted points; at the optimum the ellipsoid
-    touches the points ``result.support``."""
 
     @property
     def shape(self) -> np.ndarray:
-        """factor' factor, so that the ellipsoid is {x : (x - centre)' shape (x - centre) <= 1}.
+        """Matrix factor' factor; the ellipsoid is {x : (x - centre)' shape (x - centre) <= 1}.
 
-        Of a thin ellipsoid it has fewer digits than the factor.
+        For a thin ellipsoid it has fewer correct digits than the factor.
         """
         return self.factor.T @ self.factor
 
@@ -72,12 +94,23 @@ class Ellipsoid:
 
     @property
     def volume(self) -> float:
-        """Volume of the ellipsoid; infinite where it exceeds the range of floating point."""
+        """Volume of the ellipsoid; infinite if it exceeds the range of floating point."""
         with np.errstate(over="ignore"):
             return float(np.exp(self.log_volume))
 
     def levels(self, points: ArrayLike) -> np.ndarray:
-        """``|factor (x - centre)|^2`` of points: at most 1 inside."""
+        """Return ``|factor (x - centre)|^2`` of points.
+
+        Parameters
+        ----------
+        points : array_like of shape (N, d)
+            One point a row.
+
+        Returns
+        -------
+        ndarray of shape (N,)
+            Values of at most 1 inside the ellipsoid.
+        """
         x = floats(points, "points")
         if x.ndim != 2 or x.shape[1] != len(self.centre):
             raise InputError(
@@ -87,10 +120,33 @@ class Ellipsoid:
 
 
 def min_volume_ellipsoid(points: ArrayLike, *, centred: bool = False, **options: Any) -> Ellipsoid:
-    """Smallest ellipsoid that contains all points, with free centre or centred at the origin.
+    """Return the smallest ellipsoid that contains all points, with free centre or centred at the origin.
 
-    ``options`` go to :func:`optdesign.solve`; the points must not lie in a hyperplane.
+    Parameters
+    ----------
+    points : array_like of shape (N, d)
+        One point a row. The points do not lie in a hyperplane.
+    centred : bool, default False
+        True for an ellipsoid centred at the origin.
+    **options : object
+        Options of :func:`optdesign.solve`.
 
+    Returns
+    -------
+    Ellipsoid
+        Ellipsoid with a bound on its volume against the smallest one.
+
+    Raises
+    ------
+    InputError
+        If the points lie in a hyperplane.
+
+    See Also
+    --------
+    optdesign.plot.ellipsoid : Draw the ellipsoid.
+
+    Examples
+    --------
     >>> import optdesign as od
     >>> square = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
     >>> e = od.min_volume_ellipsoid(square)

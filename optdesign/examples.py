@@ -15,12 +15,34 @@ __all__ = ["authors_features"]
 def authors_features(
     clients: int = 100, arms: int = 10, dim: int = 3, seed: int | np.random.Generator = 0
 ) -> np.ndarray:
-    """Features of the synthetic instance in the experiments of the paper's authors, (clients, arms, dim).
+    """Return the features of the synthetic instance in the experiments of the paper's authors.
 
-    One arm of every client, chosen at random, has its first coordinate uniform in [0.7, 0.8] and the
-    others uniform in [0, 0.6 / (dim - 1)]; for the remaining arms these are [0.5, 0.6] and
-    [0, 0.8 / (dim - 1)]. (The parameter of every arm is the first basis vector, so that arm is the best.)
+    One arm of every client, chosen at random, has its first coordinate uniform in [0.7, 0.8] and the others
+    uniform in [0, 0.6 / (dim - 1)]. For the remaining arms these are [0.5, 0.6] and [0, 0.8 / (dim - 1)]. The
+    parameter of every arm is the first basis vector, so that arm is the best.
 
+    Parameters
+    ----------
+    clients : int, default 100
+        Number of clients.
+    arms : int, default 10
+        Number of arms.
+    dim : int, default 3
+        Length of a feature vector.
+    seed : int or numpy.random.Generator, default 0
+        Seed or source of the random numbers.
+
+    Returns
+    -------
+    ndarray of shape (clients, arms, dim)
+        Features.
+
+    See Also
+    --------
+    optdesign.DesignProblem.disjoint : State the design problem of these features.
+
+    Examples
+    --------
     >>> authors_features(clients=4, arms=2).shape
     (4, 2, 3)
     """

@@ -22,8 +22,28 @@ from optdesign.problem.inputs import floats
 
 
 def eigen_range(a: ArrayLike, rtol: float | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Non-zero eigenvalues of a symmetric matrix, and orthonormal eigenvectors as columns.
+    """Return the non-zero eigenvalues of a symmetric matrix, and orthonormal eigenvectors as columns.
 
+    Parameters
+    ----------
+    a : array_like of shape (n, n)
+        Symmetric matrix.
+    rtol : float, optional
+        Eigenvalues of at most ``rtol`` times the largest count as zero. Default: n times the machine epsilon.
+
+    Returns
+    -------
+    values : ndarray of shape (rank,)
+        Non-zero eigenvalues.
+    vectors : ndarray of shape (n, rank)
+        Eigenvectors.
+
+    See Also
+    --------
+    optdesign.linalg.range_basis : Return a basis of the column space of any matrix.
+
+    Examples
+    --------
     >>> values, vectors = eigen_range([[2.0, 0.0], [0.0, 0.0]])
     >>> values.tolist(), vectors.shape
     ([2.0], (2, 1))
@@ -40,11 +60,27 @@ def eigen_range(a: ArrayLike, rtol: float | None = None) -> tuple[np.ndarray, np
 
 
 def range_basis(a: ArrayLike, rtol: float | None = None) -> np.ndarray:
-    """Orthonormal basis of the column space of any matrix, shape (n, rank).
+    """Return an orthonormal basis of the column space of any matrix.
 
-    Singular values of at most ``rtol`` times the largest count as zero; the default is the larger
-    dimension times the machine epsilon.
+    Parameters
+    ----------
+    a : array_like of shape (n, m)
+        Matrix.
+    rtol : float, optional
+        Singular values of at most ``rtol`` times the largest count as zero. Default: the larger dimension
+        times the machine epsilon.
 
+    Returns
+    -------
+    ndarray of shape (n, rank)
+        Basis vectors as columns.
+
+    See Also
+    --------
+    optdesign.linalg.eigen_range : Return eigenvalues and eigenvectors of a symmetric matrix.
+
+    Examples
+    --------
     >>> range_basis([[3.0, 6.0], [0.0, 0.0]]).shape
     (2, 1)
     """
@@ -55,11 +91,31 @@ def range_basis(a: ArrayLike, rtol: float | None = None) -> np.ndarray:
 
 
 def pseudo_det(a: ArrayLike, degree: int | None = None, *, rtol: float | None = None) -> float:
-    """Pseudo-determinant of a given degree, by default the rank.
+    """Return the pseudo-determinant of a given degree.
 
-    It overflows to infinity and underflows to 0 outside the range of floating point; then use
-    :func:`log_pseudo_det`.
+    It overflows to infinity and underflows to 0 outside the range of floating point.
 
+    Parameters
+    ----------
+    a : array_like of shape (n, n)
+        Symmetric matrix.
+    degree : int, optional
+        Degree. Default: the rank.
+    rtol : float, optional
+        Eigenvalues of at most ``rtol`` times the largest count as zero. Default: n times the machine epsilon.
+
+    Returns
+    -------
+    float
+        Product of the non-zero eigenvalues if the degree is the rank, 0 if it is larger, infinity if it is
+        smaller.
+
+    See Also
+    --------
+    optdesign.linalg.log_pseudo_det : Return the logarithm, without overflow or underflow.
+
+    Examples
+    --------
     >>> a = [[2.0, 0.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.0, 0.0]]
     >>> round(pseudo_det(a), 12), pseudo_det(a, 3), pseudo_det(a, 1)
     (6.0, 0.0, inf)
@@ -76,8 +132,26 @@ def pseudo_det(a: ArrayLike, degree: int | None = None, *, rtol: float | None = 
 
 
 def log_pseudo_det(a: ArrayLike, *, rtol: float | None = None) -> float:
-    """Logarithm of the pseudo-determinant; it neither overflows nor underflows.
+    """Return the logarithm of the pseudo-determinant, without overflow or underflow.
 
+    Parameters
+    ----------
+    a : array_like of shape (n, n)
+        Symmetric matrix.
+    rtol : float, optional
+        Eigenvalues of at most ``rtol`` times the largest count as zero. Default: n times the machine epsilon.
+
+    Returns
+    -------
+    float
+        Sum of the logarithms of the non-zero eigenvalues.
+
+    See Also
+    --------
+    optdesign.linalg.pseudo_det : Return the pseudo-determinant.
+
+    Examples
+    --------
     >>> round(log_pseudo_det(np.diag([1e-300, 1e-300, 0.0])), 3)
     -1381.551
     """
@@ -93,8 +167,26 @@ def log_pseudo_det(a: ArrayLike, *, rtol: float | None = None) -> float:
 
 
 def pseudo_inverse(a: ArrayLike, *, rtol: float | None = None) -> np.ndarray:
-    """Moore-Penrose inverse of a symmetric matrix.
+    """Return the Moore-Penrose inverse of a symmetric matrix.
 
+    Parameters
+    ----------
+    a : array_like of shape (n, n)
+        Symmetric matrix.
+    rtol : float, optional
+        Eigenvalues of at most ``rtol`` times the largest count as zero. Default: n times the machine epsilon.
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+        Pseudo-inverse.
+
+    See Also
+    --------
+    optdesign.linalg.rank_one_update : Update the pseudo-inverse.
+
+    Examples
+    --------
     >>> pseudo_inverse([[4.0, 0.0], [0.0, 0.0]]).tolist()
     [[0.25, 0.0], [0.0, 0.0]]
     """
@@ -110,11 +202,30 @@ def pseudo_inverse(a: ArrayLike, *, rtol: float | None = None) -> np.ndarray:
 
 
 def rank_one_update(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> np.ndarray:
-    """Pseudo-inverse of A + scale u u' from that of A, for u in the range of A (Lemma "low_rank_update").
+    """Return the pseudo-inverse of A + scale u u' from that of A (Lemma "low_rank_update").
 
-    The range must stay the same, so ``det_ratio(a_pinv, u, scale)`` must be positive (above
-    1e-12, since it is a difference of numbers near one where a direction is taken away).
+    Parameters
+    ----------
+    a_pinv : array_like of shape (n, n)
+        Pseudo-inverse of A.
+    u : array_like of shape (n,)
+        Vector in the range of A.
+    scale : float
+        Factor. The range stays the same if ``det_ratio(a_pinv, u, scale)`` is positive; it must exceed 1e-12,
+        because it is a difference of numbers near 1 if a direction is removed.
 
+    Returns
+    -------
+    ndarray of shape (n, n)
+        Pseudo-inverse of the sum.
+
+    See Also
+    --------
+    optdesign.linalg.det_ratio : Return the ratio of the pseudo-determinants.
+    optdesign.linalg.pseudo_inverse : Compute a pseudo-inverse.
+
+    Examples
+    --------
     >>> rank_one_update(np.eye(2), [1.0, 0.0], 1.0).tolist()
     [[0.5, 0.0], [0.0, 1.0]]
     """
@@ -143,8 +254,28 @@ def rank_one_update(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> np.ndarray
 
 
 def det_ratio(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> float:
-    """Det(A + scale u u') / Det(A) = 1 + scale u' A^+ u, for u in the range of A.
+    """Return Det(A + scale u u') / Det(A) = 1 + scale u' A^+ u.
 
+    Parameters
+    ----------
+    a_pinv : array_like of shape (n, n)
+        Pseudo-inverse of A.
+    u : array_like of shape (n,)
+        Vector in the range of A.
+    scale : float
+        Factor.
+
+    Returns
+    -------
+    float
+        Ratio of the pseudo-determinants.
+
+    See Also
+    --------
+    optdesign.linalg.rank_one_update : Update the pseudo-inverse.
+
+    Examples
+    --------
     >>> det_ratio(np.eye(2), [2.0, 0.0], 0.25)
     2.0
     """

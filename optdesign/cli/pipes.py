@@ -35,7 +35,31 @@ class ExitCode(IntEnum):
 
 
 def command_line(name: str, summary: str) -> typer.Typer:
-    """Return a Typer application without commands yet, with the option ``--version``."""
+    """Return a Typer application without commands, with the option ``--version``.
+
+    Parameters
+    ----------
+    name : str
+        Name of the command.
+    summary : str
+        Text of ``--help``.
+
+    Returns
+    -------
+    typer.Typer
+        Application to which commands are added.
+
+    See Also
+    --------
+    optdesign.runtime.progress.Counter : Display progress.
+
+    Examples
+    --------
+    >>> app = command_line("mine", "Design my experiment.")
+    >>> @app.command()
+    ... def run() -> None:
+    ...     print("done")
+    """
     app = typer.Typer(
         name=name,
         cls=PipedCommands,

@@ -35,9 +35,29 @@ SCALARS = ("gap", "relative_gap", "efficiency", "g_value", "log_det", "rank", "r
 
 
 def save(design: DesignResult | DesignProblem, path: str | PathLike[str]) -> None:
-    """Save a design with its problem, or a problem alone, as JSON; :func:`load` restores it to the last bit.
+    """Save a design with its problem, or a problem alone, as JSON.
 
-    The file appears whole or not at all; one that exists is replaced.
+    The file replaces an existing one. An interrupted call leaves no partial file.
+
+    Parameters
+    ----------
+    design : DesignResult or DesignProblem
+        Object to save.
+    path : str or path-like
+        File to write.
+
+    See Also
+    --------
+    optdesign.load : Restore the object to the last bit.
+
+    Examples
+    --------
+    >>> import tempfile, optdesign as od
+    >>> r = od.solve(od.DesignProblem([[1.0, 0.0], [0.0, 2.0]]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     od.save(r, f"{folder}/design.json")
+    ...     od.load(f"{folder}/design.json").weights.tolist()
+    [0.5, 0.5]
     """
     if isinstance(design, DesignResult):
         content: dict[str, Any] = {"problem": _problem(design.problem), "result": _result(design)}
@@ -58,7 +78,35 @@ def save(design: DesignResult | DesignProblem, path: str | PathLike[str]) -> Non
 
 
 def load(path: str | PathLike[str]) -> Any:
-    """Return the design or problem that :func:`save` wrote."""
+    """Return the design or problem that :func:`optdesign.save` wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+        File to read.
+
+    Returns
+    -------
+    DesignResult or DesignProblem
+        The saved object.
+
+    Raises
+    ------
+    ValueError
+        If the file was not written by ``save``, or was changed.
+
+    See Also
+    --------
+    optdesign.save : Write the file.
+
+    Examples
+    --------
+    >>> import tempfile, optdesign as od
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     od.save(od.DesignProblem([[1.0], [2.0]]), f"{folder}/problem.json")
+    ...     od.load(f"{folder}/problem.json")
+    DesignProblem(2 candidates x 1, 1 group, 1 parameter block, rank 1)
+    """
     path = Path(path)
     try:
         document = json.loads(path.read_bytes().decode("utf-8", "surrogatepass"))

@@ -37,17 +37,23 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
     Parameters
     ----------
     result : DesignResult
-    cost : (N,) array, optional
+        Design to reduce.
+    cost : array_like of shape (N,), optional
         Cost of a unit of weight of every candidate. The result is then the cheapest design with the same
         information, among all candidates.
 
     Returns
     -------
     DesignResult
-        With a certificate of its own. Information matrices are equal to 1e-9 of their size. With ``cost``,
-        the design costs no more than the given one, up to round-off, and at most 1e-9 times the sum of
-        ``abs(cost) * weights`` more than the least. If round-off prevents n_groups + Q candidates or this
-        distance, ``method`` of the result says so.
+        Design with a certificate of its own. Information matrices are equal to 1e-9 of their size. With
+        ``cost``, the design costs no more than the given one, up to round-off, and at most 1e-9 times the sum
+        of ``abs(cost) * weights`` more than the minimum. If round-off prevents n_groups + Q candidates or
+        this distance, ``method`` of the result contains a note.
+
+    See Also
+    --------
+    optdesign.solve : Find the optimal weights.
+    optdesign.round : Turn a design into whole runs.
 
     Examples
     --------

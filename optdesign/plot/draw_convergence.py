@@ -16,11 +16,35 @@ from optdesign.plot.style import BLUE, ORANGE, picture
 def convergence(
     result: DesignResult, *, tol: float | None = None, ax: Any = None, path: str | Path | None = None
 ) -> Any:
-    """Draw the running gap of the solver against its iterations; returns the matplotlib Figure.
+    """Draw the running gap of the solver against its iterations.
 
-    The scale is logarithmic, with the gap that ``tol`` asked for as a broken line. A gap of exactly zero has
-    no place on it: it is drawn below all others as an open triangle. ``ax`` are matplotlib Axes to draw on;
-    ``path`` is a file to save to, .png, .pdf or .svg.
+    The scale is logarithmic. A gap of exactly 0 is an open triangle below all others.
+
+    Parameters
+    ----------
+    result : DesignResult
+        Result with a history.
+    tol : float, optional
+        Tolerance whose gap is marked by a broken line.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. Default: a new figure.
+    path : str or Path, optional
+        File to save to: .png, .pdf or .svg.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    See Also
+    --------
+    optdesign.plot.overview : Draw weights, variances and the running gap.
+
+    Examples
+    --------
+    >>> import numpy as np, optdesign as od
+    >>> x = np.random.default_rng(0).normal(size=(50, 3))
+    >>> figure = od.plot.convergence(od.solve(od.DesignProblem(x)), tol=1e-6)
     """
     check_result(result)
     with picture(ax, path) as (axes,):

@@ -30,16 +30,44 @@ def efficiencies(
     ax: Any = None,
     path: str | Path | None = None,
 ) -> Any:
-    """Draw what designs of whole runs reach, against the number of runs; returns the matplotlib Figure.
+    """Draw the efficiency of designs of whole runs against the number of runs.
 
-    Dots are the best runs that :func:`optdesign.exact` finds with ``seed`` and ``tries``, squares what
-    :func:`optdesign.round` makes of the optimal weights; both are lower bounds on the efficiency, per run,
-    against all designs, fractions of runs included. At a broken line there would be no loss to whole runs.
+    Dots are the best runs that :func:`optdesign.exact` finds, and squares are the optimal weights after
+    :func:`optdesign.round`. Both are lower bounds on the efficiency per run, against all designs, fractions
+    of runs included. The broken line at 1 marks no loss to whole runs. Sizes that are too small for full rank
+    are omitted, and named below the axis. Ctrl-C raises KeyboardInterrupt.
 
-    ``sizes`` are numbers of runs; several groups share them in proportion to the problem's budgets, with at
-    least one run each. Sizes that are too small to keep the rank are left out, and named below the axis.
-    Ctrl-C ends the whole with KeyboardInterrupt. ``ax`` are matplotlib Axes to draw on; ``path`` is a file to
-    save to, .png, .pdf or .svg.
+    Parameters
+    ----------
+    problem : DesignProblem or DesignResult
+        Problem, or its solved design.
+    sizes : iterable of int
+        Numbers of runs. Several groups share them in proportion to the budgets of the problem, with at least
+        one run each.
+    seed : int, default 0
+        Seed of :func:`optdesign.exact`.
+    tries : int, optional
+        Number of starts of :func:`optdesign.exact`.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. Default: a new figure.
+    path : str or Path, optional
+        File to save to: .png, .pdf or .svg.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    See Also
+    --------
+    optdesign.exact : Search for runs.
+    optdesign.round : Round a design to runs.
+
+    Examples
+    --------
+    >>> import optdesign as od
+    >>> p = od.DesignProblem([[1, -1], [1, 0], [1, 1]])
+    >>> figure = od.plot.efficiencies(p, [2, 3, 4], tries=1)
     """
     p = problem.problem if isinstance(problem, DesignResult) else problem
     numbers = _sizes(sizes, p.n_groups)

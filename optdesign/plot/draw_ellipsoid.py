@@ -28,13 +28,36 @@ def ellipsoid(
     ax: Any = None,
     path: str | Path | None = None,
 ) -> Any:
-    """Draw an ellipse, its centre and its axes around the points; returns the matplotlib Figure.
+    """Draw an ellipsoid, its centre and its axes around the points.
 
-    The points that hold it, those with weight in the design behind it, are ringed; the title has the
-    semi-axes, and the fraction by which the volume may exceed the least. Of an ellipsoid in more dimensions
-    the shadow on two ``coordinates`` is drawn, and the axes of the shadow. ``ax`` are matplotlib Axes to draw
-    on; ``path`` is a file to save to, .png, .pdf or .svg.
+    Points with weight in the design behind it have a ring. The title has the semi-axes, and the fraction by
+    which the volume may exceed the minimum. An ellipsoid in more than 2 dimensions is projected onto two
+    coordinates, and the axes are those of the projection.
 
+    Parameters
+    ----------
+    ellipsoid : Ellipsoid
+        Ellipsoid to draw.
+    points : array_like of shape (N, d)
+        Points that it contains.
+    coordinates : tuple of int, default (0, 1)
+        Coordinates to project onto.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. Default: a new figure.
+    path : str or Path, optional
+        File to save to: .png, .pdf or .svg.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    See Also
+    --------
+    optdesign.min_volume_ellipsoid : Compute the ellipsoid.
+
+    Examples
+    --------
     >>> import optdesign as od
     >>> square = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
     >>> figure = od.plot.ellipsoid(od.min_volume_ellipsoid(square), square)

@@ -29,16 +29,44 @@ def overview(
     title: str | None = None,
     path: str | Path | None = None,
 ) -> Any:
-    """Draw weights and variances side by side; returns the matplotlib Figure.
+    """Draw weights and variances side by side.
 
-    Groups come in the same order in both, rows are numbered as in tables. Candidates made of factors show
-    their variances over these, as :func:`sensitivity` does on one panel. Below it says which columns are
-    combinations of others, if any, and whether the rank was a close decision. With ``convergence`` a third
-    panel has the running gap, and the one that ``tol`` asked for.
+    Groups come in the same order in both panels, and rows are numbered as in tables. Candidates made of
+    factors show their variances over these, as :func:`optdesign.plot.sensitivity` does on one panel. A
+    caption names columns that are combinations of others, and a rank that was a close decision.
 
-    ``words`` is what groups and parameter blocks are called (default: the columns of the settings that tell
-    them apart, or just that); ``rows`` are the numbers of the candidates' rows (default: from 1 on);
-    ``path`` is a file to save to, .png, .pdf or .svg.
+    Parameters
+    ----------
+    result : DesignResult
+        Design to draw.
+    convergence : bool, default False
+        Add a panel with the running gap.
+    tol : float, optional
+        Tolerance whose gap the third panel marks.
+    words : tuple of str, optional
+        Words for groups and for parameter blocks. Default: the columns of the settings that distinguish them,
+        or "group" and "block".
+    rows : array_like of shape (N,), optional
+        Row numbers of the candidates. Default: 1, 2, ...
+    title : str, optional
+        Title of the figure.
+    path : str or Path, optional
+        File to save to: .png, .pdf or .svg.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    See Also
+    --------
+    optdesign.plot.weights : Draw the weights alone.
+    optdesign.plot.sensitivity : Draw the variances alone.
+
+    Examples
+    --------
+    >>> import optdesign as od
+    >>> figure = od.plot.overview(od.solve(od.DesignProblem([[1, -1], [1, 0], [1, 1]])))
     """
     check_result(result)
     names = names_of(result.problem, words, rows)

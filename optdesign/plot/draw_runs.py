@@ -29,19 +29,46 @@ def runs(
     ax: Any = None,
     path: str | Path | None = None,
 ) -> Any:
-    """Draw whole runs, :func:`optdesign.round` or :func:`optdesign.exact`; returns the matplotlib Figure.
+    """Draw the whole runs of :func:`optdesign.round` or :func:`optdesign.exact`.
 
-    In the plane of two factors, or in the triangle of three proportions, a circle with a number says how
-    often a setting is run, larger for more (without number if they are crowded), and grey points are
-    candidates that are not; over one factor it is a stem. Each group and block has its panel, or they are
-    summed if there are more than six or on ``ax``; runs that differ in other factors only are summed, too, as
-    the axis says.
+    In the plane of two factors, or in the triangle of three proportions, a circle with a number shows how
+    many times a setting is run. Circles are larger for more runs, and have no number if they are crowded.
+    Grey points are candidates without runs. Over one factor the picture has stems. Each group and parameter
+    block has a panel. They are summed if there are more than 6, or on ``ax``. Runs that differ only in
+    factors that are not on an axis are also summed, as the label of the axis states. Without settings there
+    is a bar for every row of the table that is run.
 
-    ``factors`` are the names to show (default: all if they are one, two, or three proportions, otherwise the
-    first two); without settings there is a bar for every row of the table that is run. ``words`` is what
-    groups and parameter blocks are called (default: the columns of the settings that tell them apart, or just
-    that); ``rows`` are the numbers of the candidates' rows (default: from 1 on);
-    ``ax`` are matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
+    Parameters
+    ----------
+    runs : Runs
+        Runs to draw.
+    factors : str or sequence of str, optional
+        Factors to show. Default: all of them if they are one, two, or three proportions, otherwise the first
+        two.
+    words : tuple of str, optional
+        Words for groups and for parameter blocks. Default: the columns of the settings that distinguish them,
+        or "group" and "block".
+    rows : array_like of shape (N,), optional
+        Row numbers of the candidates. Default: 1, 2, ...
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. Default: a new figure.
+    path : str or Path, optional
+        File to save to: .png, .pdf or .svg.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    See Also
+    --------
+    optdesign.plot.weights : Draw the weights of a design.
+
+    Examples
+    --------
+    >>> import optdesign as od
+    >>> c = od.candidates({"t": [0, 1, 2]}, model="~ t")
+    >>> figure = od.plot.runs(od.exact(od.DesignProblem(c, budgets=4)))
     """
     if not isinstance(runs, Runs):
         raise TypeError(

@@ -57,19 +57,47 @@ def sensitivity(
     ax: Any = None,
     path: str | Path | None = None,
 ) -> Any:
-    """Draw the variances of all candidates against their bound; returns the matplotlib Figure.
+    """Draw the variances of all candidates against their bound.
 
-    The design is optimal if nothing exceeds the bound, and touches it where there is weight: budget times
-    variance is at most the rank, or the group's share of it. Over one factor that is a curve below a broken
-    line; over two, and over the triangle of three proportions, shades of variance / bound, with circles at
-    the candidates with weight. Each group and block has its panel; if these are more than six, or on ``ax``,
-    the largest fraction of a bound is shown. The largest is shown over other factors, too, as the axis says.
+    The design is optimal if no variance exceeds the bound. Candidates with weight then touch it: budget times
+    variance is the rank, or the group's share of it. Over one factor the picture is a curve below a broken
+    line. Over two factors, and over the triangle of three proportions, it has shades of variance / bound,
+    with circles at the candidates with weight. Each group and parameter block has a panel. If these are more
+    than 6, or on ``ax``, the largest fraction of a bound is shown. The largest fraction is also shown over
+    factors that are not on an axis, as the label of the axis states. Without settings, candidates are in the
+    order of groups and rows.
 
-    ``factors`` are the names to show (default: all if they are one, two, or three proportions, otherwise the
-    first two); without settings the candidates stand in the order of groups and rows. ``words`` is what
-    groups and parameter blocks are called (default: the columns of the settings that tell them apart, or just
-    that); ``rows`` are the numbers of the candidates' rows (default: from 1 on);
-    ``ax`` are matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
+    Parameters
+    ----------
+    result : DesignResult
+        Design to draw.
+    factors : str or sequence of str, optional
+        Factors to show. Default: all of them if they are one, two, or three proportions, otherwise the first
+        two.
+    words : tuple of str, optional
+        Words for groups and for parameter blocks. Default: the columns of the settings that distinguish them,
+        or "group" and "block".
+    rows : array_like of shape (N,), optional
+        Row numbers of the candidates. Default: 1, 2, ...
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. Default: a new figure.
+    path : str or Path, optional
+        File to save to: .png, .pdf or .svg.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    See Also
+    --------
+    optdesign.plot.overview : Draw weights and variances.
+
+    Examples
+    --------
+    >>> import optdesign as od
+    >>> c = od.candidates({"t": [0, 1, 2]}, model="~ t")
+    >>> figure = od.plot.sensitivity(od.solve(od.DesignProblem(c)), "t")
     """
     check_result(result)
     names = names_of(result.problem, words, rows)

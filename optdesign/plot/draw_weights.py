@@ -31,16 +31,41 @@ def weights(
     ax: Any = None,
     path: str | Path | None = None,
 ) -> Any:
-    """Draw the weights of a design; returns the matplotlib Figure.
+    """Draw the weights of a design.
 
-    Up to 24 candidates with weight are bars, with the weight at their end, in the order of the table and
-    labelled by its row numbers, group, parameter block and settings. More are stems along the rows or the
-    groups; with several parameter blocks, totals by group and parameter block, darker where there is more,
-    written out if there are a few.
+    Up to 24 candidates with weight are bars, in the order of the table, with row number, group, parameter
+    block and settings as labels and the weight at the end. More candidates are stems along the rows or the
+    groups. With several parameter blocks, they are totals by group and parameter block, darker for larger
+    totals, with numbers if they are few.
 
-    ``words`` is what groups and parameter blocks are called (default: the columns of the settings that tell
-    them apart, or just that); ``rows`` are the numbers of the candidates' rows (default: from 1 on); ``ax``
-    are matplotlib Axes to draw on; ``path`` is a file to save to, .png, .pdf or .svg.
+    Parameters
+    ----------
+    result : DesignResult
+        Design to draw.
+    words : tuple of str, optional
+        Words for groups and for parameter blocks. Default: the columns of the settings that distinguish them,
+        or "group" and "block".
+    rows : array_like of shape (N,), optional
+        Row numbers of the candidates. Default: 1, 2, ...
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. Default: a new figure.
+    path : str or Path, optional
+        File to save to: .png, .pdf or .svg.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    See Also
+    --------
+    optdesign.plot.overview : Draw weights and variances.
+    optdesign.plot.runs : Draw whole runs.
+
+    Examples
+    --------
+    >>> import optdesign as od
+    >>> figure = od.plot.weights(od.solve(od.DesignProblem([[1, -1], [1, 0], [1, 1]])))
     """
     check_result(result)
     names = names_of(result.problem, words, rows)

@@ -42,7 +42,27 @@ UNDATED: dict[str, dict[str, Any]] = {
 
 
 def require_matplotlib() -> Any:
-    """Return the matplotlib module; ImportError with the command that installs it, if it is missing."""
+    """Return the matplotlib module.
+
+    Returns
+    -------
+    module
+        The module matplotlib.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing. The message has the command that installs it.
+
+    See Also
+    --------
+    optdesign.plot.overview : Draw a design.
+
+    Examples
+    --------
+    >>> require_matplotlib().__name__
+    'matplotlib'
+    """
     try:
         import matplotlib
     except ImportError:

@@ -63,18 +63,18 @@ def exact(
     Parameters
     ----------
     problem : DesignProblem or MainEffects
-        The budgets of a problem must be whole numbers: the runs of every group. An additive model over
-        factors (:class:`optdesign.MainEffects`) has all combinations of levels as candidates, unlisted.
-    seed : int
-        The same seed and number of tries give the same runs, whatever n_jobs is.
+        The budgets of a problem are whole numbers: the runs of every group. An additive model over factors
+        (:class:`optdesign.MainEffects`) has all combinations of levels as candidates, without a list of them.
+    seed : int, default 0
+        The same seed and number of tries give the same runs, for every n_jobs.
     tries : int, optional
         Number of starts. Default: 10, or as many as time_limit allows.
     time_limit : float, optional
-        Most seconds of the search, not counting those of compilation on first use. Half of them are for the
-        relaxed problem; certifying what was found comes on top. The search ends before, with
-        ``RunStatus.BOUND``, once the runs are proved optimal among all designs, fractions of runs included.
-    n_jobs : int
-        Tries that run side by side, in threads; -1 for one per core.
+        Largest number of seconds of the search, without compilation on first use. Half of them are for the
+        relaxed problem. The certificate of the runs takes additional time. The search ends earlier, with
+        ``RunStatus.BOUND``, if the runs are proved optimal among all designs, fractions of runs included.
+    n_jobs : int, default 1
+        Number of tries that run side by side, in threads; -1 for one per core.
 
     Returns
     -------
@@ -83,8 +83,13 @@ def exact(
 
     Raises
     ------
-    ValueError
+    InputError
         If there are too few runs for full rank. The message has the number needed.
+
+    See Also
+    --------
+    optdesign.round : Round the weights of a solved design.
+    optdesign.solve : Find the optimal weights.
 
     Examples
     --------

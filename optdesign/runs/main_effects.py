@@ -49,22 +49,37 @@ from optdesign.tables.columns import refuse_mask
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MainEffects:
-    """An additive model over factors and a number of runs; all combinations of levels are candidates.
+    """State an additive model over factors and a number of runs; all combinations of levels are candidates.
 
     Parameters
     ----------
-    factors : mapping of names to levels
-        Numbers have an effect for every power up to ``degree``, in their own units; levels that are text are
-        categories, with an effect for all of them but the last, whose is the negative sum of the others.
+    factors : mapping of str to levels
+        Levels of every factor. A factor with numbers has an effect for every power up to ``degree``, in its
+        own units. A factor with text has an effect for every level except the last, whose effect is the
+        negative sum of the others.
     runs : int
         Number of runs.
-    degree : int
-        Largest power of the numeric factors; a factor of k levels has no power above k - 1.
+    degree : int, default 1
+        Largest power of the numeric factors. A factor of k levels has no power above k - 1.
+
+    Attributes
+    ----------
+    factors : mapping of str to tuple
+        Levels of every factor.
+    names : tuple of str
+        Names of the parameters.
+    tables : tuple of ndarray
+        Features of the levels of every factor, of shape (levels, parameters of the factor).
+
+    See Also
+    --------
+    optdesign.exact : Find the runs.
+    optdesign.candidates : List candidates for models with interactions.
 
     Notes
     -----
-    :func:`optdesign.candidates` codes categories otherwise, by differences from the first level, and so has
-    another log det for the same runs. Efficiencies, and which runs are best, do not depend on the coding.
+    :func:`optdesign.candidates` codes categories by differences from the first level, and so has another log
+    det for the same runs. Efficiencies and the best runs do not depend on the coding.
 
     The efficiency, rank and log det of the runs are those of the exact powers of the levels as floats. The
     features of ``runs.problem`` are these powers rounded to doubles. If the levels are far from zero, such as
@@ -84,9 +99,7 @@ class MainEffects:
     runs: int
     degree: int
     names: tuple[str, ...] = field(repr=False)
-    """Of the parameters."""
     tables: tuple[np.ndarray, ...] = field(repr=False)
-    """By factor, f_j of its levels, (levels, p_j)."""
 
     def __init__(self, factors: Mapping[str, Sequence[Any]], runs: int, *, degree: int = 1) -> None:
         if not isinstance(factors, Mapping) or not factors:
@@ -136,7 +149,7 @@ class MainEffects:
 
     @property
     def n_parameters(self) -> int:
-        """D, the number of parameters with the intercept."""
+        """Number D of parameters, with the intercept."""
         return len(self.names)
 
     @property
@@ -145,12 +158,36 @@ class MainEffects:
         return math.prod(len(values) for values in self.factors.values())
 
     def features(self, settings: np.ndarray) -> np.ndarray:
-        """x of runs whose levels are given by number, (runs, factors)."""
+        """Return the features of runs.
+
+        Parameters
+        ----------
+        settings : ndarray of int of shape (runs, factors)
+            Number of the level of every factor in every run.
+
+        Returns
+        -------
+        ndarray of shape (runs, n_parameters)
+            Features.
+        """
         parts = [table[settings[:, j]] for j, table in enumerate(self.tables)]
         return np.column_stack([np.ones(len(settings)), *parts])
 
     def problem(self, settings: np.ndarray) -> tuple[DesignProblem, np.ndarray]:
-        """The different runs as candidates, with their settings, and how often each is run."""
+        """Return the distinct runs as a problem, and the number of repetitions of each.
+
+        Parameters
+        ----------
+        settings : ndarray of int of shape (runs, factors)
+            Number of the level of every factor in every run.
+
+        Returns
+        -------
+        problem : DesignProblem
+            Distinct runs as candidates, with their settings.
+        counts : ndarray of int
+            Number of repetitions of every candidate.
+        """
         rows, counts = np.unique(settings, axis=0, return_counts=True)
         columns = {
             name: np.array(values)[rows[:, j]] for j, (name, values) in enumerate(self.factors.items())

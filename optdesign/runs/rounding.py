@@ -52,19 +52,29 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = F
     Parameters
     ----------
     result : DesignResult
-        A solved design. For "efficient" its budgets must be whole numbers: the runs of every group.
-    method : str
+        Solved design. For "efficient" its budgets are whole numbers: the runs of every group.
+    method : {"efficient", "ceiling"}, default "efficient"
         "efficient" keeps the budgets and the largest fraction of every weight, then moves single runs between
-        candidates that have weight while that raises log Det; "ceiling" rounds every weight up, and so
-        exceeds the budgets by less than a run per candidate with weight.
-    exchange : bool
-        Go on with exchanges of single runs between all candidates of a group until none gains. The work is
-        limited: the status is ``RunStatus.IN_PART`` if very many runs of poor weights would have to move.
+        candidates that have weight while log Det increases. "ceiling" rounds every weight up, and exceeds the
+        budgets by less than one run per candidate with weight.
+    exchange : bool, default False
+        Continue with exchanges of single runs between all candidates of a group until none increases log Det.
+        The work is limited: the status is ``RunStatus.IN_PART`` if very many runs would have to move.
 
     Returns
     -------
     Runs
-        Never with less than the full rank: ValueError, with the number of runs needed, if they are too few.
+        Runs of full rank.
+
+    Raises
+    ------
+    InputError
+        If there are too few runs for full rank. The message has the number needed.
+
+    See Also
+    --------
+    optdesign.exact : Search for the best runs, which takes longer.
+    optdesign.apportion : Round rows of weights without a problem.
 
     Examples
     --------
@@ -212,17 +222,30 @@ def apportioned(
 
 
 def apportion(weights: ArrayLike, runs: ArrayLike) -> np.ndarray:
-    """Return whole numbers (M, K) that follow the weights of every row and sum to its runs.
+    """Return whole numbers that follow the weights of every row and sum to the runs of the row.
 
-    This is the efficient rounding of every row by itself. :func:`round` takes a design instead, and improves
-    the runs by exchanges.
+    This is the efficient rounding of every row by itself.
 
     Parameters
     ----------
-    weights : (M, K) array
-        Finite and not negative.
-    runs : (M,) integers
+    weights : array_like of shape (M, K)
+        Finite, non-negative weights.
+    runs : array_like of int of shape (M,)
         Sum of every row, at least the number of positive weights in it and at most 2^53.
+
+    Returns
+    -------
+    ndarray of int of shape (M, K)
+        Whole numbers of runs.
+
+    Raises
+    ------
+    InputError
+        If the weights or the runs break one of these rules.
+
+    See Also
+    --------
+    optdesign.round : Round a design, and improve the runs by exchanges.
 
     Examples
     --------

@@ -46,7 +46,17 @@ MOST_RUNS = 1 << 53
 
 
 class RunStatus(Enum):
-    """Why the search for runs stopped; the value is the message."""
+    """Reason why the search for runs stopped; the value is the message.
+
+    See Also
+    --------
+    optdesign.Runs : Runs that have a status.
+
+    Examples
+    --------
+    >>> print(RunStatus.ROUNDED.value)
+    rounded: the runs follow the weights
+    """
 
     ROUNDED = "rounded: the runs follow the weights"
     EXCHANGED = "rounded, then exchanged: moving any one run within its group raises log det by at most 1e-8"
@@ -63,38 +73,71 @@ class RunStatus(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Whole runs of every candidate. All numbers are recomputed from the final counts."""
+    """Whole runs of every candidate. All numbers are recomputed from the final counts.
+
+    Attributes
+    ----------
+    problem : DesignProblem
+        Problem whose budgets are the numbers of runs in the groups.
+    counts : ndarray of int of shape (N,)
+        Number of runs of every candidate.
+    asked : ndarray of shape (n_groups,)
+        Budgets as given. Rounding up exceeds them.
+    efficiency : float
+        Lower bound on the D-efficiency against all designs with the same number of runs in every group.
+    log_det : float
+        F, the sum over parameter blocks of log Det of the information.
+    rank : int
+        D, the sum of the ranks of the parameter blocks.
+    status : RunStatus
+        Reason why the search stopped; its value is the message.
+    method : str
+        Method that found the runs.
+    tries : int
+        Number of starts of the search.
+    seconds : float
+        Wall time, including ``compile_seconds``.
+    compile_seconds : float
+        Part of ``seconds`` for first use in the calling thread, as in :class:`optdesign.DesignResult`.
+    unlisted : bool
+        True if the candidates are the runs themselves, without a list of candidates with row numbers.
+
+    See Also
+    --------
+    optdesign.exact : Search for runs.
+    optdesign.round : Round a design to runs.
+    optdesign.plot.runs : Draw runs.
+
+    Examples
+    --------
+    >>> import optdesign as od
+    >>> p = od.DesignProblem([[1.0, -1.0], [1.0, 0.0], [1.0, 1.0]], budgets=4)
+    >>> runs = od.exact(p)
+    >>> runs.counts.tolist(), runs.support.tolist(), runs.rank
+    ([2, 0, 2], [0, 2], 2)
+    """
 
     problem: DesignProblem = field(repr=False)
-    """The problem whose budgets are the numbers of runs that the groups have here."""
     counts: np.ndarray = field(repr=False)
-    """Runs of every candidate, (N,) integers."""
     asked: np.ndarray = field(repr=False)
-    """The budgets as they were given, by group: rounding up exceeds them."""
     efficiency: float
-    """Lower bound on the D-efficiency against all designs with as many runs in every group."""
     log_det: float
-    """F, the sum over parameter blocks of log Det of the information."""
     rank: int
-    """D, the sum of the ranks of the parameter blocks."""
     status: RunStatus
     method: str
     tries: int
     seconds: float
-    """Wall time, including ``compile_seconds``."""
     compile_seconds: float = field(default=0.0, repr=False)
-    """Part of ``seconds`` for first use, as in :class:`optdesign.DesignResult`; of the calling thread."""
     unlisted: bool = field(default=False, repr=False)
-    """True if the candidates are the runs themselves, without a list of candidates with row numbers."""
 
     @property
     def message(self) -> str:
-        """Why the search stopped, and the caveats."""
+        """Message of the status, followed by the caveats."""
         return self.status.value + self.caveats
 
     @property
     def caveats(self) -> str:
-        """True if there are more runs than were asked for or no bound, as text that follows the status."""
+        """Text after the status if there are more runs than were asked for, or no bound; empty otherwise."""
         more = self.totals - self.asked
         text = ""
         if np.any(more > 1e-9 * self.asked):
@@ -108,7 +151,7 @@ class Runs:
 
     @property
     def totals(self) -> np.ndarray:
-        """Runs of every group."""
+        """Number of runs of every group."""
         return np.bincount(self.problem.groups, self.counts, self.problem.n_groups).astype(np.int64)
 
     @property
@@ -117,18 +160,34 @@ class Runs:
         return np.flatnonzero(self.counts)
 
     def counts_matrix(self) -> np.ndarray:
-        """Counts as (clients, arms), zero where inactive; for problems made by disjoint or shared."""
+        """Return the counts by clients and arms, for problems made by disjoint or shared.
+
+        Returns
+        -------
+        ndarray of int of shape (M, K)
+            Counts, zero where an arm is inactive.
+        """
         return self.problem.to_grid(self.counts.astype(np.float64)).astype(np.int64)
 
     def table(self, *, randomise: int | None = None) -> RunTable:
-        """The run list, one line a run: the index of the candidate, labels, settings or features.
+        """Return the run list with one line per run: number of the candidate, labels, settings or features.
 
         ``candidate`` counts from 0, so that ``problem.candidates[table["candidate"]]`` are the features of
-        the runs; pictures and the command line count rows from 1. A factor of yours that is called ``run`` or
+        the runs; pictures and the command line count rows from 1. A factor with the name ``run`` or
         ``candidate`` is listed as ``run_`` or ``candidate_``.
 
-        With ``randomise``, a seed, the runs come in random order, drawn anew for every seed.
+        Parameters
+        ----------
+        randomise : int, optional
+            Seed of a random order of the runs. Default: the order of the candidates.
 
+        Returns
+        -------
+        RunTable
+            Columns of the list.
+
+        Examples
+        --------
         >>> import optdesign as od
         >>> p = od.DesignProblem([[1.0, -1.0], [1.0, 0.0], [1.0, 1.0]], budgets=4)
         >>> print(od.round(od.solve(p)).table())
@@ -174,7 +233,24 @@ class Runs:
 
 @dataclass(frozen=True, eq=False)
 class RunTable:
-    """A run list: columns of equal length, by name."""
+    """Run list: columns of equal length, by name. ``table["name"]`` is a column, ``str(table)`` the list.
+
+    Attributes
+    ----------
+    columns : mapping of str to columns
+        Columns in order.
+
+    See Also
+    --------
+    optdesign.Runs.table : Make the list.
+
+    Examples
+    --------
+    >>> import optdesign as od
+    >>> p = od.DesignProblem([[1.0, -1.0], [1.0, 0.0], [1.0, 1.0]], budgets=4)
+    >>> od.exact(p).table()["candidate"].tolist()
+    [0, 0, 2, 2]
+    """
 
     columns: Table
 
@@ -185,7 +261,13 @@ class RunTable:
         return self.columns[name]
 
     def write(self, path: str | Path) -> None:
-        """Write the list to a CSV or Parquet file, which appears whole or not at all."""
+        """Write the list to a CSV or Parquet file. An interrupted call leaves no partial file.
+
+        Parameters
+        ----------
+        path : str or Path
+            File, with the ending .csv or .parquet.
+        """
         target = Path(path)
         check_suffix(target, "path", (".csv", ".parquet"))
         check_writable(target, "path", force=True)
@@ -193,7 +275,13 @@ class RunTable:
             write_table(temporary, self.columns)
 
     def to_frame(self) -> Any:
-        """The list as a pandas data frame."""
+        """Return the list as a pandas data frame. Needs the extra ``frames``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per run.
+        """
         return pandas().DataFrame(self.columns)
 
     def __str__(self) -> str:

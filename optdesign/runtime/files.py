@@ -18,9 +18,25 @@ __all__ = ["atomic"]
 def atomic(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to, which replaces ``path`` if the block succeeds.
 
-    After an error or Ctrl-C the temporary file is removed and the file at ``path`` stays as it was. An error
-    of the file system names ``path``.
+    After an error or Ctrl-C the temporary file is removed and the file at ``path`` is unchanged. An error of
+    the file system names ``path``.
 
+    Parameters
+    ----------
+    path : Path
+        File to replace.
+
+    Yields
+    ------
+    Path
+        Temporary file in the same directory.
+
+    See Also
+    --------
+    optdesign.save : Save a design in this way.
+
+    Examples
+    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with atomic(Path(folder) / "a.txt") as partial:

@@ -53,8 +53,25 @@ kernels: WeakSet[Any] = WeakSet()
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Return a function that is compiled when its time has come, and whose machine code is kept on disk.
+    """Return a function that is compiled when that saves time, with machine code that is kept on disk.
 
+    Parameters
+    ----------
+    function : callable
+        Function of arrays and scalars that Numba can compile.
+
+    Returns
+    -------
+    callable
+        Function with the same arguments and result.
+
+    See Also
+    --------
+    optdesign.runtime.jit.uncached : Compile for the lifetime of the process.
+    optdesign.runtime.jit.inlined : Copy a function into the kernels that call it.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> @kernel
     ... def total(x):
@@ -76,7 +93,30 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 def uncached(function: Callable[..., Any]) -> Any:
-    """Return a function that is compiled at its first call, for the lifetime of the process."""
+    """Return a function that is compiled at its first call, for the lifetime of the process.
+
+    Parameters
+    ----------
+    function : callable
+        Function of arrays and scalars that Numba can compile.
+
+    Returns
+    -------
+    callable
+        Function with the same arguments and result.
+
+    See Also
+    --------
+    optdesign.runtime.jit.kernel : Keep the machine code on disk.
+
+    Examples
+    --------
+    >>> @uncached
+    ... def double(x):
+    ...     return 2 * x
+    >>> double(3)
+    6
+    """
     compiled: Any = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)  # type: ignore[call-overload]
     if not config.DISABLE_JIT:  # type: ignore[attr-defined]
         compiled._cache = _NoCache(function)
@@ -89,6 +129,28 @@ def inlined(function: Callable[..., Any]) -> Any:
     """Return a function that is copied into the kernels that call it.
 
     A call with a tuple of many arrays is slow, because each array is counted as a reference.
+
+    Parameters
+    ----------
+    function : callable
+        Function of arrays and scalars that Numba can compile.
+
+    Returns
+    -------
+    callable
+        Function with the same arguments and result.
+
+    See Also
+    --------
+    optdesign.runtime.jit.kernel : Compile a function.
+
+    Examples
+    --------
+    >>> @inlined
+    ... def double(x):
+    ...     return 2 * x
+    >>> double(3)
+    6
     """
     return njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, inline="always")(function)  # type: ignore[call-overload]
 
@@ -177,7 +239,33 @@ class _Cache(FunctionCache):
 
 
 def code_hash(functions: Iterable[Any]) -> str:
-    """Return a hash of everything compiled into functions: their code, the functions they call, constants."""
+    """Return a hash of all code that is compiled into functions.
+
+    It covers their code, the functions they call, and constants.
+
+    Parameters
+    ----------
+    functions : iterable of callable
+        Functions.
+
+    Returns
+    -------
+    str
+        Hexadecimal digits.
+
+    See Also
+    --------
+    optdesign.runtime.jit.kernel : Compile a function.
+
+    Examples
+    --------
+    >>> def f(x):
+    ...     return x + 1
+    >>> def g(x):
+    ...     return x + 2
+    >>> code_hash([f]) == code_hash([f]), code_hash([f]) == code_hash([g])
+    (True, False)
+    """
     whole = hashlib.sha256()
     seen: set[int] = set()
     left = list(functions)

@@ -126,8 +126,23 @@ class Progress(Display):
 
 
 class Counter(Display):
-    """Display of a known number of tasks.
+    """Display the progress of a known number of tasks, as a context manager.
 
+    Parameters
+    ----------
+    enabled : bool
+        False for no display.
+    name : str
+        Name of the tasks.
+    total : int
+        Number of tasks.
+
+    See Also
+    --------
+    optdesign.solve : Show the progress of a solver.
+
+    Examples
+    --------
     >>> with Counter(False, "trials", total=2) as display:
     ...     for _ in range(2):
     ...         display.step()

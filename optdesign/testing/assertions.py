@@ -40,11 +40,28 @@ MEANINGS = {
 
 
 def assert_feasible(problem: DesignProblem, weights: ArrayLike, *, rtol: float | None = None) -> None:
-    """Weights are finite, not negative, and sum to the budget of each group.
+    """Assert that weights are finite, non-negative, and sum to the budget of each group.
 
-    ``rtol`` is the fraction of its budget that a group may miss. Default: the rounding of a sum of as many
-    numbers as there are candidates, four times.
+    Parameters
+    ----------
+    problem : DesignProblem
+        Problem of the weights.
+    weights : array_like of shape (N,)
+        Weights to check.
+    rtol : float, optional
+        Fraction of its budget that a group may miss. Default: 4 times the round-off of a sum of N numbers.
 
+    Raises
+    ------
+    AssertionError
+        If the weights are not feasible.
+
+    See Also
+    --------
+    optdesign.testing.assert_certified : Check the claims of a result.
+
+    Examples
+    --------
     >>> assert_feasible(DesignProblem([[1.0], [2.0]], budgets=3), [1.0, 1.0])
     Traceback (most recent call last):
         ...
@@ -76,16 +93,32 @@ def assert_feasible(problem: DesignProblem, weights: ArrayLike, *, rtol: float |
 
 
 def assert_certified(result: DesignResult, tol: float | None = None) -> None:
-    """Every claim of a result is true; with ``tol``, it is optimal to that tolerance as well.
+    """Assert that every claim of a result is true.
 
-    Ranks, log Det, variances, gap and efficiency are recomputed from the weights as
-    :func:`optdesign.verify` does, at its tolerances: what is claimed as a bound is one, the rest agrees up to
-    rounding. A design that loses rank is refused. Weights meet their budgets up to rounding, or up to a
-    millionth if the result was ``given``, as :func:`optdesign.certify` allows.
+    Ranks, log Det, variances, gap and efficiency are recomputed from the weights as :func:`optdesign.verify`
+    does, at its tolerances. Claimed bounds must be bounds, and other numbers must agree up to round-off. A
+    design that loses rank fails. Weights meet their budgets up to round-off, or up to 1e-6 if the result was
+    ``given``, as :func:`optdesign.certify` allows.
 
-    With ``tol`` the status is CONVERGED, or GIVEN, and the gap at most tol * rank: the D-efficiency is then
-    at least 1 / (1 + tol).
+    Parameters
+    ----------
+    result : DesignResult
+        Result to check.
+    tol : float, optional
+        The status must be CONVERGED or GIVEN, and the gap at most tol * rank: the D-efficiency is then at
+        least 1 / (1 + tol). Default: no condition.
 
+    Raises
+    ------
+    AssertionError
+        If a claim is false.
+
+    See Also
+    --------
+    optdesign.testing.assert_same_design : Compare two results.
+
+    Examples
+    --------
     >>> import optdesign as od
     >>> assert_certified(od.solve(DesignProblem([[1.0, 0.0], [0.0, 2.0]])), tol=1e-6)
     """
@@ -106,24 +139,43 @@ def assert_certified(result: DesignResult, tol: float | None = None) -> None:
 
 
 def assert_same_design(a: DesignResult, b: DesignResult) -> None:
-    """Two results are designs of one problem that differ by no more than their gaps allow.
+    """Assert that two results are designs of one problem that differ by no more than their gaps allow.
 
-    Weights are not compared: several designs can be optimal. Their objective and their information matrices
-    are unique, and the certificates bound how far near-optimal ones are from them. Both F are at most their
-    gap below the maximum, so
+    Weights are not compared, because several designs can be optimal. The objective and the information
+    matrices of the optimum are unique. The claims of both results are checked first, because a false gap
+    would allow too much or too little. A design whose gap is infinite equals no other.
+
+    Parameters
+    ----------
+    a : DesignResult
+        First result.
+    b : DesignResult
+        Second result.
+
+    Raises
+    ------
+    AssertionError
+        If the results differ by more.
+
+    See Also
+    --------
+    optdesign.testing.assert_certified : Check the claims of one result.
+
+    Notes
+    -----
+    Both F are at most their gap below the maximum, so
 
         abs(F_a - F_b) <= max(gap_a, gap_b).
 
-    Let e_k be the eigenvalues, over all blocks, of the information of a design relative to the optimal one.
-    They satisfy sum e_k <= D and sum log e_k = F - F* >= -gap, hence sum (e_k - 1 - log e_k) <= gap, in which
-    no term is negative. So each e_k lies between the two roots l(gap) <= 1 <= h(gap) of t - 1 - log t = gap,
-    and the eigenvalues of U_a relative to U_b between l(gap_a) / h(gap_b) and h(gap_a) / l(gap_b). For small
-    gaps the roots are 1 +- sqrt(2 gap): the information agrees to half as many digits as the objective. To
-    both, :mod:`optdesign.verification.verify`, which compares, adds an allowance for rounding.
+    Let e_k be the eigenvalues, over all parameter blocks, of the information of a design relative to the
+    optimal one. They satisfy sum e_k <= D and sum log e_k = F - F* >= -gap, hence sum (e_k - 1 - log e_k) <=
+    gap, in which no term is negative. So each e_k lies between the two roots l(gap) <= 1 <= h(gap) of t - 1 -
+    log t = gap, and the eigenvalues of U_a relative to U_b between l(gap_a) / h(gap_b) and h(gap_a) /
+    l(gap_b). For small gaps the roots are 1 +- sqrt(2 gap): the information agrees to half as many digits as
+    the objective. An allowance for round-off is added to both.
 
-    The claims of both are checked first, for a false gap would allow too much or too little. A design whose
-    gap is infinite is the same as no other.
-
+    Examples
+    --------
     >>> import optdesign as od
     >>> p = DesignProblem([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> assert_same_design(od.solve(p, method="newton"), od.solve(p, method="bca"))

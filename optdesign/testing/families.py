@@ -21,10 +21,37 @@ SEEDS = st.integers(0, 2**32 - 1)
 def random_problems(
     draw: st.DrawFn, *, max_candidates: int = 40, max_dim: int = 5, max_blocks: int = 5, budgets: float = 3.0
 ) -> DesignProblem:
-    """Problems of some size with everything that makes data rough; the numbers come from a seed.
+    """Return a strategy of problems of moderate size with irregular data; the numbers come from a seed.
 
-    Gaussian rows in any groups and blocks, some of them with ties, copies, a zero row, exact dependence,
-    norms over six orders of magnitude; ``budgets`` is the largest number of orders above or below one.
+    Rows are Gaussian, in any groups and parameter blocks. Some problems have ties, copies, a zero row, exact
+    dependence, or norms over 6 orders of magnitude.
+
+    Parameters
+    ----------
+    max_candidates : int, default 40
+        Largest number of candidates.
+    max_dim : int, default 5
+        Largest length of a candidate.
+    max_blocks : int, default 5
+        Largest number of parameter blocks.
+    budgets : float, default 3.0
+        Orders of magnitude of the budgets above or below 1.
+
+    Returns
+    -------
+    hypothesis strategy of DesignProblem
+        The strategy.
+
+    See Also
+    --------
+    optdesign.testing.problems : Draw small problems with exact numbers.
+
+    Examples
+    --------
+    >>> from hypothesis import Phase, find, settings
+    >>> smallest = settings(phases=[Phase.generate, Phase.shrink])
+    >>> find(random_problems(), lambda p: True, settings=smallest).n_candidates
+    1
     """
     n, d = draw(st.integers(1, max_candidates)), draw(st.integers(1, max_dim))
     rng = np.random.default_rng(draw(SEEDS))
@@ -51,18 +78,57 @@ def random_problems(
 
 
 def ugly_problems(*families: str) -> st.SearchStrategy[DesignProblem]:
-    """Problems of the given families, of any if none is named; see ``FAMILIES`` for the names.
+    """Return a strategy of problems of the given families.
 
-    Some of them are beyond double precision: a rank can be a close decision (``problem.rank_note`` says so),
-    and a solver may have to stop before its tolerance.
+    Some of them are beyond double precision: a rank can be a close decision (see ``problem.rank_note``), and
+    a solver may stop before its tolerance.
+
+    Parameters
+    ----------
+    *families : str
+        Names in ``FAMILIES``. Default: all.
+
+    Returns
+    -------
+    hypothesis strategy of DesignProblem
+        The strategy.
+
+    See Also
+    --------
+    optdesign.testing.ugly_problem : Return one problem of a family.
+
+    Examples
+    --------
+    >>> from hypothesis import Phase, find, settings
+    >>> one = settings(phases=[Phase.generate], max_examples=1)
+    >>> find(ugly_problems("hilbert"), lambda p: True, settings=one).n_groups
+    1
     """
     names = chosen("families", families or None, tuple(FAMILIES))
     return st.builds(ugly_problem, st.sampled_from(names), SEEDS)
 
 
 def ugly_problem(family: str, seed: int) -> DesignProblem:
-    """One problem of a family.
+    """Return one problem of a family.
 
+    Parameters
+    ----------
+    family : str
+        Name in ``FAMILIES``.
+    seed : int
+        Seed of the numbers.
+
+    Returns
+    -------
+    DesignProblem
+        The problem.
+
+    See Also
+    --------
+    optdesign.testing.ugly_problems : Draw problems of families.
+
+    Examples
+    --------
     >>> ugly_problem("hilbert", 0).candidates[0, :3].tolist()
     [1.0, 0.5, 0.3333333333333333]
     """

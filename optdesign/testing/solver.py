@@ -37,33 +37,41 @@ def assert_solves(
     efficiency: float | None = None,
     reference: str | None = "CLARABEL",
 ) -> None:
-    """A routine of yours solves this problem.
+    """Assert that a routine solves a problem.
 
-    Its weights must be feasible to a millionth of each budget and, if it returns a
-    :class:`optdesign.DesignResult`, its claims true. Then:
+    The weights must be feasible to 1e-6 of each budget. If the routine returns a
+    :class:`optdesign.DesignResult`, its claims must be true.
 
     Parameters
     ----------
-    solve : function of a problem
-        Returns weights (N,), or a DesignResult.
-    tol : float, optional
-        Its gap must be at most tol * rank; None asks for no gap.
+    solve : callable
+        Function of a problem that returns weights (N,), or a DesignResult.
+    problem : DesignProblem
+        Problem to solve.
+    tol : float or None, default 1e-6
+        The gap must be at most tol * rank; None for no condition.
     efficiency : float, optional
-        Its D-efficiency must be proved to be at least this, measured against our optimum. For heuristics,
-        with ``tol=None``: far from the optimum this proves more than a gap does.
-    reference : str, optional
-        A solver of cvxpy whose answer is compared too. None: do without, which is ten times as fast.
+        Smallest D-efficiency that must be proved against the optimum of :func:`optdesign.solve`. It is for
+        heuristics, with ``tol=None``: far from the optimum it is sharper than the gap.
+    reference : str or None, default "CLARABEL"
+        Solver of cvxpy whose result is compared, too. None omits the comparison, which is 10 times as fast.
+
+    Raises
+    ------
+    AssertionError
+        If the routine fails. The message has the problem, the weights and the reason.
+
+    See Also
+    --------
+    optdesign.testing.check_solver : Try many problems.
 
     Examples
     --------
-    >>> assert_solves(lambda problem: problem.uniform(), DesignProblem([[1.0], [0.0]]), reference=None)
-    Traceback (most recent call last):
-        ...
-    AssertionError: the design is not optimal to 1e-06: its gap is 1, and tol * rank is 1e-06
-      candidate 0 deserves more weight: its variance is 2, above the mean 1 over the weights of its group 0, \
-which none exceeds at the optimum
-      problem  DesignProblem([[1.0], [0.0]])
-      weights  [0.5, 0.5]
+    >>> try:
+    ...     assert_solves(lambda problem: problem.uniform(), DesignProblem([[1.0], [0.0]]), reference=None)
+    ... except AssertionError as error:
+    ...     print(str(error).splitlines()[0])
+    the design is not optimal to 1e-06: its gap is 1, and tol * rank is 1e-06
     """
     check_problem(problem)
     answer = solve(problem)
@@ -98,12 +106,37 @@ def check_solver(
     reference: str | None = "CLARABEL",
     max_examples: int = 100,
 ) -> None:
-    """Look for a problem that a routine of yours does not solve; a test in one line.
+    """Search for a problem that a routine does not solve.
 
-    Draws problems, of ``strategy`` or of :func:`optdesign.testing.problems`, and asks :func:`assert_solves`
-    of each. What fails is shrunk to the smallest problem that does, and the error says which and why.
-    Whatever your routine raises counts as a failure as well.
+    Each drawn problem is passed to :func:`optdesign.testing.assert_solves`. A failing problem is shrunk to
+    the smallest one that fails. An exception of the routine counts as a failure.
 
+    Parameters
+    ----------
+    solve : callable
+        Function of a problem that returns weights (N,), or a DesignResult.
+    strategy : hypothesis strategy of DesignProblem, optional
+        Problems to draw. Default: :func:`optdesign.testing.problems`.
+    tol : float or None, default 1e-6
+        The gap must be at most tol * rank; None for no condition.
+    efficiency : float, optional
+        Smallest D-efficiency that must be proved.
+    reference : str or None, default "CLARABEL"
+        Solver of cvxpy whose result is compared, too; None for none.
+    max_examples : int, default 100
+        Number of problems.
+
+    Raises
+    ------
+    AssertionError
+        If a problem is not solved. The message has the smallest such problem and the reason.
+
+    See Also
+    --------
+    optdesign.testing.assert_solves : Check one problem.
+
+    Examples
+    --------
     >>> import optdesign as od
     >>> check_solver(od.solve, problems(structure="classical"), max_examples=5)
     """

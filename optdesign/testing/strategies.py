@@ -58,28 +58,46 @@ def problems(
     scales: float = 0.0,
     budgets: float = 1.0,
 ) -> st.SearchStrategy[DesignProblem]:
-    """Problems, small and often degenerate; they shrink towards one candidate [1] with budget 1.
+    """Return a strategy of small and often degenerate problems.
+
+    They shrink towards one candidate [1] with budget 1.
 
     Parameters
     ----------
-    structure : str or several, optional
-        "classical" (one group, one block), "strata" (groups, one block), "disjoint" and "shared" (made by the
-        constructors of these names, some arms inactive), "mixed" (any groups and blocks, some blocks without
-        candidates). Default: any.
-    max_candidates, max_groups, max_blocks, max_dim : int
-        Sizes; groups are the clients of "disjoint" and "shared", blocks the arms of "disjoint".
-    entries : strategy of floats, optional
-        Entries of the candidates. Default: :func:`optdesign.testing.lattice`. With floats of your own, ranks
-        can be close decisions.
+    structure : str or sequence of str, optional
+        "classical" (one group, one parameter block), "strata" (groups, one parameter block), "disjoint" and
+        "shared" (made by the constructors of these names, some arms inactive), "mixed" (any groups and
+        parameter blocks, some without candidates). Default: any.
+    max_candidates : int, default 12
+        Largest number of candidates.
+    max_groups : int, default 4
+        Largest number of groups: the clients of "disjoint" and "shared".
+    max_blocks : int, default 3
+        Largest number of parameter blocks: the arms of "disjoint".
+    max_dim : int, default 3
+        Largest length of a candidate.
+    entries : hypothesis strategy of float, optional
+        Entries of the candidates. With other floats, ranks can be close decisions. Default:
+        :func:`optdesign.testing.lattice`.
     deficient : bool, optional
-        True: every block has a column that depends on others. False: every block has full rank. Default:
-        either, as it comes.
-    duplicates : bool
-        True: some candidates are there twice, in one block, in any groups. Else only by chance.
-    scales : float
-        Rows and columns are multiplied by powers of two, up to so many orders of magnitude each way.
-    budgets : float
-        Budgets are up to so many orders of magnitude above or below one; 0: they are one.
+        True if every parameter block has a column that depends on others, False if every parameter block has
+        full rank. Default: both occur.
+    duplicates : bool, default False
+        True if some candidates occur twice in one parameter block, in any groups.
+    scales : float, default 0.0
+        Rows and columns are multiplied by powers of two, up to this number of orders of magnitude each way.
+    budgets : float, default 1.0
+        Orders of magnitude of the budgets above or below 1; with 0 they are 1.
+
+    Returns
+    -------
+    hypothesis strategy of DesignProblem
+        The strategy.
+
+    See Also
+    --------
+    optdesign.testing.random_problems : Draw larger problems from seeds.
+    optdesign.testing.ugly_problems : Draw ill-conditioned problems.
 
     Examples
     --------
@@ -261,11 +279,28 @@ def _budgets(draw: st.DrawFn, n: int, o: _Options) -> np.ndarray | None:
 
 @st.composite
 def feasible_weights(draw: st.DrawFn, problem: DesignProblem, *, zeros: bool = False) -> np.ndarray:
-    """Weights of a problem: in every group they sum to its budget, up to rounding.
+    """Return a strategy of weights that sum to the budget in every group, up to round-off.
 
-    They are positive, so that no rank is lost; in a group, the largest is at most 64 times the smallest. With
-    ``zeros`` some are zero, and rank may be lost.
+    They are positive, so that no rank is lost. In a group, the largest is at most 64 times the smallest.
 
+    Parameters
+    ----------
+    problem : DesignProblem
+        Problem of the weights.
+    zeros : bool, default False
+        True if some weights may be zero. The rank may then be lost.
+
+    Returns
+    -------
+    hypothesis strategy of ndarray
+        The strategy.
+
+    See Also
+    --------
+    optdesign.testing.weighted : Draw a problem with weights.
+
+    Examples
+    --------
     >>> from hypothesis import Phase, find, settings
     >>> smallest = settings(phases=[Phase.generate, Phase.shrink])
     >>> p = DesignProblem([[1.0], [1.0], [1.0]], groups=[0, 0, 1], budgets=[1, 5])
@@ -281,6 +316,28 @@ def feasible_weights(draw: st.DrawFn, problem: DesignProblem, *, zeros: bool = F
 
 @st.composite
 def weighted(draw: st.DrawFn, /, **options: Any) -> tuple[DesignProblem, np.ndarray]:
-    """A problem with positive feasible weights; the options are those of :func:`problems`."""
+    """Return a strategy of problems with positive feasible weights.
+
+    Parameters
+    ----------
+    **options : object
+        Options of :func:`optdesign.testing.problems`.
+
+    Returns
+    -------
+    hypothesis strategy of tuple
+        The strategy of pairs of a problem and weights.
+
+    See Also
+    --------
+    optdesign.testing.feasible_weights : Draw weights of a given problem.
+
+    Examples
+    --------
+    >>> from hypothesis import Phase, find, settings
+    >>> smallest = settings(phases=[Phase.generate, Phase.shrink])
+    >>> find(weighted(), lambda pair: True, settings=smallest)[1].tolist()
+    [1.0]
+    """
     problem = draw(problems(**options))
     return problem, draw(feasible_weights(problem))
