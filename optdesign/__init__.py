@@ -15,6 +15,7 @@ from optdesign.design.saving import load, save
 from optdesign.design.sparsify import sparsify
 from optdesign.ellipsoid import Ellipsoid, min_volume_ellipsoid
 from optdesign.errors import InputError
+from optdesign.evaluation.evaluation import Evaluation, evaluate
 from optdesign.factors.grids import factorial, simplex_centroid, simplex_lattice
 from optdesign.problem.candidates import Candidates, candidates
 from optdesign.problem.glm import local
@@ -36,6 +37,7 @@ __all__ = [
     "DesignProblem",
     "DesignResult",
     "Ellipsoid",
+    "Evaluation",
     "History",
     "InputError",
     "MainEffects",
@@ -50,6 +52,7 @@ __all__ = [
     "coordinate_ascent",
     "d_optimal",
     "efficiency",
+    "evaluate",
     "exact",
     "factorial",
     "g_optimal",

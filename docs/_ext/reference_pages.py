@@ -34,6 +34,11 @@ TOPICS = {
         "Turn weights into run lists, or search for run lists, with a bound against all designs.",
         "optdesign: exact round apportion sparsify MainEffects Runs RunTable RunStatus",
     ),
+    "evaluation": (
+        "Evaluation",
+        "Standard errors, power, aliasing and prediction variance of any design.",
+        "optdesign: evaluate Evaluation",
+    ),
     "files": ("Saved designs", "Save a problem with its design, and load it.", "optdesign: save load"),
     "ellipsoids": (
         "Ellipsoids and linear algebra",

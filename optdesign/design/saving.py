@@ -157,6 +157,7 @@ def _problem(problem: DesignProblem) -> dict[str, Any]:
         "n_parameter_blocks": problem.n_parameter_blocks,
         "names": problem.names,
         "settings": None if problem.settings is None else _settings(problem.settings),
+        "formula": problem.formula,
         "group_names": _labels(problem.group_names, "group_names"),
         "parameter_block_names": _labels(problem.parameter_block_names, "parameter_block_names"),
         "grid": None if grid is None else [grid[0], grid[1], None if grid[2] is None else _array(grid[2])],
@@ -180,6 +181,7 @@ def _restored_problem(saved: dict[str, Any]) -> DesignProblem:
         group_names=_restored_labels(saved["group_names"]),
         parameter_block_names=_restored_labels(saved["parameter_block_names"]),
         _single=saved["single"],
+        _formula=saved.get("formula"),
         **options,
     )
 

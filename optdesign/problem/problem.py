@@ -104,6 +104,8 @@ class DesignProblem:
         Names of the columns.
     settings : Settings or None
         Columns of the factors in their own units, if the candidates were made of factors.
+    formula : str or None
+        Formula that makes the candidates of the settings, if they were made of factors.
     group_names : tuple or None
         Label of every group, if groups were not given as plain integers.
     parameter_block_names : tuple or None
@@ -142,6 +144,7 @@ class DesignProblem:
     n_parameter_blocks: int
     names: tuple[str, ...] | None
     settings: Settings | None
+    formula: str | None
     group_names: tuple[Any, ...] | None
     parameter_block_names: tuple[Any, ...] | None
     span: Span = field(repr=False)
@@ -163,6 +166,7 @@ class DesignProblem:
         _grid: tuple[int, int, np.ndarray | None] | None = None,
         blocks: None = None,
         _single: bool = False,
+        _formula: str | None = None,
     ) -> None:
         refuse_blocks(blocks)
         parts = unpack(candidates, names, settings, (groups, parameter_blocks))
@@ -212,6 +216,7 @@ class DesignProblem:
         values: dict[str, Any] = {
             "source": source, "groups": group, "parameter_blocks": block, "budgets": budget,
             "n_parameter_blocks": n_blocks, "names": columns, "settings": parts.settings,
+            "formula": _formula or parts.formula,
             "group_names": of_groups, "parameter_block_names": of_blocks, "span": span, "peaks": peaks.value,
             "_grid": _grid,
         }  # fmt: skip

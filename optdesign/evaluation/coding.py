@@ -1,0 +1,183 @@
+"""The coding in which coefficients are evaluated.
+
+Standard errors, variance inflation and power of a coefficient depend on the coding of the factors; power of a
+whole term and prediction variances do not. The standard coding is that of most software for designs:
+
+- a numeric factor goes from -1 at its lowest setting to 1 at its highest setting in the region;
+- a categorical factor has sum contrasts: the coefficient of a level is the difference between that level and
+  the mean of all levels, and the last level has the negative sum of the others.
+
+A numeric factor inside a function that is no polynomial, such as ``log(temp)``, keeps its units: the
+logarithm of a coded temperature does not exist. Contrasts that the formula names, as in
+``C(cat, contr.treatment)``, remain.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from optdesign.factors.formula import Model, fit
+from optdesign.tables.columns import Settings
+
+
+class Term(NamedTuple):
+    """A term of a model: its name and its columns."""
+
+    name: str
+    columns: tuple[int, ...]
+    is_standard: bool
+    """True if its factors have the standard coding, so that half an effect is its anticipated coefficient."""
+
+
+@dataclass(frozen=True, eq=False)
+class CodedModel:
+    """A model in the standard coding, or in that of its formula."""
+
+    formula: str
+    """The formula as it was given."""
+    model: Model
+    names: tuple[str, ...]
+    terms: tuple[Term, ...]
+    factors: dict[str, bool]
+    """Factors as the formula writes them, ``temp`` or ``C(day)``; True if they are numeric."""
+
+    def rows(self, settings: Any) -> np.ndarray:
+        """Return the features of settings: a mapping of columns, or a data frame."""
+        return self.model.features(settings if isinstance(settings, Settings) else Settings(settings))
+
+
+def coded_model(formula: str, settings: Settings, *, coded: bool) -> tuple[CodedModel, np.ndarray]:
+    """Return a model for settings and their features, (N, d); the range of the settings is the coding."""
+    given, features = fit(formula, settings)
+    if not coded:
+        terms = [
+            Term(_called(term), tuple(columns), _called(term) == "Intercept")
+            for term, columns in given.spec.term_indices.items()
+        ]
+        return CodedModel(formula, given, given.names, tuple(terms), _factors(given)), features
+    numeric = {name for name in given.factors if settings[name].dtype.kind in "iuf"} - set(given.levels)
+    unscaled = {name for expr in _expressions(given) for name in _outside_polynomials(expr)}
+    words: dict[str, str] = {}  # of formulaic's names of factors
+    written = []
+    for term in given.spec.formula:
+        parts = []
+        for factor in term.factors:
+            text = _quoted(factor.expr) if factor.eval_method.value == "lookup" else factor.expr
+            categorical = _categorical(factor.expr, given)
+            if categorical is not None:
+                text = f"C({_quoted(categorical)}, contr.sum)"
+                words[text] = factor.expr
+            parts.append(text)
+        written.append(":".join(parts))
+    has_intercept = "1" in written
+    standard = " + ".join(["1" if has_intercept else "0", *(part for part in written if part != "1")])
+    scaled = sorted(numeric - unscaled)
+    model, features = fit(f"~ {standard}", settings, coded=scaled)
+    terms = []
+    for term, columns in model.spec.term_indices.items():
+        used = {name for factor in term.factors for name in _names(factor.expr)}
+        plain = used & set(given.factors) <= set(scaled) | set(given.levels) | _sum_coded(words)
+        terms.append(Term(_worded(_called(term), words), tuple(columns), plain))
+    names = tuple(_worded(name, words) for name in model.names)
+    return CodedModel(formula, model, names, tuple(terms), _factors(given)), features
+
+
+def left_out(model: CodedModel) -> str:
+    """Return the formula of all interactions of two factors and the squares of the numeric ones."""
+    squares = [f"I({name}**2)" for name, is_numeric in model.factors.items() if is_numeric]
+    return "~ " + " + ".join([f"({' + '.join(model.factors)})**2", *squares])
+
+
+def _factors(model: Model) -> dict[str, bool]:
+    """Return the factors of a model as its formula writes them, and True for numeric ones."""
+    written = {
+        name: factor.expr
+        for term in model.spec.formula
+        for factor in term.factors
+        if (name := _categorical(factor.expr, model)) is not None and factor.expr.startswith("C(")
+    }
+    categorical = written.keys() | model.levels.keys()
+    return {written.get(name, _quoted(name)): name not in categorical for name in model.factors}
+
+
+def _called(term: object) -> str:
+    return "Intercept" if str(term) == "1" else str(term)
+
+
+def _worded(name: str, words: dict[str, str]) -> str:
+    """Return a name of formulaic with factors as the user wrote them."""
+    for written, given in words.items():
+        name = name.replace(written, given)
+    return name
+
+
+def _sum_coded(words: dict[str, str]) -> set[str]:
+    return {name for text in words for name in _names(text)}
+
+
+def _expressions(model: Model) -> list[str]:
+    """Return the Python expressions of a formula that are not contrasts."""
+    return [
+        factor.expr
+        for term in model.spec.formula
+        for factor in term.factors
+        if factor.eval_method.value == "python" and _categorical(factor.expr, model) is None
+    ]
+
+
+def _categorical(expression: str, model: Model) -> str | None:
+    """Return the factor of an expression that has default contrasts, cat or C(cat), or None."""
+    if expression in model.levels:
+        return expression
+    found = re.fullmatch(r"C\(\s*(?:`([^`]+)`|(\w+))\s*\)", expression)
+    return (found[1] or found[2]) if found else None
+
+
+def _quoted(name: str) -> str:
+    return name if name.isidentifier() or name == "1" else f"`{name}`"
+
+
+def _parsed(expression: str) -> tuple[ast.AST, dict[str, str]]:
+    """Return the syntax tree of an expression, and the names that backticks quote by their stand-ins."""
+    quoted = {f"quoted_{k}": name for k, name in enumerate(re.findall("`([^`]*)`", expression))}
+    for stand_in, name in quoted.items():
+        expression = expression.replace(f"`{name}`", stand_in)
+    return ast.parse(expression, mode="eval"), quoted
+
+
+def _names(expression: str) -> set[str]:
+    """Return the names in an expression.
+
+    >>> sorted(_names("C(`a b`, contr.sum)"))
+    ['C', 'a b', 'contr']
+    """
+    try:
+        tree, quoted = _parsed(expression)
+    except SyntaxError:  # a plain name that Python does not allow
+        return {expression}
+    return {quoted.get(node.id, node.id) for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def _outside_polynomials(expression: str) -> set[str]:
+    """Return the names in an expression that is no polynomial, and nothing for a polynomial.
+
+    >>> _outside_polynomials("I(temp**2 - 3*temp)"), sorted(_outside_polynomials("log(temp)"))
+    (set(), ['log', 'temp'])
+    """
+    allowed = (
+        ast.Expression, ast.BinOp, ast.UnaryOp, ast.Name, ast.Constant, ast.Load, ast.Add, ast.Sub, ast.Mult,
+        ast.Pow, ast.USub, ast.UAdd, ast.Call,
+    )  # fmt: skip
+    tree, _ = _parsed(expression)
+    for node in ast.walk(tree):
+        calls_other = isinstance(node, ast.Call) and not (
+            isinstance(node.func, ast.Name) and node.func.id == "I"
+        )
+        if not isinstance(node, allowed) or calls_other:
+            return _names(expression)
+    return set()

@@ -1,0 +1,97 @@
+"""The algebra of least squares for a design: covariance, variance inflation, aliasing, prediction variance.
+
+With rows x_i of the model matrix X and w_i runs of each, C = (X'WX)^-1 is the covariance of the coefficients
+in units of sigma^2. A coefficient is estimable if its unit vector is in the row space of X; the others have
+infinite variance. A prediction at x has the variance x' C x, which is infinite if x is outside the row space.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+RANK_RTOL = 1e-10
+"""Singular values relative to the largest, of a model matrix with columns of length 1, that count as 0."""
+
+
+class Fit(NamedTuple):
+    """Least squares of a design, in units of sigma^2."""
+
+    covariance: np.ndarray
+    """(p, p); infinite on the diagonal and NaN beside it for coefficients that are not estimable."""
+    root: np.ndarray
+    """(p, rank): x' root has the squared length x' C x for every x in the row space."""
+    null: np.ndarray
+    """(p, p - rank): an orthonormal basis of the null space, for columns scaled to length 1."""
+    scale: np.ndarray
+    """Lengths of the columns."""
+    rank: int
+    estimable: np.ndarray
+    """(p,) booleans."""
+
+    def variances(self, rows: np.ndarray) -> np.ndarray:
+        """Return the variance x' C x of predictions; infinite outside the row space."""
+        out = np.sum((rows @ self.root) ** 2, axis=1)
+        if self.null.shape[1]:
+            scaled = rows / self.scale
+            outside = np.linalg.norm(scaled @ self.null, axis=1) > 1e-7 * np.linalg.norm(scaled, axis=1)
+            out = np.where(outside, np.inf, out)
+        return out
+
+    def regression(self, x: np.ndarray, weights: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return (X'WX)^-1 X'WZ: the coefficients of other columns, NaN for those that are not estimable."""
+        out = self.root @ (self.root.T @ (x.T @ (weights[:, None] * z)))
+        out[~self.estimable] = np.nan
+        return out
+
+
+def least_squares(x: np.ndarray, weights: np.ndarray) -> Fit:
+    """Return the algebra of least squares for rows of a model matrix with so many runs each."""
+    rows = np.sqrt(weights)[:, None] * x
+    scale = np.linalg.norm(rows, axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    _, values, right = np.linalg.svd(np.linalg.qr(rows / scale, mode="r"))
+    rank = int(np.sum(values > RANK_RTOL * values.max(initial=0.0)))
+    null = right[rank:].T
+    root = right[:rank].T / values[:rank] / scale[:, None]
+    estimable = np.linalg.norm(null, axis=1) <= 1e-7
+    covariance = root @ root.T
+    covariance[~estimable] = np.nan
+    covariance[:, ~estimable] = np.nan
+    covariance[~estimable, ~estimable] = np.inf
+    return Fit(covariance, root, null, scale, rank, estimable)
+
+
+def correlations(covariance: np.ndarray) -> np.ndarray:
+    """Return the correlations of the estimates: 1 on the diagonal, NaN if one is not estimable."""
+    with np.errstate(invalid="ignore"):
+        deviations = np.sqrt(np.diag(covariance))
+        out = covariance / np.outer(deviations, deviations)
+    np.fill_diagonal(out, np.where(np.isfinite(deviations), 1.0, np.nan))
+    return np.clip(out, -1.0, 1.0)
+
+
+def inflation(x: np.ndarray, weights: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Return the variance inflation factors.
+
+    That of a column is its variance times the variance that it would have alone beside the intercept: the sum
+    of squares about the mean times c_jj. Without an intercept, and for the intercept itself, it is the sum of
+    squares times c_jj.
+    """
+    constant = np.ptp(x, axis=0) == 0
+    has_intercept = bool(np.any(constant & (x[0] != 0)))
+    mean = weights @ x / weights.sum() if has_intercept else np.zeros(x.shape[1])
+    mean = np.where(constant, 0.0, mean)
+    squares = weights @ (x - mean) ** 2
+    with np.errstate(invalid="ignore"):
+        return np.diag(covariance) * squares
+
+
+def outside_span(x: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Return the columns of z that are no combinations of columns of x, in their order."""
+    scale = np.linalg.norm(x, axis=0)
+    left, values, _ = np.linalg.svd(x / np.where(scale > 0, scale, 1.0), full_matrices=False)
+    basis = left[:, values > RANK_RTOL * values.max(initial=0.0)]
+    residual = z - basis @ (basis.T @ z)
+    return np.flatnonzero(np.linalg.norm(residual, axis=0) > 1e-7 * np.linalg.norm(z, axis=0))

@@ -1,0 +1,266 @@
+"""Designs of every kind as one: rows of a model matrix, runs of each, and a region for predictions.
+
+A design is a list of runs, weights, or a table of settings. The region is the candidates of a problem; for a
+table it is all combinations of the levels that occur in it, or the rows themselves if their numeric factors
+have a constant sum, as mixtures have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optdesign.design.display import CANDIDATE, RUN, VARIANCE, WEIGHT
+from optdesign.design.result import DesignResult
+from optdesign.design.saving import load
+from optdesign.errors import InputError
+from optdesign.evaluation.coding import CodedModel, Term, coded_model
+from optdesign.factors.formula import named
+from optdesign.factors.grids import factorial
+from optdesign.problem.candidates import Candidates, candidates
+from optdesign.problem.problem import DesignProblem
+from optdesign.runs.runs import Runs, RunTable
+from optdesign.tables.columns import Settings, is_frame, number
+
+MOST_COMBINATIONS = 20_000
+"""Combinations of levels up to which they all are the region of a table."""
+
+AT_RUNS = "predictions are those at the runs; region= gives others"
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """A design with its model matrix."""
+
+    features: np.ndarray
+    """(m, d), rows that are run."""
+    weights: np.ndarray
+    """(m,), the number of runs of each row; fractions for weights."""
+    blocks: np.ndarray
+    """(m,), parameter block of each row."""
+    order: np.ndarray | None
+    """(n,), the row of every run, in the order of the list; None for fractions."""
+    names: tuple[str, ...]
+    terms: tuple[Term, ...]
+    block_names: tuple[str, ...]
+    region: np.ndarray
+    """(N, d), features of the region."""
+    region_blocks: np.ndarray
+    model: CodedModel | None
+    settings: Settings | None
+    """Settings of the rows."""
+    region_settings: Settings | None
+    pool: np.ndarray
+    """(M, d), features of all candidates that the design is compared with."""
+    pool_weights: np.ndarray
+    pool_groups: np.ndarray
+    pool_blocks: np.ndarray
+    efficiency: float | None = None
+    """A certified lower bound on the D-efficiency that came with the design."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_runs(self) -> float:
+        """Number of runs, or sum of the weights."""
+        return float(self.weights.sum())
+
+
+def experiment(
+    design: Any, model: str | None, *, runs: float | None, region: Any, coded: bool, alias: str | None = None
+) -> Experiment:
+    """Return a design of any kind as rows of a model matrix. ``alias`` may name more columns of a table."""
+    if isinstance(design, str | Path) and Path(design).suffix.lower() == ".json":
+        design = load(design)
+    if isinstance(design, Runs):
+        found = _of_problem(design.problem, design.counts, model, region, coded)
+        known = model is None or model == design.problem.formula
+        found = replace(found, efficiency=design.efficiency if known else None)
+    elif isinstance(design, DesignResult):
+        found = _of_problem(design.problem, design.weights, model, region, coded)
+        known = model is None or model == design.problem.formula
+        found = replace(found, efficiency=design.efficiency if known else None)
+    elif isinstance(design, tuple) and len(design) == 2 and isinstance(design[0], DesignProblem):
+        found = _of_problem(design[0], _checked_weights(*design), model, region, coded)
+    elif isinstance(design, RunTable):
+        own = Settings({k: v for k, v in design.columns.items() if k not in (RUN, CANDIDATE)})
+        found = _of_table(own, model, region, coded, alias)
+    elif isinstance(design, str | Path | Mapping) or is_frame(design):
+        found = _of_table(design, model, region, coded, alias)
+    else:
+        raise TypeError(
+            f"design must be runs, a result, a pair (problem, weights) or a table of settings; got "
+            f"{type(design).__name__}. Name the columns of an array: "
+            "evaluate({'a': x[:, 0], 'b': x[:, 1]}, model='~ a + b')."
+        )
+    return found if runs is None else _scaled(found, runs)
+
+
+def _of_problem(
+    problem: DesignProblem, weights: np.ndarray, model: str | None, region: Any, coded: bool
+) -> Experiment:
+    """Return a design on the candidates of a problem."""
+    formula = model or (problem.formula if coded else None)
+    fitted, x = None, problem.source.whole()
+    if formula is not None:
+        if problem.settings is None:
+            raise InputError(
+                "model",
+                "needs the settings of the factors",
+                "the candidates are features without settings",
+                "Make them with candidates(...), or leave the model out to evaluate the features.",
+            )
+        fitted, x = coded_model(formula, problem.settings, coded=coded)
+    support = np.flatnonzero(weights)
+    by_group = support[np.argsort(problem.groups[support], kind="stable")]
+    is_whole = bool(np.all(weights == np.floor(weights)))
+    order = np.repeat(np.arange(len(by_group)), weights[by_group].astype(np.int64)) if is_whole else None
+    names = (
+        fitted.names if fitted is not None else problem.names or tuple(f"x{j}" for j in range(problem.dim))
+    )
+    terms = tuple(Term(name, (j,), False) for j, name in enumerate(names)) if fitted is None else fitted.terms
+    block_names = problem.parameter_block_names or range(problem.n_parameter_blocks)
+    region_x, region_settings = _region(region, fitted, x, problem.settings)
+    one = problem.n_parameter_blocks == 1
+    if region is not None and not one:
+        raise InputError(
+            "region",
+            "must be left out for several parameter blocks",
+            f"there are {problem.n_parameter_blocks}",
+            "Predictions are averaged over the candidates.",
+        )
+    return Experiment(
+        features=x[by_group],
+        weights=weights[by_group].astype(np.float64),
+        blocks=problem.parameter_blocks[by_group],
+        order=order,
+        names=tuple(names),
+        terms=terms,
+        block_names=tuple(map(str, block_names)),
+        region=region_x,
+        region_blocks=problem.parameter_blocks if not one else np.zeros(len(region_x), np.int64),
+        model=fitted,
+        settings=None if problem.settings is None else problem.settings.take(by_group),
+        region_settings=region_settings,
+        pool=x,
+        pool_weights=weights.astype(np.float64),
+        pool_groups=problem.groups,
+        pool_blocks=problem.parameter_blocks,
+    )
+
+
+def _of_table(table: Any, model: str | None, region: Any, coded: bool, alias: str | None) -> Experiment:
+    """Return a design that is a table of settings, one row a run; or a saved design, with weights."""
+    if model is None:
+        raise InputError(
+            "model",
+            "must be given with a table of settings",
+            "got none",
+            "Write a formula of its columns: model='~ temp * cat'.",
+        )
+    made = candidates(Settings(table) if isinstance(table, Mapping) else table, model)
+    settings, n = made.settings, len(made)
+    is_saved = {WEIGHT, VARIANCE} <= set(settings) - set(made.model.factors)
+    weights = np.asarray(settings[WEIGHT], np.float64) if is_saved else np.ones(n)
+    if is_saved:
+        _check_nonnegative(weights, n)
+    names = {*made.model.factors, *(named(alias) if alias else ())} & set(settings)
+    used = Settings(
+        {name: settings[name] for name in settings if name in names},
+        {name: own for name, own in settings.levels.items() if name in names},
+    )
+    notes: tuple[str, ...] = ()
+    if region is None:
+        whole, notes = (used, ()) if is_saved else _combinations(used)
+    else:
+        whole = region.settings if isinstance(region, Candidates) else candidates(region, model).settings
+    fitted, x = coded_model(model, whole, coded=coded)
+    rows = np.flatnonzero(weights)
+    features = fitted.model.features(used.take(rows))
+    zeros = np.zeros(len(x), np.int64)
+    is_whole = bool(np.all(weights == np.floor(weights)))
+    return Experiment(
+        features=features,
+        weights=weights[rows],
+        blocks=np.zeros(len(rows), np.int64),
+        order=np.repeat(np.arange(len(rows)), weights[rows].astype(np.int64)) if is_whole else None,
+        names=fitted.names,
+        terms=fitted.terms,
+        block_names=("0",),
+        region=x,
+        region_blocks=zeros,
+        model=fitted,
+        settings=used.take(rows),
+        region_settings=whole,
+        pool=np.vstack([x, features]),
+        pool_weights=np.concatenate([np.zeros(len(x)), weights[rows]]),
+        pool_groups=np.zeros(len(x) + len(rows), np.int64),
+        pool_blocks=np.zeros(len(x) + len(rows), np.int64),
+        notes=notes,
+    )
+
+
+def _combinations(settings: Settings) -> tuple[Settings, tuple[str, ...]]:
+    """Return all combinations of the levels of a table, or its rows if these are no region of the factors."""
+    levels = {name: number(settings[name], settings.levels.get(name)).names for name in settings}
+    numeric = [values for values in settings.values() if values.dtype.kind in "iuf"]
+    if len(numeric) > 1:
+        total = np.sum(numeric, axis=0)
+        if np.ptp(total) <= 1e-9 * np.abs(total).max(initial=0.0) and any(np.ptp(v) > 0 for v in numeric):
+            return settings, (f"the numeric factors have a constant sum, so {AT_RUNS}",)
+    if prod(map(len, levels.values())) > MOST_COMBINATIONS:
+        return settings, (f"the levels have more than {MOST_COMBINATIONS} combinations, so {AT_RUNS}",)
+    return factorial(levels), ()
+
+
+def _region(
+    region: Any, fitted: CodedModel | None, x: np.ndarray, settings: Settings | None
+) -> tuple[np.ndarray, Settings | None]:
+    """Return the features and settings of a region, which are those of the candidates if none is given."""
+    if region is None:
+        return x, settings
+    if fitted is not None:
+        own = region if isinstance(region, Candidates) else candidates(region, fitted.formula)
+        return fitted.model.features(own.settings), own.settings
+    rows = np.asarray(region, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != x.shape[1] or not len(rows) or not np.all(np.isfinite(rows)):
+        raise InputError(
+            "region",
+            f"must be finite features with {x.shape[1]} columns, because the design has no formula",
+            f"got shape {rows.shape}",
+            "Stack one row for each prediction.",
+        )
+    return rows, None
+
+
+def _checked_weights(problem: DesignProblem, weights: ArrayLike) -> np.ndarray:
+    w = np.asarray(weights, dtype=np.float64)
+    _check_nonnegative(w, problem.n_candidates)
+    return w
+
+
+def _check_nonnegative(weights: np.ndarray, n: int) -> None:
+    if weights.shape != (n,) or not np.all(np.isfinite(weights)) or weights.min() < 0 or not weights.any():
+        raise InputError(
+            "weights",
+            f"must be {n} finite numbers of at least 0 with a positive sum",
+            f"got shape {weights.shape}, smallest {weights.min(initial=np.inf):g}",
+            "Give one weight for each candidate.",
+        )
+
+
+def _scaled(found: Experiment, runs: float) -> Experiment:
+    """Return the same design with another number of runs, in the same proportions."""
+    if not np.isfinite(runs) or not runs > 0:
+        raise InputError(
+            "runs", "must be a positive number", f"got {runs!r}", "Leave it out to keep the weights."
+        )
+    factor = runs / found.n_runs
+    if factor == 1:
+        return found
+    return replace(found, weights=factor * found.weights, order=None)

@@ -1,0 +1,157 @@
+"""Evaluations as tables: text, HTML and plain values."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optdesign.design.result import rounded_down
+
+if TYPE_CHECKING:
+    from optdesign.evaluation.evaluation import Evaluation
+
+SHOWN = 30
+"""Coefficients that a printed table lists."""
+
+
+def columns(e: Evaluation) -> dict[str, Any]:
+    """Return the columns of the table of coefficients, under the names of a data frame."""
+    return {
+        "term": list(e.terms),
+        "coefficient": e.coefficients,
+        "standard_error": e.standard_errors,
+        "relative_variance": e.relative_variances,
+        "vif": e.vif,
+        "power": e.power,
+    }
+
+
+def facts(e: Evaluation) -> list[tuple[str, str]]:
+    """Return the facts about a design beside its coefficients, in words."""
+    parts = f"{e.lack_of_fit_df:g} for lack of fit, {e.pure_error_df:g} of replicates"
+    usual = f"D {e.d_efficiency:.4f}, A {e.a_efficiency:.4f}, G {e.g_efficiency:.4f}, I {e.i_efficiency:.4f}"
+    variance = f"average {e.average_variance:.4g}, largest {e.largest_variance:.4g}"
+    out = [
+        ("model", e.formula or "the features as they are"),
+        ("runs", f"{e.n_runs:g}, rank {e.rank} of {len(e.terms)}"),
+        ("error", f"{e.error_df:g} degrees of freedom: {parts}"),
+        ("tests", f"effect {_effect(e.effect)}, sigma {e.sigma:g}, alpha {e.alpha:g}"),
+        ("variance", f"of predictions in units of sigma^2: {variance}"),
+        ("efficiency", usual),
+        ("", f"D at least {rounded_down(e.certified_efficiency)} of the best design on these candidates"),
+    ]
+    return out + [("note", note) for note in e.notes]
+
+
+def text(e: Evaluation) -> str:
+    """Return the facts, the coefficients and the terms as text."""
+    lines = [f"{name:<12}{value}" for name, value in facts(e)]
+    lines += ["", *_aligned(_coefficients(e))]
+    if len(e.terms) > SHOWN:
+        lines.append(f"... and {len(e.terms) - SHOWN} coefficients more; see to_frame()")
+    if np.any(e.effect_df > 1):
+        lines += ["", *_aligned(_terms(e))]
+    return "\n".join(lines)
+
+
+def html(e: Evaluation) -> str:
+    """Return the facts, the coefficients and the terms in HTML. Every name and value is escaped."""
+
+    def row(cells: list[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    def table(rows: list[list[str]]) -> str:
+        body = "".join(row(cells, "td") for cells in rows[1:])
+        return f"<table><thead>{row(rows[0], 'th')}</thead><tbody>{body}</tbody></table>"
+
+    told = "".join(row([name, value], "td") for name, value in facts(e))
+    more = len(e.terms) - SHOWN
+    caption = f"<p>{more} coefficients are not shown; see to_frame().</p>" if more > 0 else ""
+    terms = table(_terms(e)) if np.any(e.effect_df > 1) else ""
+    return f"<table>{told}</table>{table(_coefficients(e))}{caption}{terms}"
+
+
+def plain(e: Evaluation) -> dict[str, Any]:
+    """Return all figures as plain values. JSON has no infinity and no NaN: they are text."""
+    table = columns(e)
+    return {
+        "model": e.formula,
+        "runs": _plain(e.n_runs),
+        "rank": e.rank,
+        "error_df": e.error_df,
+        "lack_of_fit_df": e.lack_of_fit_df,
+        "pure_error_df": e.pure_error_df,
+        "sigma": e.sigma,
+        "alpha": e.alpha,
+        "coefficients": [
+            dict(zip(table, map(_plain, cells), strict=True)) for cells in zip(*table.values(), strict=True)
+        ],
+        "terms": [
+            {"term": name, "df": int(df), "power": _plain(power)}
+            for name, df, power in zip(e.effect_terms, e.effect_df, e.effect_power, strict=True)
+        ],
+        "correlation": [[_plain(v) for v in line] for line in e.correlation],
+        "alias_terms": list(e.alias_terms),
+        "alias": [[_plain(v) for v in line] for line in e.alias],
+        "average_variance": _plain(e.average_variance),
+        "largest_variance": _plain(e.largest_variance),
+        "d_efficiency": _plain(e.d_efficiency),
+        "a_efficiency": _plain(e.a_efficiency),
+        "g_efficiency": _plain(e.g_efficiency),
+        "i_efficiency": _plain(e.i_efficiency),
+        "certified_efficiency": e.certified_efficiency,
+        "leverages": [_plain(v) for v in e.leverages],
+        "notes": list(e.notes),
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    return float(value) if math.isfinite(value) else str(float(value))
+
+
+def _effect(effect: Any) -> str:
+    if isinstance(effect, dict):
+        return ", ".join(f"{name} {value:g}" for name, value in effect.items()) + ", others 1"
+    return f"{effect:g}" if np.ndim(effect) == 0 else "as listed for each coefficient"
+
+
+def _coefficients(e: Evaluation) -> list[list[str]]:
+    head = ["coefficient", "anticipated", "standard error", "relative variance", "VIF", "power"]
+    rows = list(zip(*columns(e).values(), strict=True))[:SHOWN]
+    return [head, *([name, *(cell(v) for v in values)] for name, *values in rows)]
+
+
+def _terms(e: Evaluation) -> list[list[str]]:
+    rows = zip(e.effect_terms, e.effect_df, e.effect_power, strict=True)
+    return [
+        ["term", "df", "power"],
+        *([name, str(df), cell(power)] for name, df, power in list(rows)[:SHOWN]),
+    ]
+
+
+def cell(value: float) -> str:
+    """Return a number of a table: four digits after the point, or four significant ones.
+
+    >>> cell(0.25), cell(1234.5678), cell(float("inf")), cell(float("nan")), cell(1e-9)
+    ('0.2500', '1235', 'inf', '', '1e-09')
+    """
+    if math.isnan(value):
+        return ""
+    if value == 0 or 1e-3 <= abs(value) < 1000:
+        return f"{value:.4f}"
+    return f"{value:.4g}"
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    width = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            [row[0].ljust(width[0]), *(c.rjust(w) for c, w in zip(row[1:], width[1:], strict=True))]
+        ).rstrip()
+        for row in rows
+    ]

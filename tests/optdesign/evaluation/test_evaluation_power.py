@@ -1,0 +1,134 @@
+"""Power against SciPy's distributions, skpr's printed figures and simulated experiments."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import optdesign as od
+from optdesign.evaluation.power import power_of_f, term_power
+
+ELEVEN = {name: [-1, 1] for name in "ABC"}
+COFFEE = {
+    "cost": [1, 2],
+    "type": ["Colombian", "Ethiopian", "Kona", "Sumatra"],
+    "size": ["Grande", "Short", "Venti"],
+}
+
+
+@pytest.mark.parametrize("error_df", [1, 2.5, 7, 40])
+@pytest.mark.parametrize("alpha", [0.01, 0.2])
+def test_power_is_that_of_the_noncentral_distributions(error_df, alpha):
+    for delta in (0.3, 1.0, 3.0, 6.0):
+        t = stats.t.isf(alpha / 2, error_df)
+        by_t = stats.nct.sf(t, error_df, delta) + stats.nct.cdf(-t, error_df, delta)
+        assert power_of_f(np.array([delta**2]), np.array([1]), error_df, alpha)[0] == pytest.approx(
+            by_t, abs=1e-9
+        )
+        for df in (2, 5):
+            by_f = stats.ncf.sf(stats.f.isf(alpha, df, error_df), df, error_df, delta**2)
+            own = power_of_f(np.array([delta**2]), np.array([df]), error_df, alpha)[0]
+            assert own == pytest.approx(by_f, abs=1e-9)
+
+
+def test_power_at_the_ends():
+    """SciPy has NaN or a negative power at some of these."""
+    ends = power_of_f(np.array([0, 1e-300, 1e4, 1e30, np.nan]), np.ones(5), 23, 0.05)
+    np.testing.assert_allclose(ends, [0.05, 0.05, 1, 1, np.nan], rtol=1e-12)
+    assert np.isnan(power_of_f(np.array([1.0]), np.ones(1), 0, 0.05)).all()
+
+
+def test_power_of_a_term_does_not_depend_on_its_coding():
+    rng = np.random.default_rng(1)
+    x = np.column_stack([np.ones(15), rng.normal(size=(15, 3))])
+    beta, recoding = rng.normal(size=4), np.eye(4)
+    recoding[1:, 1:] = rng.normal(size=(3, 3))
+    terms = [np.array([0]), np.array([1, 2, 3])]
+    one = term_power(terms, beta, np.linalg.inv(x.T @ x), 11, 1.3, 0.05)
+    z = x @ recoding
+    other = term_power(terms, np.linalg.solve(recoding, beta), np.linalg.inv(z.T @ z), 11, 1.3, 0.05)
+    np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+def eleven():
+    return od.exact(od.DesignProblem(od.candidates(ELEVEN, "~ A + B + C"), budgets=11))
+
+
+def test_skpr_eleven_runs():
+    """Figures printed in the reference page of skpr::eval_design."""
+    runs = eleven()
+    for options, expected in [
+        ({"alpha": 0.2, "effect": 2}, 0.9622638),
+        ({"alpha": 0.2, "effect": 2, "model": "~ A + C"}, 0.9659328),
+        ({"effect": 2}, 0.7991116),
+        ({"alpha": 0.2, "effect": 1}, 0.6021367),
+    ]:
+        e = od.evaluate(runs, **options)
+        np.testing.assert_allclose(e.power, expected, atol=5e-8)
+        np.testing.assert_allclose(e.effect_power, expected, atol=5e-8)
+
+
+def coffee():
+    """Return a D-optimal list of 29 runs in which the last levels, Sumatra and Venti, have the most runs.
+
+    skpr does not print its list. Its figures determine which levels have the most runs.
+    """
+    runs = od.exact(od.DesignProblem(od.candidates(COFFEE, "~ cost + size + type"), budgets=29))
+    table = runs.table().to_frame().drop(columns=["run", "candidate"])
+    for name in ("type", "size"):
+        most, last = table[name].value_counts().idxmax(), COFFEE[name][-1]
+        table[name] = table[name].replace({most: last, last: most})
+    return table
+
+
+def test_skpr_coffee():
+    """Figures printed in the reference page of skpr::eval_design, for 29 runs."""
+    e = od.evaluate(coffee(), "~ cost + size + type", effect=2)
+    expected = [0.9990689, 0.9991530, 0.9443775, 0.9443775, 0.8339422, 0.8339422, 0.8339422]
+    np.testing.assert_allclose(e.power, expected, atol=5e-8)
+    np.testing.assert_allclose(e.effect_power, [0.9990689, 0.9991530, 0.9522717, 0.9907584], atol=5e-8)
+    other = od.evaluate(coffee(), "~ cost + size + type", effect=[2, 2, 2, 0, 0, 2, 0])
+    np.testing.assert_allclose(other.effect_power[2:], [0.9654778, 0.8478953], atol=5e-8)
+
+
+def test_effects_by_name_and_by_coefficient():
+    table = coffee()
+    plain = od.evaluate(table, "~ cost + size + type", effect=2)
+    np.testing.assert_allclose(plain.coefficients, [1, 1, 1, -1, 1, -1, 1])
+    named = od.evaluate(table, "~ cost + size + type", effect={"type": 4, "size[S.Grande]": 0})
+    np.testing.assert_allclose(named.coefficients, [0.5, 0.5, 0, -0.5, 2, -2, 2])
+    assert named.power[2] == pytest.approx(0.05)
+    listed = od.evaluate(table, "~ cost + size + type", effect=[2, 2, 2, 0, 0, 2, 0])
+    np.testing.assert_allclose(listed.coefficients, [1, 1, 1, 0, 0, 1, 0])
+    with pytest.raises(od.InputError, match="there is no 'typ' \\(did you mean 'type'"):
+        od.evaluate(table, "~ cost + size + type", effect={"typ": 4})
+    with pytest.raises(od.InputError, match="or 7 numbers"):
+        od.evaluate(table, "~ cost + size + type", effect=[1, 2])
+
+
+def simulated(x, beta, columns, sigma, alpha, experiments, seed):
+    """Return the share of simulated experiments in which the F test of some columns rejects."""
+    rng = np.random.default_rng(seed)
+    n, p = x.shape
+    own, others = np.linalg.qr(x)[0], np.linalg.qr(np.delete(x, columns, axis=1))[0]
+    critical = stats.f.isf(alpha, len(columns), n - p)
+    rejected = 0
+    for _ in range(10):
+        y = (x @ beta)[:, None] + sigma * rng.normal(size=(n, experiments // 10))
+        full = np.sum((y - own @ (own.T @ y)) ** 2, axis=0)
+        reduced = np.sum((y - others @ (others.T @ y)) ** 2, axis=0)
+        rejected += np.sum((reduced - full) / len(columns) / (full / (n - p)) > critical)
+    return rejected / experiments
+
+
+@pytest.mark.slow
+def test_power_agrees_with_100_000_simulated_experiments():
+    table, sigma, experiments = coffee(), 1.4, 100_000
+    e = od.evaluate(table, "~ cost + size + type", effect=2, sigma=sigma)
+    x = e.experiment.features
+    cases = [([j], e.power[j]) for j in range(7)] + [
+        ([2, 3], e.effect_power[2]),
+        ([4, 5, 6], e.effect_power[3]),
+    ]
+    for k, (columns, power) in enumerate(cases):
+        share = simulated(x, e.coefficients, columns, sigma, 0.05, experiments, k)
+        assert abs(share - power) <= 3 * np.sqrt(power * (1 - power) / experiments)
