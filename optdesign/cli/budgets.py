@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from math import isfinite
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -18,14 +18,14 @@ TABLES = (".csv", ".parquet")
 def parse(
     given: str, option: str, group: str | None, groups: np.ndarray, columns: Iterable[str]
 ) -> np.ndarray:
-    """The budget of every group, in the order of the groups.
+    """Return the budget of every group, in the order of the groups.
 
     ``given`` is one number for every group, labels with numbers as in ``A=12,B=8``, or the path of a file of
     two columns. ``group`` is the column of the labels, if there is one.
     """
     value = number(given)
     if value is not None:
-        if not (value > 0 and isfinite(value)):
+        if not 0 < value < inf:
             raise InputError(
                 option,
                 "must be positive and finite, or a file",
@@ -42,55 +42,51 @@ def parse(
         )
     if "=" in given and Path(given).suffix.lower() not in TABLES:
         pairs = [part.rpartition("=") for part in given.split(",")]
-        return _matched(
-            [[label.strip(), value] for label, _, value in pairs],
-            groups,
-            option,
-            option,
-            lambda k: f"pair {k + 1}",
-        )
+        rows = [[label.strip(), value] for label, _, value in pairs]
+        return _matched(rows, groups, option, option, lambda k: f"pair {k + 1}")
     return read(Path(given), groups, option)
 
 
 def read(path: Path, groups: np.ndarray, option: str = "--budget") -> np.ndarray:
-    """The budget of every group, from a file of two columns: group label and budget.
+    """Return the budget of every group, from a file of two columns: group label and budget.
 
     A CSV file may start with a header or not.
     """
-    header = False
-    if path.suffix.lower() not in TABLES:
+    suffix, header, mark = path.suffix.lower(), False, ","
+    if suffix not in TABLES:
         raise InputError(
             option,
             "must be a number, labels with numbers as in A=12,B=8, or a file with two columns, group label "
             f"and budget, that ends in {' or '.join(TABLES)}",
             f"got {str(path)!r}",
         )
-    if path.suffix.lower() == ".csv":
-        rows = list(csv_rows(path))
-        header = bool(rows) and len(rows[0]) == 2 and number(rows[0][1], separator(path)) is None
+    if suffix == ".csv":
+        rows, mark = list(csv_rows(path)), separator(path)
+        header = bool(rows) and len(rows[0]) == 2 and number(rows[0][1], mark) is None
         rows = rows[header:]
     else:
         columns = read_table(path, text=set())
         rows = [list(map(written, row)) for row in zip(*columns.values(), strict=True)]
-    return _matched(rows, groups, option, str(path), lambda at: f"{place(path, at, header)} of {path}")
+    return _matched(rows, groups, option, str(path), lambda k: f"{place(path, k, header)} of {path}", mark)
 
 
 def _matched(
-    rows: list[list[str]], groups: np.ndarray, option: str, source: str, at: Callable[[int], str]
+    rows: list[list[str]],
+    groups: np.ndarray,
+    option: str,
+    source: str,
+    at: Callable[[int], str],
+    mark: str = ",",
 ) -> np.ndarray:
-    """Pairs of label and budget in the order of the groups; ``at`` says where a pair stands."""
+    """Return budgets in the order of the groups from pairs of label and budget; ``at(k)`` locates pair k."""
     found: dict[str, float] = {}
-    mark = separator(Path(source)) if source.lower().endswith(".csv") else ","
     for k, row in enumerate(rows):
         if len(row) != 2:
             raise InputError(
-                option,
-                "must have two columns, group and budget",
-                f"{at(k)} has {len(row)}",
-                "Drop the other columns.",
+                option, "must have two columns, group and budget", f"{at(k)} has {len(row)}", "Drop others."
             )
         label, value = row[0], number(row[1], mark)
-        if value is None or not (value > 0 and isfinite(value)):
+        if value is None or not 0 < value < inf:
             raise InputError(
                 option,
                 "must be positive numbers",
@@ -99,26 +95,19 @@ def _matched(
             )
         if label in found:
             raise InputError(
-                option, "must name each group once", f"{source} names {label!r} twice", "Drop one of them."
+                option, "must name each group once", f"{source} names {label!r} twice", "Drop one."
             )
         found[label] = value
     known = list(map(written, groups))
     missing = [label for label in known if label not in found]
     unknown = sorted(set(found).difference(known))
-    if missing:
-        add = f"Add it, as in {missing[0]}=8" if source == option else "Add a row"
-        also = f", but one for {listed(unknown)}, which no candidate has" if unknown else ""
+    if missing or unknown:
+        lacks = [f"no budget for {listed(missing)}"] if missing else []
+        lacks += [f"one for {listed(unknown)}, which no candidate has"] if unknown else []
         raise InputError(
             option,
-            "must cover every group",
-            f"{source} has no budget for {listed(missing)}{also}",
-            f"{'Spell the labels alike' if unknown else add}.",
-        )
-    if unknown:
-        raise InputError(
-            option,
-            "must name groups that have candidates",
-            f"{source} names {listed(unknown)}",
-            f"The groups are {listed(known)}.",
+            "must cover every group, and no other",
+            f"{source} has {', but '.join(lacks)}",
+            f"Give one for each of {listed(known)}, spelled alike.",
         )
     return np.array([found[label] for label in known])

@@ -75,12 +75,11 @@ def check_labels(
         name if wanted or name in columns else None for name, wanted in zip(labels, given, strict=True)
     )
     wanted = ((OPTIONS[GROUP], [group]), (OPTIONS[BLOCK], [block]), ("--features", features))
-    for argument, names in wanted:
-        for name in names:
-            if name is not None:
-                lookup(columns, name, argument, str(path))
-    for argument, names in wanted:
-        for name in {WEIGHT, VARIANCE}.intersection(names):
+    for argument, name in (
+        (argument, name) for argument, names in wanted for name in names if name is not None
+    ):
+        lookup(columns, name, argument, str(path))
+        if name in (WEIGHT, VARIANCE):
             raise InputError(
                 argument,
                 f"must not be {name!r}, which is an output column",

@@ -11,12 +11,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import typer
 from numba import config
 
+from optdesign.cli.pipes import ExitCode
 from optdesign.design.certificate import certify
 from optdesign.design.saving import load, save
 from optdesign.design.sparsify import sparsify
@@ -30,81 +31,41 @@ from optdesign.runtime.progress import waiting
 from optdesign.solvers.solve import METHODS, solve
 from optdesign.verification.verify import verify
 
-
-class Shape(NamedTuple):
-    """Sizes of a problem: candidates, features, groups and parameter blocks."""
-
-    n: int
-    d: int
-    groups: int
-    blocks: int
+SIZES = [
+    (60, 3, 1, 1), (60, 3, 3, 1), (60, 3, 3, 2), (100, 3, 20, 5), (2000, 10, 3, 2), (5000, 4, 5, 3),
+    (5000, 4, 1, 1), (1000, 3, 50, 1), (400, 30, 3, 1), (300, 40, 150, 1), (6000, 3, 1500, 4),
+    (200_000, 3, 1, 1), (200_000, 3, 4, 2),
+]  # fmt: skip
+"""Candidates, features, groups and parameter blocks of problems that use every kernel of the solvers."""
 
 
-SHAPES = [
-    Shape(60, 3, 1, 1),
-    Shape(60, 3, 3, 1),
-    Shape(60, 3, 3, 2),
-    Shape(100, 3, 20, 5),
-    Shape(2000, 10, 3, 2),
-    Shape(5000, 4, 5, 3),
-    Shape(5000, 4, 1, 1),
-    Shape(1000, 3, 50, 1),
-    Shape(400, 30, 3, 1),
-    Shape(300, 40, 150, 1),
-    Shape(6000, 3, 1500, 4),
-    Shape(200_000, 3, 1, 1),
-    Shape(200_000, 3, 4, 2),
-]
-"""Problems that use every kernel of the solvers: few and many candidates, features, groups and blocks."""
-
-
-class WarmUp(NamedTuple):
-    """The outcome of a warm-up."""
-
-    kernels: int
-    """Kernels with machine code on disk."""
-    missing: list[str]
-    """Names of the kernels without."""
-    versions: int
-    """Versions on disk: a kernel has one for each combination of argument types."""
-    compiled: int
-    """Versions that were compiled by this warm-up."""
-    seconds: float
-
-
-def warm_up() -> WarmUp:
+def warm_up() -> None:
     """Compile every kernel of this package, or load its machine code if it was compiled before."""
-    before, began = tiers.enabled, time.perf_counter()
+    before = tiers.enabled
     tiers.enabled = False
     try:
         for _ in _uses():
             pass
     finally:
         tiers.enabled = before
-    kernels = [k for k in jit.kernels if k.py_func.__module__.startswith("optdesign.")]
-    versions = {f"{k.py_func.__module__}.{k.__name__}": k._cache.count() for k in kernels}
-    return WarmUp(
-        kernels=sum(count > 0 for count in versions.values()),
-        missing=sorted(name for name, count in versions.items() if count == 0),
-        versions=sum(versions.values()),
-        compiled=sum(sum(k.stats.cache_misses.values()) for k in kernels),
-        seconds=time.perf_counter() - began,
-    )
 
 
 def _uses() -> Iterator[Any]:
     """Use the package in every way that has kernels of its own."""
     rng = np.random.default_rng(0)
-    for shape in SHAPES:
-        problem = _problem(rng, shape)
+    features = rng.normal(size=(20, 5, 3))
+    rows = np.arange(32)
+    problems = [_problem(rng, *sizes) for sizes in SIZES]
+    problems += [
+        make(features.astype(dtype))
+        for make in (DesignProblem.disjoint, DesignProblem.shared)
+        for dtype in (np.float64, np.float32)
+    ]
+    problems.append(DesignProblem(rng.normal(size=(32, 3)), np.minimum(rows, 20), rows % 3))
+    for problem in problems:
         for method in METHODS:
             yield solve(problem, method=method, tol=1e-8, max_iter=50)
-    for dtype in (np.float64, np.float32):
-        features = rng.normal(size=(20, 5, 3)).astype(dtype)
-        for problem in (DesignProblem.disjoint(features), DesignProblem.shared(features)):
-            for method in METHODS:
-                yield solve(problem, method=method, tol=1e-8, max_iter=50)
-    problem = _problem(rng, Shape(40, 3, 2, 2), budgets=[6, 9])
+    problem = _problem(rng, 40, 3, 2, 2, budgets=[6, 9])
     result = solve(problem, start=problem.uniform(), time_limit=60.0)
     yield certify(problem, np.array(result.weights))
     for exchange in (False, True):
@@ -112,7 +73,7 @@ def _uses() -> Iterator[Any]:
     yield exact(problem, tries=2)
     levels: dict[str, list[Any]] = {"a": [-1, 0, 1], "b": ["x", "y", "z"], "c": [0, 1]}
     yield exact(MainEffects(levels, runs=9, degree=2), tries=2)
-    yield sparsify(solve(_problem(rng, Shape(40, 2, 1, 1))))
+    yield sparsify(solve(_problem(rng, 40, 2, 1, 1)))
     yield sparsify(result, cost=np.ones(40))
     yield min_volume_ellipsoid(rng.normal(size=(50, 3)))
     dependent = np.column_stack([np.ones(30), np.arange(30.0), np.arange(30.0)])
@@ -122,22 +83,17 @@ def _uses() -> Iterator[Any]:
     ill_conditioned = rng.normal(size=(32, 3)) * np.logspace(0, -6, 3) @ rotation
     for candidates in (far, ill_conditioned):
         yield sparsify(solve(DesignProblem(candidates)))
-    rows = np.arange(32)
-    singles = DesignProblem(
-        rng.normal(size=(32, 3)), np.minimum(rows, 20), rows % 3
-    )  # groups of one candidate
-    for method in METHODS:
-        yield solve(singles, method=method, tol=1e-8, max_iter=50)
     with tempfile.TemporaryDirectory() as folder:
         save(result, Path(folder) / "design.json")
         yield load(Path(folder) / "design.json")
 
 
-def _problem(rng: np.random.Generator, shape: Shape, budgets: Any = None) -> DesignProblem:
+def _problem(
+    rng: np.random.Generator, n: int, d: int, groups: int, blocks: int, budgets: Any = None
+) -> DesignProblem:
     """Return a problem with random candidates."""
-    rows = np.arange(shape.n)
-    blocks = rows * 7 // 5 % shape.blocks
-    return DesignProblem(rng.normal(size=(shape.n, shape.d)), rows % shape.groups, blocks, budgets)
+    rows = np.arange(n)
+    return DesignProblem(rng.normal(size=(n, d)), rows % groups, rows * 7 // 5 % blocks, budgets)
 
 
 def warm_up_command() -> None:
@@ -151,17 +107,22 @@ def warm_up_command() -> None:
         _refuse("NUMBA_DISABLE_JIT must not be set: nothing is compiled then. Unset it.")
     if tiers.account.path is None:
         _refuse("no directory for machine code can be written to. Set NUMBA_CACHE_DIR to one that can.")
+    began = time.perf_counter()
     with waiting("compiling every kernel, about a minute"):
-        done = warm_up()
+        warm_up()
+    kernels = [k for k in jit.kernels if k.py_func.__module__.startswith("optdesign.")]
+    versions = {f"{k.py_func.__module__}.{k.__name__}": k._cache.count() for k in kernels}
+    missing = sorted(name for name, count in versions.items() if count == 0)
+    compiled = sum(sum(k.stats.cache_misses.values()) for k in kernels)
     typer.echo(
-        f"{done.kernels} kernels in {done.versions} versions are ready; {done.compiled} versions were "
-        f"compiled in {done.seconds:.1f} s"
+        f"{len(kernels) - len(missing)} kernels in {sum(versions.values())} versions are ready; {compiled} "
+        f"versions were compiled in {time.perf_counter() - began:.1f} s"
     )
-    if done.missing:
-        typer.echo(f"optdesign: not compiled: {', '.join(done.missing)}", err=True)
-        raise typer.Exit(1)
+    if missing:
+        typer.echo(f"optdesign: not compiled: {', '.join(missing)}", err=True)
+        raise typer.Exit(ExitCode.NOT_CONVERGED)
 
 
 def _refuse(message: str) -> None:
     typer.echo(f"optdesign: {message}", err=True)
-    raise typer.Exit(2)
+    raise typer.Exit(ExitCode.BAD_INPUT)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from optdesign.errors import InputError
+from optdesign.runtime.optional import optional
 from optdesign.tables.columns import Settings, check_exact, listed, meant, missing, number
 
 
@@ -136,27 +137,13 @@ def named(formula: str) -> set[str]:
 
 
 def formulaic() -> Any:
-    """The library formulaic, or an ImportError that says how to get it."""
-    try:
-        import formulaic
-    except ImportError:
-        raise ImportError(
-            "models need formulaic, which is not installed. Install the extra formula of "
-            "optdesign-bandits; from a clone: python -m pip install '.[formula]'"
-        ) from None
-    return formulaic
+    """Return the module formulaic."""
+    return optional("formulaic", "models need", "formula")
 
 
 def pandas() -> Any:
-    """The library pandas, or an ImportError that says how to get it."""
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError(
-            "data frames need pandas, which is not installed. Install the extra frames of "
-            "optdesign-bandits; from a clone: python -m pip install '.[frames]'"
-        ) from None
-    return pandas
+    """Return the module pandas."""
+    return optional("pandas", "data frames need", "frames")
 
 
 def coded(values: np.ndarray, low: float, high: float) -> np.ndarray:

@@ -15,6 +15,7 @@ import numpy as np
 
 from optdesign.plot.text import dress, wrap_title
 from optdesign.runtime.files import atomic
+from optdesign.runtime.optional import optional
 from optdesign.tables.files import check_suffix, check_writable
 
 SUFFIXES = (".png", ".pdf", ".svg")
@@ -63,14 +64,7 @@ def require_matplotlib() -> Any:
     >>> require_matplotlib().__name__
     'matplotlib'
     """
-    try:
-        import matplotlib
-    except ImportError:
-        raise ImportError(
-            "pictures need matplotlib, which is not installed. Install the extra plot of "
-            "optdesign-bandits; from a clone: python -m pip install '.[plot]'"
-        ) from None
-    return matplotlib
+    return optional("matplotlib", "pictures need", "plot")
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from optdesign.errors import InputError
+from optdesign.runtime.optional import optional
 from optdesign.tables.columns import check_local_times, listed
 from optdesign.tables.columns import column as plain_column
 from optdesign.tables.marks import DECIMAL_COMMA, DECIMALS, Marks
@@ -239,17 +240,9 @@ def check_writable(path: Path, argument: str, *, force: bool) -> None:
 
 
 def pyarrow() -> Any:
-    """The pyarrow module with its Parquet part, or an ImportError that says how to get it."""
-    try:
-        import pyarrow
-        import pyarrow.compute
-        import pyarrow.parquet
-    except ImportError:
-        raise ImportError(
-            "Parquet files need pyarrow, which is not installed. Install the extra parquet of "
-            "optdesign-bandits; from a clone: python -m pip install '.[parquet]'"
-        ) from None
-    return pyarrow
+    """Return the module pyarrow with its submodules parquet and compute."""
+    names = ("pyarrow.parquet", "pyarrow.compute", "pyarrow")
+    return [optional(name, "Parquet files need", "parquet") for name in names][-1]
 
 
 def _read_parquet(path: Path) -> Table:

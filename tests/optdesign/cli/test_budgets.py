@@ -36,7 +36,7 @@ def test_budgets_in_parquet_with_numbers_for_labels(tmp_path):
         ("north\n", ["two columns", "line 1 of", "has 1."]),
         ("g,f\n\nnorth,1\nsouth,1,1\n", ["two columns", "line 4 of", "has 3."]),
         ("g,f\nnorth,1\nsouth,-1\n", ["line 3 of", "gives group 'south' '-1'"]),
-        ("North,1\nsouth,1\n", ["no budget for 'north', but one for 'North'", "Spell the labels alike"]),
+        ("North,1\nsouth,1\n", ["no budget for 'north', but one for 'North'", "spelled alike"]),
     ],
 )
 def test_bad_budgets(write, text, words):

@@ -148,7 +148,10 @@ def test_a_column_called_run_is_kept(folder, model, labels):
             ["--model", "~ log(x)"],
             ["--model must give finite features", "with x = ", "is nan in line 4 of data.csv"],
         ),
-        (["--group", "site", "--runs", "north=1,south=2"], ["no budget for 'west'. Add it, as in west=8."]),
+        (
+            ["--group", "site", "--runs", "north=1,south=2"],
+            ["no budget for 'west'. Give one for each of 'north', 'south', 'west'"],
+        ),
         (["--out", "/proc/a.csv"], ["/proc/a.csv"]),
         (["--out", "/proc/a.parquet"], ["/proc/a.parquet"]),
         (["--plot", "/proc/a.png"], ["/proc/a.png"]),
