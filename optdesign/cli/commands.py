@@ -282,7 +282,7 @@ def _bad_input() -> Iterator[None]:
 def _drawing(path: Path) -> Iterator[None]:
     """Say that a picture is drawn and, if labels have characters without a font, what it shows instead."""
     with warnings.catch_warnings(record=True) as notes, waiting(f"drawing {path}"):
-        warnings.simplefilter("always", UserWarning)
+        warnings.simplefilter("once", UserWarning)
         yield
     for note in notes:
         typer.echo(f"optdesign: {note.message}", err=True)

@@ -7,17 +7,15 @@ from operator import index
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from optdesign.design.result import DesignResult
 from optdesign.errors import InputError
 from optdesign.plot.naming import whole_ticks
 from optdesign.plot.style import BLUE, ORANGE, legend, picture
 from optdesign.problem.problem import SINGLE_RTOL, DesignProblem
 from optdesign.runs.exact import exact
-from optdesign.runs.rank_basis import basis
+from optdesign.runs.rounding import apportion
 from optdesign.runs.rounding import round as rounded
-from optdesign.runs.runs import RunStatus, whole_runs
+from optdesign.runs.runs import RunStatus
 from optdesign.solvers.solve import solve_many
 
 
@@ -70,27 +68,37 @@ def efficiencies(
     >>> figure = od.plot.efficiencies(p, [2, 3, 4], tries=1)
     """
     p = problem.problem if isinstance(problem, DesignResult) else problem
-    numbers = _sizes(sizes, p.n_groups)
-    possible, too_few = _possible(p, numbers)
-    numbers = list(possible)
+    kept: list[int] = []
     found, followed = [], []
-    for here in possible.values():
-        runs = exact(here, seed=seed, tries=tries)
+    left_out: dict[int, InputError] = {}
+    for n in _sizes(sizes, p.n_groups):
+        budgets = apportion(p.budgets[None], [n])[0]
+        here = DesignProblem(
+            p.candidates, p.groups, p.parameter_blocks, budgets, _single=p.span.rtol >= SINGLE_RTOL
+        )
+        try:
+            runs = exact(here, seed=seed, tries=tries)
+        except InputError as error:
+            left_out[n] = error
+            continue
         if runs.status is RunStatus.INTERRUPTED:
             raise KeyboardInterrupt
-        found.append(runs.efficiency)
         (optimum,) = solve_many([here])
+        kept.append(n)
+        found.append(runs.efficiency)
         followed.append(rounded(optimum).efficiency)
+    if not kept:
+        raise left_out.popitem()[1]
     with picture(ax, path) as (axes,):
         axes.axhline(1.0, color=ORANGE, linestyle="--", linewidth=1.2, zorder=1)
-        axes.plot(numbers, found, "o-", color=BLUE, markersize=5, label="exact", zorder=3)
+        axes.plot(kept, found, "o-", color=BLUE, markersize=5, label="exact", zorder=3)
         axes.plot(
-            numbers, followed, "s:", color="0.45", markerfacecolor="white", markersize=5, linewidth=1.0,
+            kept, followed, "s:", color="0.45", markerfacecolor="white", markersize=5, linewidth=1.0,
             label="weights, rounded", zorder=2,
         )  # fmt: skip
         low = min(found + followed)
         axes.set(
-            title="Efficiency of whole runs", xlabel=f"number of runs{_left_out(too_few)}",
+            title="Efficiency of whole runs", xlabel=f"number of runs{_named(list(left_out))}",
             ylabel="efficiency, at least",
             ylim=(low - 0.08 * max(1 - low, 0.01), 1 + 0.1 * max(1 - low, 0.01)),
         )  # fmt: skip
@@ -115,47 +123,9 @@ def _sizes(sizes: Iterable[int], groups: int) -> list[int]:
     return numbers
 
 
-def _possible(p: DesignProblem, numbers: list[int]) -> tuple[dict[int, DesignProblem], list[int]]:
-    """The problems of the sizes that keep the rank, and the others. An error if there are only others."""
-    possible: dict[int, DesignProblem] = {}
-    too_few: list[int] = []
-    for n in numbers:
-        here = DesignProblem(
-            p.source.whole(),
-            p.groups,
-            p.parameter_blocks,
-            shares(p.budgets, n),
-            _single=p.span.rtol >= SINGLE_RTOL,
-        )
-        try:
-            basis(here, whole_runs(here), here.uniform())
-        except InputError:
-            if n == numbers[-1] and not possible:
-                raise
-            too_few.append(n)
-        else:
-            possible[n] = here
-    return possible, too_few
-
-
-def _left_out(sizes: list[int]) -> str:
+def _named(sizes: list[int]) -> str:
     """Return the addition to the name of the axis for sizes that are not shown."""
     if not sizes:
         return ""
     shown = ", ".join(map(str, sizes[:5])) + (", ..." if len(sizes) > 5 else "")
     return f"\nleft out, too few to keep the rank: {shown}"
-
-
-def shares(budgets: np.ndarray, n: int) -> np.ndarray:
-    """Runs of every group, n in all: at least one, otherwise in proportion, by the largest remainders.
-
-    >>> shares(np.array([12.0, 8.0]), 10), shares(np.array([100.0, 1.0]), 5)
-    (array([6, 4]), array([4, 1]))
-    """
-    exactly = n * budgets / budgets.sum()
-    runs = np.maximum(1, np.floor(exactly)).astype(np.int64)
-    while runs.sum() != n:
-        step = 1 if runs.sum() < n else -1
-        open_to = np.flatnonzero(runs + step >= 1)
-        runs[open_to[np.argmax(step * (exactly - runs)[open_to])]] += step
-    return runs

@@ -13,7 +13,7 @@ from scipy.spatial.distance import pdist
 from optdesign.plot.draw_convergence import floor_percent
 from optdesign.plot.draw_weights import draw_weights, size_of
 from optdesign.plot.naming import names_of, whole_ticks
-from optdesign.plot.panels import Panel, arrangement, panels
+from optdesign.plot.panels import Panel, panel_picture
 from optdesign.plot.scales import View, frame, view
 from optdesign.plot.style import BLUE, GREY, legend, picture, thinned
 from optdesign.plot.text import readable
@@ -82,30 +82,20 @@ def runs(
             draw_weights(axes, runs.counts, names, "run")
             axes.set_title(f"{title}\n{axes.get_title(loc='left')}")
             return axes.figure
-    cells = panels(names, 1) if ax is not None else panels(names)
-    shape = arrangement(len(cells))
-    size = (1.0 + 3.9 * shape[1] if shape[1] > 1 else 5.6, 1.2 + 3.3 * shape[0])
-    with picture(ax, path, size=size, shape=shape, sharex=True, sharey=True) as axes:
-        figure = axes[0].figure
+    with panel_picture(names, title, ax, path, 1.0) as (axes, cells):
         if _draw_panels(axes, runs.counts, shown, cells):
             legend(axes[0], outside=ax is None)
-        if len(cells) == 1:
-            axes[0].set_title(title)
-        else:
-            figure.suptitle(title, fontsize=12, x=0.01, ha="left")
-        return figure
+    return axes[0].figure
 
 
 def _draw_panels(axes: Any, counts: np.ndarray, shown: View, cells: list[Panel]) -> bool:
-    """Runs over factors, one panel a cell; returns whether there was no room for numbers."""
-    for empty in axes[len(cells) :]:
-        empty.set_visible(False)
+    """Draw runs over factors, one panel a cell. Return True if there was no room for numbers."""
     places = shown.places()
     found = [_counted(places, counts, cell.rows) for cell in cells]
     most = max(int(total.max(initial=1)) for _, total in found)
     numbers = all(_have_room(at, places) for at, _ in found)
     summed = "\n".join(["", shown.over("summed")]).rstrip()
-    for one, cell, (at, total) in zip(axes, cells, found, strict=False):
+    for one, cell, (at, total) in zip(axes, cells, found, strict=True):
         if len(shown.scales) == 1:
             _stems(one, at[:, 0], total, most)
         else:

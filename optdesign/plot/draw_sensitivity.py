@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from optdesign.design.result import DesignResult, rounded_up
 from optdesign.plot.draw_weights import label_candidates, limits, positions
 from optdesign.plot.naming import MOST_TICKS, Names, check_result, names_of
-from optdesign.plot.panels import Panel, arrangement, panels
+from optdesign.plot.panels import Panel, panel_picture
 from optdesign.plot.scales import View, frame, view
 from optdesign.plot.style import BLUE, GREY, ORANGE, legend, picture, thinned
 from optdesign.plot.surface import draw_curve, draw_map, draw_marks
@@ -106,20 +106,12 @@ def sensitivity(
         with picture(ax, path) as (axes,):
             draw_rows(axes, result, names)
             return axes.figure
-    cells = panels(names, 1) if ax is not None else panels(names)
-    shape = arrangement(len(cells))
-    size = (1.4 + 3.9 * shape[1] if shape[1] > 1 else 6.0, 1.2 + 3.3 * shape[0])
-    shared = {"sharex": True, "sharey": True}
-    with picture(ax, path, size=size, shape=shape, **shared) as axes:
+    title = f"Variance and its bound\n{headline(result)}"
+    with panel_picture(names, title, ax, path, 1.4) as (axes, cells):
         draw_panels(axes, result, shown, cells)
-        figure = axes[0].figure
-        if len(cells) == 1:
-            axes[0].set_title(f"Variance and its bound\n{headline(result)}")
-        else:
-            figure.suptitle(f"Variance and its bound: {headline(result)}", fontsize=12, x=0.01, ha="left")
         if ax is None or len(shown.scales) == 1:
             legend(axes[0], outside=ax is None)
-        return figure
+    return axes[0].figure
 
 
 def headline(result: DesignResult) -> str:
@@ -132,23 +124,20 @@ def headline(result: DesignResult) -> str:
 
 def draw_panels(axes: Any, result: DesignResult, shown: View, cells: list[Panel]) -> None:
     """Variances over factors, one panel a cell."""
-    for empty in axes[len(cells) :]:
-        empty.set_visible(False)
-    used = axes[: len(cells)]
     draw = _draw_curves if len(shown.scales) == 1 else _draw_maps
-    what = draw(used, result, shown, cells)
+    what = draw(axes, result, shown, cells)
     over = [shown.over("largest"), "" if cells[0].group is not None else f"largest over {cells[0].title}"]
     text = "\n".join([what, *(readable(line, 60) for line in over if line)])
     if len(shown.scales) == 1:
-        for one in used:
+        for one in axes:
             one.set_ylabel(text)
     else:
-        bar = axes[0].figure.colorbar(used[0].collections[0], ax=list(used), shrink=0.9, pad=0.02)
+        bar = axes[0].figure.colorbar(axes[0].collections[0], ax=list(axes), shrink=0.9, pad=0.02)
         bar.outline.set_visible(False)
         bar.ax.axhline(1.0, color=ORANGE, linewidth=2)
         bar.set_label(text)
     if len(cells) > 1:
-        for one, cell in zip(used, cells, strict=True):
+        for one, cell in zip(axes, cells, strict=True):
             one.set_title(readable(cell.title, 40), fontsize=10)
             one.label_outer()
 

@@ -156,7 +156,7 @@ def positions(names: Names) -> np.ndarray:
     """Return positions on an axis: the row of a candidate, from 1, or its place in its group, from 0."""
     p = names.problem
     if p.n_groups == 1:
-        return np.arange(1.0, p.n_candidates + 1) if names.rows is None else names.rows.astype(np.float64)
+        return names.rows.astype(np.float64)
     order = np.argsort(p.groups, kind="stable")
     size = np.bincount(p.groups)
     first = np.repeat(np.cumsum(size) - size, size)

@@ -24,7 +24,7 @@ MOST_TICKS = 15
 
 
 def check_result(result: Any) -> None:
-    """Refuse what is no solved design."""
+    """Raise TypeError unless the argument is a solved design."""
     if not isinstance(result, DesignResult):
         raise TypeError(
             f"result must be a DesignResult; got {type(result).__name__}. Pass solve(problem); whole runs "
@@ -33,12 +33,12 @@ def check_result(result: Any) -> None:
 
 
 class Role(Enum):
-    """Return the value of a column of the settings for a candidate, as text."""
+    """The part of a column of the settings in a picture; the value is the default word for its labels."""
 
-    FACTOR = "how it differs from others of its group and parameter block"
-    GROUP = "its group"
-    BLOCK = "its parameter block"
-    CONSTANT = "nothing"
+    FACTOR = "factor"
+    GROUP = "group"
+    BLOCK = "parameter block"
+    CONSTANT = "constant"
 
 
 def roles(problem: DesignProblem) -> dict[str, Role]:
@@ -53,11 +53,9 @@ def _role(problem: DesignProblem, column: np.ndarray) -> Role:
     count = int(numbers.max()) + 1
     if count == 1:
         return Role.CONSTANT
-    for role, labels, n in (
-        (Role.GROUP, problem.groups, problem.n_groups),
-        (Role.BLOCK, problem.parameter_blocks, problem.n_parameter_blocks),
-    ):
-        if n == count and len(np.unique(labels * count + numbers)) == count:
+    labels = {Role.GROUP: problem.groups, Role.BLOCK: problem.parameter_blocks}
+    for role, own in labels.items():
+        if int(own.max()) + 1 == count == len(np.unique(own * count + numbers)):
             return role
     return Role.FACTOR
 
@@ -67,41 +65,29 @@ class Names:
     """Names of the groups, parameter blocks and candidates of a problem."""
 
     problem: DesignProblem
-    words: tuple[str, str] = ("group", "parameter block")
-    factors: tuple[str, ...] = ()
+    words: tuple[str, str]
+    factors: tuple[str, ...]
     """Columns of the settings that tell candidates of a group and block apart."""
-    rows: np.ndarray | None = None
-    """The row of every candidate, if it is another than 1, 2, 3 and so on."""
-
-    def row(self, n: int) -> int:
-        """The row of a candidate, from 1 as in tables."""
-        return n + 1 if self.rows is None else int(self.rows[n])
-
-    def group(self, i: int) -> str:
-        """The label of a group, its number by default."""
-        return str(i if self.problem.group_names is None else self.problem.group_names[i])
-
-    def block(self, b: int) -> str:
-        """The label of a block, its number by default."""
-        return str(b if self.problem.parameter_block_names is None else self.problem.parameter_block_names[b])
+    rows: np.ndarray
+    """The row of every candidate, from 1 as in tables."""
 
     def place(self, i: int | None, b: int | None) -> str:
-        """A group, a block or both in words."""
-        parts = [] if i is None else [f"{self.words[0]} {self.group(i)}"]
-        parts += [] if b is None else [f"{self.words[1]} {self.block(b)}"]
-        return ", ".join(parts)
-
-    def candidate(self, n: int) -> str:
-        """The row of a candidate, and its settings if they are known."""
-        settings = self.problem.settings
-        if settings is None or not self.factors:
-            return f"row {self.row(n)}"
-        return f"row {self.row(n)}: " + ", ".join(
-            f"{name} {number(settings[name][n])}" for name in self.factors
+        """Return a group, a block or both in words."""
+        labels = (i, self.problem.group_names), (b, self.problem.parameter_block_names)
+        return ", ".join(
+            f"{word} {at if names is None else names[at]}"
+            for word, (at, names) in zip(self.words, labels, strict=True)
+            if at is not None
         )
 
+    def candidate(self, n: int) -> str:
+        """Return the row of a candidate, and its settings if they are known."""
+        settings: Any = self.problem.settings
+        own = ", ".join(f"{name} {number(settings[name][n])}" for name in self.factors)
+        return f"row {self.rows[n]}" + (f": {own}" if own else "")
+
     def notes(self) -> list[str]:
-        """Sentences on a rank that is deficient or a close decision."""
+        """Return sentences on a rank that is deficient or a close decision."""
         p = self.problem
         deficient = np.flatnonzero(p.ranks < p.dim)
         out = []
@@ -115,7 +101,7 @@ class Names:
 def names_of(
     problem: DesignProblem, words: tuple[str, str] | None = None, rows: ArrayLike | None = None
 ) -> Names:
-    """The names that a problem has; unless words are given, a column that tells groups apart names them."""
+    """Return the names of a problem; the default word for groups is the column that repeats their labels."""
     if rows is not None and np.shape(rows) != (problem.n_candidates,):
         raise InputError(
             "rows",
@@ -124,12 +110,13 @@ def names_of(
             "Leave it out for 1, 2, 3 and so on.",
         )
     found = roles(problem)
-    told = {role: name for name, role in found.items()}
+    called = {role: name for name, role in found.items()}
+    group, block = (called.get(role, role.value) for role in (Role.GROUP, Role.BLOCK))
     return Names(
         problem,
-        (told.get(Role.GROUP, "group"), told.get(Role.BLOCK, "parameter block")) if words is None else words,
+        words or (group, block),
         tuple(name for name, role in found.items() if role is Role.FACTOR),
-        None if rows is None else np.asarray(rows),
+        np.arange(1, problem.n_candidates + 1) if rows is None else np.asarray(rows),
     )
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from optdesign.plot.naming import Names
+from optdesign.plot.style import picture
 
 
 class Panel(NamedTuple):
@@ -18,17 +22,20 @@ class Panel(NamedTuple):
 
 
 def panels(names: Names, most: int = 6) -> list[Panel]:
-    """The candidates by group and block, by group, or all of them: the first that makes few enough panels."""
+    """Return the candidates by group and block, by group, or all together: the first of at most ``most``."""
     p = names.problem
-    pairs = np.unique(p.groups * p.n_parameter_blocks + p.parameter_blocks)
+    pair = p.groups * p.n_parameter_blocks + p.parameter_blocks
+    pairs = np.unique(pair)
     if len(pairs) <= most:
-        out = []
-        for i, b in zip(*np.divmod(pairs, p.n_parameter_blocks), strict=True):
-            title = names.place(
-                int(i) if p.n_groups > 1 else None, int(b) if p.n_parameter_blocks > 1 else None
-            )
-            out.append(Panel(title, np.flatnonzero((p.groups == i) & (p.parameter_blocks == b)), int(i)))
-        return out
+        places = [divmod(int(k), p.n_parameter_blocks) for k in pairs]
+        titles = [
+            names.place(i if p.n_groups > 1 else None, b if p.n_parameter_blocks > 1 else None)
+            for i, b in places
+        ]
+        return [
+            Panel(title, np.flatnonzero(pair == k), i)
+            for title, k, (i, _) in zip(titles, pairs, places, strict=True)
+        ]
     together = "" if p.n_parameter_blocks == 1 else f", all {p.n_parameter_blocks} {names.words[1]}s"
     if p.n_groups <= most:
         titles = [names.place(i, None) if p.n_groups > 1 else "" for i in range(p.n_groups)]
@@ -39,11 +46,20 @@ def panels(names: Names, most: int = 6) -> list[Panel]:
     return [Panel(f"all {p.n_groups} {names.words[0]}s{together}", np.arange(p.n_candidates), None)]
 
 
-def arrangement(count: int) -> tuple[int, int]:
-    """Rows and columns of so many panels.
-
-    >>> [arrangement(n) for n in (1, 2, 3, 4, 6)]
-    [(1, 1), (1, 2), (1, 3), (2, 2), (2, 3)]
-    """
-    columns = 2 if count == 4 else min(count, 3)
-    return -(-count // columns), columns
+@contextmanager
+def panel_picture(
+    names: Names, title: str, ax: Any, path: str | Path | None, margin: float
+) -> Iterator[tuple[np.ndarray, list[Panel]]]:
+    """Yield the axes and candidates of every panel; then write the title, over the panels if several."""
+    cells = panels(names, 1) if ax is not None else panels(names)
+    columns = 2 if len(cells) == 4 else min(len(cells), 3)
+    rows = -(-len(cells) // columns)
+    size = (margin + (3.9 * columns if columns > 1 else 4.6), 1.2 + 3.3 * rows)
+    with picture(ax, path, size=size, shape=(rows, columns), sharex=True, sharey=True) as axes:
+        for empty in axes[len(cells) :]:
+            empty.set_visible(False)
+        yield axes[: len(cells)], cells
+        if len(cells) == 1:
+            axes[0].set_title(title)
+        else:
+            axes[0].figure.suptitle(title.replace("\n", ": "), fontsize=12, x=0.01, ha="left")

@@ -12,32 +12,35 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 LAST_RESORT = "Last Resort"
 """A family whose glyphs are boxes for whatever is missing."""
 
 UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn")
 """Characters without a shape of their own: control, format, surrogate, private, unassigned."""
 
-_said: set[str] = set()
-
 
 def readable(label: object, most: int = 24) -> str:
-    """A label as a picture can show it; characters that no installed font has become their codes.
+    """Return a label as a picture can show it. Characters that no installed font has become their codes.
 
     >>> readable("a  label\\nin two lines"), readable("costs $5, not $6"), readable("x" * 30 + "1", most=8)
     ('a label in two lines', 'costs \\\\$5, not \\\\$6', 'xxxx…xx1')
     """
     text = " ".join(str(label).split())
-    missing = {c for c in text if c.isprintable() and _family(c) is None}
-    _say(missing)
-    shown = [_code(c) if c in missing or unicodedata.category(c) in UNSEEN else c for c in text]
-    return _shortened(shown, most).replace("$", r"\$")
+    missing = sorted({c for c in text if c.isprintable() and _family(c) is None})
+    if missing:
+        warnings.warn(
+            f"no installed font has {' '.join(missing[:5])}: the picture shows such characters as codes, "
+            f"such as {_code(missing[0])}. Install a font that has them, such as one of the Noto family.",
+            stacklevel=2,
+        )
+    shown = "".join(_code(c) if c in missing or unicodedata.category(c) in UNSEEN else c for c in text)
+    if len(shown) > most:
+        shown = f"{shown[: most // 2]}…{shown[len(shown) - (most - 1) // 2 :]}"
+    return shown.replace("$", r"\$")
 
 
 def all_readable(labels: Sequence[object], most: int) -> list[str]:
-    """Labels that stand beside each other: where shortening would make two the same, what all share goes.
+    """Return labels of one axis; words that all share are left out if shortening makes two labels equal.
 
     >>> all_readable(["hospital 7 in the north", "hospital 8 in the north"], 12)
     ['…7…', '…8…']
@@ -53,22 +56,9 @@ def all_readable(labels: Sequence[object], most: int) -> list[str]:
 
 
 def _shared(lines: list[list[str]]) -> int:
-    """How many words all lines begin with."""
+    """Return the number of words that all lines begin with."""
     differ = (len(set(words)) > 1 for words in zip(*lines, strict=False))
     return next((n for n, differs in enumerate(differ) if differs), min(map(len, lines)))
-
-
-def _shortened(parts: list[str], most: int) -> str:
-    """Parts in a row, with the middle left out if they are wider than so many letters."""
-    if sum(map(_width, parts)) <= most:
-        return "".join(parts)
-    tail = _fitting(parts[::-1], (most - 1) // 2)
-    return "".join(parts[: _fitting(parts, most // 2)]) + "…" + "".join(parts[len(parts) - tail :])
-
-
-def _fitting(parts: list[str], most: int) -> int:
-    """How many of the first parts fit."""
-    return int(np.searchsorted(np.cumsum([_width(part) for part in parts]), most, side="right"))
 
 
 def dress(figure: Any) -> None:
@@ -82,7 +72,7 @@ def dress(figure: Any) -> None:
 
 
 def letters(axes: Any) -> int:
-    """How many letters fit along axes, with some room for what beside them takes of their width."""
+    """Return how many letters fit along axes, with some room for labels beside them."""
     per_inch = 9
     return int(per_inch * axes.get_window_extent().width / axes.figure.dpi)
 
@@ -94,30 +84,12 @@ def wrap_title(axes: Any) -> None:
     axes.set_title("\n".join(part for line in lines for part in textwrap.wrap(line, room)))
 
 
-def _width(part: str) -> int:
-    """Width of a character or a code in letters; ideographs count twice."""
-    return 2 if len(part) == 1 and unicodedata.east_asian_width(part) in "WF" else len(part)
-
-
 def _code(character: str) -> str:
     return character.encode("ascii", "backslashreplace").decode()
 
 
-def _say(missing: set[str]) -> None:
-    """Say once, for every character that has no font, what the picture shows instead."""
-    fresh = missing - _said
-    if fresh:
-        _said.update(fresh)
-        some = " ".join(sorted(fresh)[:5]) + (" ..." if len(fresh) > 5 else "")
-        warnings.warn(
-            f"no installed font has {some}: the picture shows such characters as codes, such as "
-            f"{_code(min(fresh))}. Install a font that has them, one of the Noto family for instance.",
-            stacklevel=2,
-        )
-
-
 def _family(character: str) -> str | None:
-    """The family of a font that has a character: empty if the default has it, None if there is none."""
+    """Return the family of a font that has a character; empty if the default has it, None if none has."""
     from matplotlib.font_manager import FontProperties, findfont
 
     return "" if character.isascii() else _found(character, findfont(FontProperties()))

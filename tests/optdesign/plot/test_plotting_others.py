@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from signals import interrupt_after
 
 import optdesign as od
-from optdesign.plot.draw_efficiencies import shares
 
 ROOT = Path(__file__).parents[3]
 LINE = np.column_stack([np.ones(5), np.linspace(-1, 1, 5)])
@@ -35,20 +34,6 @@ def test_efficiencies_are_those_of_exact_and_round():
     assert low < min(expected)
     assert high > 1
     assert_legible(figure)
-
-
-@pytest.mark.parametrize(
-    ("n", "runs"), [(3, [1, 1, 1]), (7, [5, 1, 1]), (102, [100, 1, 1]), (51, [49, 1, 1])]
-)
-def test_every_group_gets_a_run(n, runs):
-    np.testing.assert_array_equal(shares(np.array([100.0, 1.0, 1.0]), n), runs)
-
-
-def test_shares_are_proportional():
-    for n in range(3, 40):
-        runs = shares(np.array([3.0, 2.0, 1.0]), n)
-        assert runs.sum() == n
-        assert np.all(np.abs(runs - n * np.array([3, 2, 1]) / 6) <= 1)
 
 
 @pytest.mark.parametrize(("sizes", "error"), [([], ValueError), ([1], ValueError), ([2.5], TypeError)])

@@ -15,9 +15,8 @@ from optdesign.plot.text import all_readable, readable
 
 
 @pytest.fixture(autouse=True)
-def forgetful(monkeypatch):
-    """Characters are reported once: every test begins anew."""
-    monkeypatch.setattr(text, "_said", set())
+def forgetful():
+    """Fonts are looked up once per character: every test begins anew."""
     text._found.cache_clear()
     yield
     text._found.cache_clear()
@@ -55,13 +54,11 @@ def test_another_font_is_found():
 @pytest.mark.parametrize("label", ["温度", "तापमान", "온도", "อุณหภูมิ"])
 @pytest.mark.usefixtures("few_fonts")
 def test_characters_without_font_become_codes(label):
-    with pytest.warns(UserWarning, match=r"no installed font has .*Install a font") as record:
+    with pytest.warns(UserWarning, match=r"no installed font has .*Install a font"):
         figure = overview([label, "b"])
-    assert len(record) == 1
     shown = figure.axes[1].get_xticklabels()[0].get_text()
     assert shown.startswith(label[0].encode("ascii", "backslashreplace").decode())
     assert_legible(figure)
-    overview([label, "b"])  # and no word the second time: warnings are errors here
 
 
 @pytest.mark.usefixtures("few_fonts")
@@ -78,12 +75,6 @@ def test_characters_without_shape_become_codes_silently(c):
 def test_a_dollar_begins_no_formula():
     figure = overview(["$5 and $6", r"$\frac{$"])
     assert_legible(figure)
-
-
-def test_wide_characters_count_twice(monkeypatch):
-    monkeypatch.setattr(text, "_family", lambda _: "")
-    assert readable("温" * 10, 9) == "温温…温温"
-    assert readable("温" * 4, 8) == "温" * 4
 
 
 def test_short_labels_stay_and_long_ones_stay_apart():
