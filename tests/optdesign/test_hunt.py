@@ -43,6 +43,7 @@ def test_no_false_claim(target: str, pool: Pool) -> None:
     assert sum(c.found.undecided for c in cases) <= len(cases) // 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [197, 1382, 1665, 1675])
 def test_target_of_the_gap_is_not_below_zero(seed: int, pool: Pool) -> None:
     """Round-off leaves no room for a smaller gap here, so the solver must not ask for one."""

@@ -13,6 +13,7 @@ def command(*words):
     return CliRunner().invoke(commands.app, list(map(str, words)), catch_exceptions=False)
 
 
+@pytest.mark.slow
 def test_the_command_writes_and_counts(tmp_path):
     result = command("reproduce", "fig5", "--out", tmp_path, "--trials", 2, "--horizon", 150, "--n-jobs", 1)
     assert result.exit_code == 0

@@ -63,6 +63,7 @@ def test_there_are_at_most_d_classes():
     assert collinear_classes(lonely.features).tolist() == [0, 1, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [bandits.FedPE, bandits.EnhancedFedPE, bandits.CollaborativeFedPE])
 @pytest.mark.parametrize("protocol", ["vectors", "scalars"])
 @pytest.mark.parametrize("orthogonal", [True, False])

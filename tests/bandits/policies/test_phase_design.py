@@ -76,6 +76,7 @@ def test_a_sweep_that_takes_several_steps_is_counted_once(monkeypatch):
     assert ascent(DesignProblem.disjoint(x), 0.01).iterations == plain_sweeps(x, 0.01) > 1
 
 
+@pytest.mark.slow
 def test_a_design_of_many_sweeps_is_continued_by_another_method(monkeypatch):
     """Up to the limit, "auto" is Algorithm 3 with its counts; above, it reaches the gap as well."""
     problem = DesignProblem.disjoint(unit(bandits.environments.authors(12, 30, 3, seed=1)))

@@ -58,6 +58,7 @@ def test_a_trial_is_a_simulation_on_an_instance_of_its_own(tmp_path):
             assert run.uploaded[n] == alone.uploaded[0]
 
 
+@pytest.mark.slow
 def test_workers_make_no_difference(tmp_path):
     one, two = (played(SMALL, tmp_path / str(n), n_jobs=n) for n in (1, 2))
     for case in SMALL:
@@ -107,6 +108,7 @@ def written(tmp_path_factory):
     return out, verdicts
 
 
+@pytest.mark.slow
 def test_every_experiment_has_pictures_and_numbers(written):
     out, _ = written
     for name in NAMES:
@@ -122,6 +124,7 @@ def test_every_experiment_has_pictures_and_numbers(written):
     assert trials[1] == pytest.approx(run.regret[0, -1], rel=1e-8)
 
 
+@pytest.mark.slow
 def test_figures_by_phase_count_phases(written):
     found = rows(written[0] / "fig3a.csv")
     phases = len(bandits.schedules.Exponential().lengths(200, 10))
@@ -130,6 +133,7 @@ def test_figures_by_phase_count_phases(written):
     assert {row["curve"] for row in found} == {"M = 50", "M = 100", "M = 200"}
 
 
+@pytest.mark.slow
 def test_horizons_that_were_cut_are_one_point(written):
     """All horizons of the lower bound are cut to 200, which is played once and drawn once."""
     found = rows(written[0] / "lowerbound.csv")
@@ -197,6 +201,7 @@ def test_a_title_has_the_described_horizon_if_that_was_played():
     )
 
 
+@pytest.mark.slow
 def test_a_single_trial_has_no_deviation(tmp_path):
     reproduce(["fig5", "table2"], tmp_path, Effort(trials=1, longest=150))
     assert {row["std"] for row in rows(tmp_path / "fig5.csv")} == {""}
@@ -222,6 +227,7 @@ def test_csv_files_have_ten_digits_and_no_nan(tmp_path):
     assert (tmp_path / "a.csv").read_text().strip() == "0.3,,7,x"
 
 
+@pytest.mark.slow
 def test_tables_have_a_line_per_algorithm(written):
     out, _ = written
     lines = rows(out / "table1.csv")
@@ -238,6 +244,7 @@ def test_tables_have_a_line_per_algorithm(written):
     assert len(rows(out / "table2.csv")) == 8
 
 
+@pytest.mark.slow
 def test_claims_are_those_that_the_experiments_decide(written):
     out, verdicts = written
     lines = rows(out / "claims.csv")
@@ -254,6 +261,7 @@ def test_claims_are_those_that_the_experiments_decide(written):
     assert not any("MovieLens" in line["source"] for line in lines)
 
 
+@pytest.mark.slow
 def test_ratings_of_another_size_are_noticed(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     lines = [
@@ -298,6 +306,7 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
 
+@pytest.mark.slow
 def test_the_report_is_a_page_with_all_pictures(written):
     out, verdicts = written
     page = Page()
@@ -314,6 +323,7 @@ def test_the_report_is_a_page_with_all_pictures(written):
         assert f'alt="{html.escape(EXPERIMENTS[name].title)}, T = 200 (cut from ' in text
 
 
+@pytest.mark.slow
 def test_bands_say_what_they_are(written):
     out, _ = written
     words = "Mean of 2 trials, each on its own instance; bands: plus and minus one standard deviation."

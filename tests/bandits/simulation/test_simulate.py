@@ -54,6 +54,7 @@ def test_regret_within_phases_is_that_of_playing_pull_by_pull(m, k, phases, seed
     np.testing.assert_allclose(clock.regret, played.mean(axis=0).cumsum()[times - 1], rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "policy",
     [

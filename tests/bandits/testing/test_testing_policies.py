@@ -103,11 +103,13 @@ def test_options_are_checked_where_they_are_given(call, message):
 # --------------------------------------------------------------------------------------------- policies
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LEARNERS, ids=lambda kind: kind.__name__)
 def test_our_policies_obey_the_rules(kind):
     check_policy(lambda env: kind(parameters="shared" if env.shared else "disjoint"), max_examples=25)
 
 
+@pytest.mark.slow
 def test_policies_for_special_environments_obey_the_rules():
     check_policy(bandits.LocalUCB(), max_examples=25)
     check_policy(bandits.CollaborativeFedPE(intervals="enhanced"), max_examples=25)
@@ -220,6 +222,7 @@ def test_a_plain_policy_passes():
     check_policy(Plain(), random_environments(), max_examples=10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "message"),
     [

@@ -313,6 +313,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", BROKEN, ids=lambda policy: policy.name)
 def test_check_policy_finds_every_one(policy):
     with pytest.raises(ValueError, match=r"must .*; .*"):

@@ -70,6 +70,7 @@ def test_every_policy_learns_from_the_environments_own_pull(policy):
     assert late == pytest.approx(worst * 1000, rel=0.05)
 
 
+@pytest.mark.slow
 @each_policy
 @pytest.mark.parametrize("kind", ["environment", "noise"])
 def test_state_does_not_leak_from_trial_to_trial(policy, kind):

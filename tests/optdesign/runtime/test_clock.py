@@ -97,6 +97,7 @@ def test_it_is_said_in_notebooks(
     assert ("compiling" in capsys.readouterr().err) == running
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("terminal", [True, False])
 def test_it_is_said_to_a_script_at_a_terminal(terminal: bool) -> None:
     code = "from optdesign.runtime.jit import uncached as f; f(lambda x: x + 1)(1); f(lambda x: x + 2)(1)"

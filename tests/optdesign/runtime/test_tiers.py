@@ -298,6 +298,7 @@ def test_tiers_can_be_switched_off(fresh: Callable, monkeypatch: pytest.MonkeyPa
     assert compiled(f)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("value", "expected"), [("0", "False"), ("1", "True"), ("", "True")])
 def test_the_switch_is_a_variable_of_the_environment(value: str, expected: str) -> None:
     code = "from optdesign.runtime import tiers; print(tiers.enabled)"

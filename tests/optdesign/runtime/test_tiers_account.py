@@ -24,6 +24,7 @@ print(len(slow.signatures), tiers.account.seconds.get(tiers.TOTAL, 0.0))
 """
 
 
+@pytest.mark.slow
 def test_seconds_are_summed_over_processes(tmp_path: Path) -> None:
     """A kernel whose single call is below the allowance is compiled in the process that exceeds it."""
     script = tmp_path / "script.py"

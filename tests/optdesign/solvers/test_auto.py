@@ -69,6 +69,7 @@ def test_estimates_grow_with_what_there_is_to_do() -> None:
         assert time(large, 350) < time(large, 400)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("groups", "copies", "dim"), [(100, 30, 20), (60, 20, 60)])
 def test_plans_do_not_count_on_fast_iteration(
     groups: int, copies: int, dim: int, monkeypatch: pytest.MonkeyPatch

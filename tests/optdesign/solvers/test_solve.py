@@ -227,6 +227,7 @@ def test_progress_changes_nothing() -> None:
     np.testing.assert_array_equal(a.weights, b.weights)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_many_candidates(method: str) -> None:
     """More than a chunk, sorted and unsorted groups, so that every pass goes over several chunks."""

@@ -175,6 +175,7 @@ def breaks_down(problem):
     return np.linalg.inv(problem.candidates.T @ problem.candidates)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("solve", "message", "candidates"),
     [
@@ -202,6 +203,7 @@ def test_what_a_solver_raises_is_shown_with_the_problem() -> None:
     assert tried.last.candidates.tolist() == [[1.0, 0.0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", sorted(od.METHODS))
 def test_our_methods_solve_all_structures(method: str) -> None:
     check_solver(
@@ -239,6 +241,7 @@ def test_a_heuristic_is_held_to_its_efficiency() -> None:
 # ------------------------------------------------------------------------------------------- the extra
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["optdesign", "bandits"])
 def test_without_hypothesis_the_error_names_the_extra(package: str) -> None:
     code = (

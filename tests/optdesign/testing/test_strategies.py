@@ -54,6 +54,7 @@ def test_structures_are_what_they_are_called(structure: str) -> None:
     holds()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_options_are_obeyed(structure: str) -> None:
     @few
@@ -78,6 +79,7 @@ def test_options_are_obeyed(structure: str) -> None:
         test()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_every_structure_occurs_in_each_of_its_forms(structure: str) -> None:
     """Each is found, not only allowed: degenerate ranks, unequal budgets, scales, inactive arms."""
@@ -101,6 +103,7 @@ def size(p: od.DesignProblem) -> float:
     return p.candidates.size + float(np.abs(p.candidates).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wanted", "most"),
     [
@@ -126,6 +129,7 @@ def test_budgets_shrink_to_whole_numbers() -> None:
     assert p.budgets.tolist() == [2.0]
 
 
+@pytest.mark.slow
 def test_a_failing_problem_is_printed_as_the_call_that_makes_it() -> None:
     @given(problems(structure=("strata", "disjoint")))
     def never(p: od.DesignProblem) -> None:
