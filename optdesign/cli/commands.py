@@ -250,7 +250,7 @@ def demo_command(
         problem = result.problem
         labels = {"client": problem.groups, "arm": problem.parameter_blocks}
         names = [f"x{j}" for j in range(dim)]
-        table = labels | dict(zip(names, problem.candidates.T, strict=True))
+        table = labels | dict(zip(names, problem.source.whole().T, strict=True))
         source = files.from_columns(table, design, LabelColumns("client", "arm"), names)
         with _drawing(picture):
             files.write(design, source, problem.budgets, result.weights, result.variances)

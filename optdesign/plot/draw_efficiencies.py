@@ -74,7 +74,7 @@ def efficiencies(
     for n in _sizes(sizes, p.n_groups):
         budgets = apportion(p.budgets[None], [n])[0]
         here = DesignProblem(
-            p.candidates, p.groups, p.parameter_blocks, budgets, _single=p.span.rtol >= SINGLE_RTOL
+            p.source.whole(), p.groups, p.parameter_blocks, budgets, _single=p.span.rtol >= SINGLE_RTOL
         )
         try:
             runs = exact(here, seed=seed, tries=tries)

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign.design.result import DesignResult
-from optdesign.errors import InputError
 from optdesign.plot.text import all_readable, letters, readable
 from optdesign.problem.dependence import in_words
+from optdesign.problem.inputs import check_length
 from optdesign.problem.problem import DesignProblem
 from optdesign.tables.columns import missing
 from optdesign.tables.columns import number as numbered
@@ -102,13 +102,8 @@ def names_of(
     problem: DesignProblem, words: tuple[str, str] | None = None, rows: ArrayLike | None = None
 ) -> Names:
     """Return the names of a problem; the default word for groups is the column that repeats their labels."""
-    if rows is not None and np.shape(rows) != (problem.n_candidates,):
-        raise InputError(
-            "rows",
-            f"must have one entry per candidate, shape ({problem.n_candidates},)",
-            f"got {np.shape(rows)}",
-            "Leave it out for 1, 2, 3 and so on.",
-        )
+    if rows is not None:
+        check_length(np.asarray(rows), problem.n_candidates, "rows", "Leave it out for 1, 2, 3 and so on.")
     found = roles(problem)
     called = {role: name for name, role in found.items()}
     group, block = (called.get(role, role.value) for role in (Role.GROUP, Role.BLOCK))

@@ -25,8 +25,8 @@ from numpy.typing import ArrayLike
 
 from optdesign.errors import InputError
 from optdesign.problem.candidates import Candidates
-from optdesign.problem.inputs import floats, matrix
-from optdesign.tables.columns import is_single, listed
+from optdesign.problem.inputs import floats, in_order, matrix
+from optdesign.tables.columns import is_single
 
 
 def _logistic(eta: np.ndarray) -> np.ndarray:
@@ -118,24 +118,15 @@ def _in_order(parameters: Any, names: tuple[str, ...] | None) -> Any:
     """Parameters in the order of the features, if they come by name: in a dict, or in a pandas Series."""
     if not hasattr(parameters, "items"):
         return parameters
-    given = list(parameters.items())
-    keys = [key for key, _ in given]
-    if not isinstance(parameters, Mapping) and keys == list(range(len(keys))):
+    pairs = list(parameters.items())
+    if not isinstance(parameters, Mapping) and [key for key, _ in pairs] == list(range(len(pairs))):
         return parameters  # a Series with the default index
     if names is None:
         raise TypeError(
             "parameters must be an array where the features have no names. Pass numbers in the order of the "
             "columns, or Candidates."
         )
-    if len(keys) != len(names) or set(keys) != set(names):
-        raise InputError(
-            "parameters by name",
-            f"must have each column of the candidates once, {listed(names)}",
-            f"got {listed(keys)}",
-            "Spell them alike, or pass an array in that order.",
-        )
-    found = dict(given)
-    return [found[name] for name in names]
+    return in_order(pairs, names, "parameters", "columns")
 
 
 def rows(features: np.ndarray, parameters: np.ndarray, family: str) -> np.ndarray:

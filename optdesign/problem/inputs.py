@@ -47,7 +47,7 @@ Names = tuple[Any, ...]
 
 
 def _frozen(array: np.ndarray, source: object) -> np.ndarray:
-    """A read-only C-ordered array that later changes of a small source do not reach."""
+    """Return a read-only C-ordered array that later changes of a small source do not reach."""
     out = np.ascontiguousarray(array)
     if np.may_share_memory(out, np.asarray(source)) and out.nbytes <= COPY_LIMIT:
         out = out.copy()
@@ -55,30 +55,36 @@ def _frozen(array: np.ndarray, source: object) -> np.ndarray:
 
 
 def matrix(candidates: ArrayLike) -> np.ndarray:
-    """Candidates as float64, or as a memory map of float32, C-ordered and read-only."""
+    """Return candidates as float64, or as a memory map of float32, C-ordered and read-only."""
     if hasattr(candidates, "toarray"):
         raise InputError(
             "candidates", "must be a dense array", "got a sparse one", "Pass candidates.toarray()."
         )
-    source = candidates if isinstance(candidates, np.ndarray) else as_array(candidates, "candidates")
-    refuse_mask(source, "candidates")
-    if source.ndim != 2 or 0 in source.shape:
-        raise InputError(
-            "candidates",
-            "must have shape (N, d), neither of them 0",
-            f"got {source.shape}",
-            "Put one candidate a row; a single feature is a column: x[:, None].",
-        )
-    if source.dtype.kind not in "buif":
-        raise InputError(
-            "candidates", "must be real numbers", f"got dtype {source.dtype}", "Convert the columns first."
-        )
+    source = as_array(candidates, "candidates")
+    check_axes(
+        source, "candidates", "N, d", "Put one candidate a row; a single feature is a column: x[:, None]."
+    )
+    check_real(source, "candidates")
     if isinstance(source, np.memmap) and source.dtype == np.float32:
         return _frozen(source, source)
     x = np.asarray(source, dtype=np.float64)
     if source.dtype.itemsize >= 8 and source.dtype != np.float64:
         check_exact(source, x)
     return _frozen(x, source)
+
+
+def check_axes(array: np.ndarray, name: str, axes: str, remedy: str) -> None:
+    """Raise InputError unless an array has these axes, such as "N, d", none of them empty."""
+    count = axes.count(",") + 1
+    if array.ndim != count or 0 in array.shape:
+        none = "neither" if count == 2 else "none"
+        raise InputError(name, f"must have shape ({axes}), {none} of them 0", f"got {array.shape}", remedy)
+
+
+def check_real(array: np.ndarray, name: str) -> None:
+    """Raise InputError unless an array holds real numbers."""
+    if array.dtype.kind not in "buif":
+        raise InputError(name, "must be real numbers", f"got dtype {array.dtype}", "Convert them first.")
 
 
 def refuse_blocks(blocks: object) -> None:
@@ -91,10 +97,10 @@ def refuse_blocks(blocks: object) -> None:
 
 
 def as_array(values: ArrayLike, name: str) -> np.ndarray:
-    """Values as an array, if they are rectangular and not masked."""
+    """Return values as an array. Raise InputError unless they are rectangular and not masked."""
     refuse_mask(values, name)
     try:
-        return np.asarray(values)
+        return np.asanyarray(values)
     except ValueError:
         raise InputError(
             name, "must be a rectangular array", "its rows differ in length", "Pad or drop the short rows."
@@ -102,10 +108,9 @@ def as_array(values: ArrayLike, name: str) -> np.ndarray:
 
 
 def floats(values: ArrayLike, name: str) -> np.ndarray:
-    """Values as float64, with an error that names them. Integers must fit double precision."""
+    """Return values as float64. Raise InputError unless they are numbers that double precision can hold."""
     array = as_array(values, name)
-    if array.dtype.kind not in "buif":
-        raise InputError(name, "must be real numbers", f"got dtype {array.dtype}", "Convert them first.")
+    check_real(array, name)
     x = np.asarray(array, dtype=np.float64)
     if array.dtype.kind in "iu" and array.size:
         rows = len(array) if array.ndim else 1
@@ -118,11 +123,16 @@ def one_per_candidate(
 ) -> np.ndarray:
     """Return values as float64. Raise InputError unless there is one per candidate."""
     array = floats(values, name)
+    check_length(array, n, name, remedy)
+    return array
+
+
+def check_length(array: np.ndarray, n: int, name: str, remedy: str, entry: str = "entry") -> None:
+    """Raise InputError unless an array has shape (n,)."""
     if array.shape != (n,):
         raise InputError(
-            name, f"must have one entry per candidate, shape ({n},)", f"got {array.shape}", remedy
+            name, f"must have one {entry} per candidate, shape ({n},)", f"got {array.shape}", remedy
         )
-    return array
 
 
 def label(
@@ -134,7 +144,7 @@ def label(
     columns: Mapping[str, Any] | None = None,
     budgets: Any = None,
 ) -> tuple[np.ndarray, int, Names | None]:
-    """Labels as integers, how many there are, and what they are called, if not 0, 1, 2, ...
+    """Return labels as integers, their number, and their names if these are not 0, 1, 2, ...
 
     ``labels`` may be the name of one of the ``columns``; ``names`` are what numbers are to be called. With
     ``budgets`` by label, numbers are labels like others where they are not 0, 1, 2, ...
@@ -145,57 +155,51 @@ def label(
         source = columns or {}
         values = lookup(source, labels, name)
         return _by_name(values, getattr(source, "levels", {}).get(labels), n, name, names)
-    array = labels if isinstance(labels, np.ndarray) else as_array(labels, name)
-    refuse_mask(array, name)
-    if array.shape != (n,):
-        raise InputError(
-            name,
-            f"must have one label per candidate, shape ({n},)",
-            f"got {array.shape}",
-            "Label every row of candidates.",
-        )
+    array = as_array(labels, name)
+    check_length(array, n, name, "Label every row of candidates.", "label")
     if array.dtype.kind not in "buif" or hasattr(labels, "cat") or hasattr(labels, "codes"):
         return _by_name(*column(labels, name), n, name, names)
     _check_labels(array, name)
-    if array.dtype.kind == "f":
-        array = _integral(array, name)
-    if hasattr(budgets, "items") and names is None:
+    # Labels may leave gaps up to 1000, or up to ten times the number of candidates.
+    most = max(1000, 10 * n)
+    by_label = hasattr(budgets, "items") and names is None
+    if array.dtype.kind == "f" or not by_label:
+        _check_numbers(array, name, 2**53 if by_label else most)
+    array = array.astype(np.int64, copy=False)
+    if by_label:
         present = np.unique(array)
         if not np.array_equal(present, np.arange(len(present))):
             return _by_name(array, None, n, name, None)
-    if np.minimum.reduce(array) < 0:
-        at = int(np.argmin(array))
-        raise InputError(name, "must not be negative", f"{name}[{at}] = {array[at]}", "Number them from 0.")
     count = int(np.maximum.reduce(array)) + 1
-    # Labels may leave gaps up to here, or up to ten times the number of candidates.
-    label_slack = 1000
-    if count > max(label_slack, 10 * n):
-        at = int(np.argmax(array))
+    known = _label_names(names, count, name)
+    return _frozen(array, labels), count if known is None else len(known), known
+
+
+def _check_numbers(array: np.ndarray, name: str, most: int) -> None:
+    """Raise InputError unless labels are whole numbers from 0 and below ``most``."""
+    is_float = array.dtype.kind == "f"
+    low, high = np.minimum.reduce(array), np.maximum.reduce(array)
+    if low < 0 or high >= most or (is_float and not np.all(array == np.floor(array))):
+        bad = (array < 0) | (array >= most)
+        at = int(np.argmax(bad | (array != np.floor(array)) if is_float else bad))
         raise InputError(
             name,
-            "must be numbered 0, 1, 2, ...",
-            f"{name}[{at}] = {array[at]} with {n} candidates",
+            "must be integers 0, 1, 2, ...",
+            f"{name}[{at}] = {array[at]} with {len(array)} candidates",
             "Renumber: numpy.unique(labels, return_inverse=True)[1].",
         )
-    known = _label_names(names, count, name)
-    if known is not None:
-        count = len(known)
-    return _frozen(array.astype(np.int64, copy=False), labels), count, known
 
 
 def _by_name(
     array: np.ndarray, levels: Names | None, n: int, name: str, names: Any
 ) -> tuple[np.ndarray, int, Names]:
-    """Labels of any kind, numbered: in the order of their levels, or sorted."""
+    """Return labels of any kind, numbered in the order of their levels, or sorted."""
     if names is not None:
         raise TypeError(
             f"{name[:-1]}_names must be left out where {name} are labels already. "
             "Pass numbers, or leave it out."
         )
-    if len(array) != n:
-        raise InputError(
-            name, "must have one label per candidate", f"got {len(array)} for {n}", "Label every row."
-        )
+    check_length(array, n, name, "Label every row.", "label")
     _check_labels(array, name)
     if array.dtype.kind == "M":
         array = np.datetime_as_string(array, unit="auto").astype(object)
@@ -211,7 +215,7 @@ def _check_labels(array: np.ndarray, name: str) -> None:
 
 
 def _label_names(names: Any, count: int, name: str) -> Names | None:
-    """The names of numbered groups or parameter blocks: one each, all different."""
+    """Return the names of numbered groups or parameter blocks: one each, all different."""
     if names is None:
         return None
     argument, given = f"{name[:-1]}_names", tuple(v.item() if isinstance(v, np.generic) else v for v in names)
@@ -229,7 +233,7 @@ def _label_names(names: Any, count: int, name: str) -> Names | None:
 
 
 def column_names(names: Sequence[Any] | None, dim: int) -> tuple[str, ...] | None:
-    """The names of the columns of candidates: one each, all different."""
+    """Return the names of the columns of candidates: one each, all different."""
     if names is None:
         return None
     given = tuple(map(str, names))
@@ -244,7 +248,7 @@ def column_names(names: Sequence[Any] | None, dim: int) -> tuple[str, ...] | Non
 
 
 def check_settings(settings: Settings | None, n: int) -> None:
-    """Refuse settings that are not one row a candidate."""
+    """Raise InputError unless settings have one row per candidate."""
     if settings is not None and settings.n_rows != n:
         raise InputError(
             "settings",
@@ -255,37 +259,24 @@ def check_settings(settings: Settings | None, n: int) -> None:
 
 
 def called(names: Names | None, at: int) -> str:
-    """A group or block as an error names it: by its label, or by its number."""
+    """Return a group or block as an error names it: by its label, or by its number."""
     return str(at) if names is None else repr(names[at])
 
 
-def _integral(array: np.ndarray, name: str) -> np.ndarray:
-    bad = np.flatnonzero(~(np.isfinite(array) & (array == np.floor(array)) & (np.abs(array) < 2**53)))
-    if len(bad):
-        raise InputError(
-            name,
-            "must be integers",
-            f"{name}[{bad[0]}] = {array[bad[0]]}",
-            "Number your labels: numpy.unique(labels, return_inverse=True)[1].",
-        )
-    return array.astype(np.int64)
-
-
 def check_budgets(budgets: Any, n_groups: int, names: Names | None = None) -> np.ndarray:
-    """A budget for every group: given by position, by label, as one number for all, or 1."""
+    """Return a budget for every group: given by position, by label, as one number for all, or 1."""
     if budgets is None:
         return read_only(np.ones(n_groups))
     array = floats(_by_label(budgets, n_groups, names), "budgets")
     if array.ndim == 0:
         array = np.full(n_groups, array)
     if array.ndim != 1 or len(array) < n_groups or (names is not None and len(array) > n_groups):
-        last = (
-            f"The largest group label is {n_groups - 1}"
-            if names is None
-            else f"The groups are {listed(names)}"
-        )
+        groups = listed(range(n_groups) if names is None else names)
         raise InputError(
-            "budgets", f"must have one entry per group, shape ({n_groups},)", f"got {array.shape}", f"{last}."
+            "budgets",
+            f"must have one entry per group, shape ({n_groups},)",
+            f"got {array.shape}",
+            f"The groups are {groups}.",
         )
     low, high = float(np.minimum.reduce(array)), float(np.maximum.reduce(array))
     if not (low > 0 and high < np.inf):
@@ -302,39 +293,29 @@ def check_budgets(budgets: Any, n_groups: int, names: Names | None = None) -> np
 
 
 def _by_label(budgets: Any, n_groups: int, names: Names | None) -> Any:
-    """Budgets in the order of the groups, if they come with labels: a dict, or a pandas Series."""
-    items = budgets.items() if hasattr(budgets, "items") else None
-    if items is None:
-        return budgets
+    """Return budgets in the order of the groups, if they come with labels: a dict, or a pandas Series."""
     known = list(range(n_groups)) if names is None else list(names)
-    given = {}
-    for key, budget in items:
-        spelled = _as_spelled(key, known)
-        if spelled in given:
-            raise InputError(
-                "budgets", "must name each group once", f"{str(key)!r} occurs twice", "Drop one or sum them."
-            )
-        given[spelled] = budget
-    if set(given) != set(known):
-        of = f"0 to {n_groups - 1}" if names is None else listed(known)
-        lacking = [k for k in known if k not in given]
-        what = (
-            f"there is none for {listed(lacking)}"
-            if lacking and names is not None
-            else f"got {listed(given)}"
-        )
+    if not hasattr(budgets, "items"):
+        return budgets
+    return in_order([(_as_spelled(k, known), v) for k, v in budgets.items()], known, "budgets", "groups")
+
+
+def in_order(pairs: list[tuple[Any, Any]], known: Sequence[Any], name: str, of: str) -> list[Any]:
+    """Return values that come with labels in the order of the known labels. Each must occur once."""
+    keys, values = [key for key, _ in pairs], dict(pairs)
+    if len(keys) != len(known) or set(keys) != set(known):
+        lacking = [key for key in known if key not in values]
         raise InputError(
-            "budgets with labels",
-            f"must have those of the groups, {of}",
-            what,
-            f"{'Number the groups as the labels, or pass' if names is None else 'Spell them alike, or pass'} "
-            "an array in their order.",
+            f"{name} with labels",
+            f"must have, once each, those of the {of}, {listed(known)}",
+            f"there is none for {listed(lacking)}" if lacking else f"got {listed(keys)}",
+            "Spell them alike, or pass an array in their order.",
         )
-    return [given[k] for k in known]
+    return [values[key] for key in known]
 
 
 def _as_spelled(key: Any, known: list[Any]) -> Any:
-    """The label of a budget as the labels of groups are spelled, which are text if they were dates."""
+    """Return the label of a budget as the labels of groups are spelled, which are text if they were dates."""
     if isinstance(key, date | np.datetime64) and key == key and key not in known:  # not NaT
         if str(key) in known:
             return str(key)
@@ -345,7 +326,7 @@ def _as_spelled(key: Any, known: list[Any]) -> Any:
 
 
 def check_range(name: str, size: float) -> None:
-    """Refuse magnitudes whose powers leave the range of floating point."""
+    """Raise InputError for magnitudes whose powers leave the range of floating point."""
     if size > LARGEST or 0 < size < 1 / LARGEST:
         raise InputError(
             name,
@@ -358,7 +339,7 @@ def check_range(name: str, size: float) -> None:
 def check_columns(
     name: str, peaks: np.ndarray, names: tuple[str, ...] | None = None, blocks: Names | None = None
 ) -> None:
-    """Refuse columns so small that their coordinates would leave the range of floating point."""
+    """Raise InputError for columns so small that coordinates would leave the range of floating point."""
     if np.minimum.reduce(peaks, axis=None) >= SMALLEST:
         return
     tiny = (peaks > 0) & (peaks < SMALLEST)
@@ -374,7 +355,7 @@ def check_columns(
 
 
 def check_span(name: str, maps: np.ndarray, blocks: Names | None = None) -> None:
-    """Refuse rows of so different sizes that coordinates of some of them leave the range of floating point.
+    """Raise ValueError for rows of so different sizes that coordinates leave the range of floating point.
 
     ``maps`` has the matrix of every block that computes the coordinates.
     """
@@ -388,7 +369,7 @@ def check_span(name: str, maps: np.ndarray, blocks: Names | None = None) -> None
 
 
 def check_groups(groups: np.ndarray, n_groups: int, names: Names | None = None) -> None:
-    """Refuse groups without candidates."""
+    """Raise InputError for groups without candidates."""
     sizes = np.bincount(groups, minlength=n_groups)
     if not sizes.all():
         empty = np.flatnonzero(sizes == 0)

@@ -32,6 +32,7 @@ from optdesign.problem.exact_rank import LARGER, SAME, compare_ranks
 from optdesign.problem.inputs import (
     as_array,
     called,
+    check_axes,
     check_budgets,
     check_columns,
     check_groups,
@@ -46,7 +47,7 @@ from optdesign.problem.inputs import (
 from optdesign.problem.parts import unpack
 from optdesign.problem.source import Source, read_only
 from optdesign.problem.span import RANK_RTOL, Span, find_span, scan
-from optdesign.tables.columns import Settings, refuse_mask
+from optdesign.tables.columns import Settings
 
 SINGLE_RTOL = 2.0**-19
 """Tolerance of the rank decision for candidates given in single precision: sixteen roundings."""
@@ -186,19 +187,15 @@ class DesignProblem:
         if len(budget) != n_groups or (groups is not None and _grid is None):
             check_groups(group, len(budget), of_groups)
         check_settings(parts.settings, n)
+        given = "candidates" if _grid is None else "features"
         peaks, bad = scan(source, block, n_blocks)
         if bad >= 0:
             where = f"candidates[{bad}]"
             if _grid is not None:
                 at = bad if _grid[2] is None else int(_grid[2][bad])
                 where = f"features[{at // _grid[1]}, {at % _grid[1]}]"
-            raise InputError(
-                f"{where.split('[')[0]}",
-                "must be finite",
-                f"{where} = {source.piece(bad, bad + 1)[0].tolist()}",
-                "Drop the row or fill in its missing entries.",
-            )
-        given = "candidates" if _grid is None else "features"
+            value = f"{where} = {source.piece(bad, bad + 1)[0].tolist()}"
+            raise InputError(given, "must be finite", value, "Drop the row or fill in its missing entries.")
         tallest = float(np.maximum.reduce(peaks.value, axis=None))
         check_range(given, tallest)
         columns = column_names(parts.names, source.dim)
@@ -289,15 +286,8 @@ class DesignProblem:
         *,
         shared: bool,
     ) -> DesignProblem:
-        x = features if isinstance(features, np.ndarray) else as_array(features, "features")
-        refuse_mask(x, "features")
-        if x.ndim != 3 or 0 in x.shape:
-            raise InputError(
-                "features",
-                "must have shape (clients, arms, dim), none of them 0",
-                f"got {x.shape}",
-                "Stack one (arms, dim) array per client.",
-            )
+        x = as_array(features, "features")
+        check_axes(x, "features", "clients, arms, dim", "Stack one (arms, dim) array per client.")
         m, k, d = x.shape
         flat: np.ndarray | None = None
         if active is None:

@@ -182,7 +182,7 @@ def test_more_budgets_than_labelled_groups_are_refused() -> None:
 
 
 def test_a_group_has_one_budget() -> None:
-    with pytest.raises(ValueError, match="budgets must name each group once; 'Lyon' occurs twice"):
+    with pytest.raises(ValueError, match=r"once each, .* got 'Turin', 'Lyon', 'Lyon'"):
         od.DesignProblem(X, groups=SITES, budgets=pd.Series([3, 8, 9], index=["Turin", "Lyon", "Lyon"]))
 
 
@@ -267,7 +267,7 @@ def test_names_of_groups_are_not_missing_and_budgets_have_the_labels_of_groups()
         with pytest.raises(ValueError, match=r"group_names must not be missing; group_names\[\d\] is"):
             od.DesignProblem(X, [0, 1, 1, 0], group_names=names)
     for key in (None, "", np.nan, pd.NaT):
-        with pytest.raises(ValueError, match="budgets with labels must have those of the groups"):
+        with pytest.raises(ValueError, match="budgets with labels must have, once each, those of the groups"):
             od.DesignProblem(X, groups=SITES, budgets={"Turin": 1, "Lyon": 2, key: 3})
 
 

@@ -43,21 +43,24 @@ X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
         ({"groups": [0, 1]}, r"groups must have one label per candidate, shape \(3,\); got \(2,\). Label"),
         ({"groups": [[0], [0], [0]]}, r"groups must have one label per candidate, .* got \(3, 1\)"),
         ({"groups": 0}, r"groups must have one label per candidate, .* got \(\)"),
-        ({"groups": [0, 1, -2]}, r"groups must not be negative; groups\[2\] = -2. Number them from 0"),
+        (
+            {"groups": [0, 1, -2]},
+            r"groups must be integers 0, 1, 2, ...; groups\[2\] = -2 with 3 candidates. Renumber",
+        ),
         ({"groups": [0, 2, 0]}, "every group must have a candidate; group 1 of 3 has none. Number"),
-        ({"groups": [0, 1, 10**6]}, r"groups must be numbered 0, 1, 2, ...; groups\[2\] = 1000000 with 3"),
+        ({"groups": [0, 1, 10**6]}, r"groups must be integers 0, 1, 2, ...; groups\[2\] = 1000000 with 3"),
         (
             {"groups": np.array([0, 1, 2**64 - 1], np.uint64)},
-            r"groups must be numbered .* 18446744073709551615",
+            r"groups must be integers .* 18446744073709551615",
         ),
-        ({"groups": [0, 1, 0.5]}, r"groups must be integers; groups\[2\] = 0.5. Number your labels"),
+        ({"groups": [0, 1, 0.5]}, r"groups must be integers .* groups\[2\] = 0.5"),
         ({"groups": [0, np.nan, 1]}, r"groups must not be missing; groups\[1\] is. Fill it in"),
-        ({"groups": [0, np.inf, 1]}, r"groups must be integers; groups\[1\] = inf. Number"),
-        ({"groups": [0, 1e300, 1]}, r"groups must be integers; groups\[1\] = 1e\+300. Number"),
+        ({"groups": [0, np.inf, 1]}, r"groups must be integers .* groups\[1\] = inf"),
+        ({"groups": [0, 1e300, 1]}, r"groups must be integers .* groups\[1\] = 1e\+300"),
         ({"groups": ["a", None, "c"]}, r"groups must not be missing; groups\[1\] is. Fill it in"),
         (
             {"parameter_blocks": [0, 1, -1]},
-            r"parameter_blocks must not be negative; parameter_blocks\[2\] = -1. Number",
+            r"parameter_blocks must be integers .* parameter_blocks\[2\] = -1",
         ),
         (
             {"parameter_blocks": [0, 0]},
@@ -65,11 +68,11 @@ X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
         ),
         (
             {"parameter_blocks": [0, 0, 1001]},
-            r"parameter_blocks must be numbered 0, 1, 2, ...; parameter_blocks\[2\] = 1001",
+            r"parameter_blocks must be integers 0, 1, 2, ...; parameter_blocks\[2\] = 1001",
         ),
         (
             {"parameter_blocks": [0, 0.25, 1]},
-            r"parameter_blocks must be integers; parameter_blocks\[1\] = 0.25",
+            r"parameter_blocks must be integers .* parameter_blocks\[1\] = 0.25",
         ),
         ({"budgets": [0.0]}, r"budgets must be positive and finite; budgets\[0\] = 0. Drop the group"),
         ({"budgets": -1.0}, r"budgets must be positive and finite; budgets\[0\] = -1. Drop"),
@@ -378,7 +381,7 @@ def test_budgets_with_labels_are_matched_by_label(kind: type[np.number]) -> None
 @pytest.mark.parametrize("labels", [("a", "b"), (1, 2), (0,), (0, 1, 2)])
 def test_budgets_with_other_labels_are_refused(labels: tuple) -> None:
     """By position they would be somebody else's."""
-    with pytest.raises(ValueError, match="budgets with labels must have those of the groups, 0 to 1; got"):
+    with pytest.raises(ValueError, match="those of the groups, '0', '1'; "):
         od.DesignProblem(np.eye(2), groups=[0, 1], budgets=dict.fromkeys(labels, 1.0))
 
 
