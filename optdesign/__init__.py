@@ -8,9 +8,11 @@
 """
 
 from optdesign import linalg, plot
-from optdesign.design.certificate import Certificate, certify
+from optdesign.design.certificate import Certificate
 from optdesign.design.efficiency import efficiency
+from optdesign.design.measures import Measures
 from optdesign.design.result import DesignResult, History, Status
+from optdesign.design.run_list import Runs, RunStatus, RunTable
 from optdesign.design.saving import load, save
 from optdesign.design.sparsify import sparsify
 from optdesign.ellipsoid import Ellipsoid, min_volume_ellipsoid
@@ -20,10 +22,10 @@ from optdesign.factors.grids import factorial, simplex_centroid, simplex_lattice
 from optdesign.problem.candidates import Candidates, candidates
 from optdesign.problem.glm import local
 from optdesign.problem.problem import DesignProblem
+from optdesign.runs.certification import certify
 from optdesign.runs.exact import exact
 from optdesign.runs.main_effects import MainEffects
 from optdesign.runs.rounding import apportion, round
-from optdesign.runs.runs import Runs, RunStatus, RunTable
 from optdesign.solvers.classical import d_optimal, g_optimal
 from optdesign.solvers.solve import METHODS, solve, solve_many
 from optdesign.solvers.sweeps import coordinate_ascent
@@ -41,6 +43,7 @@ __all__ = [
     "History",
     "InputError",
     "MainEffects",
+    "Measures",
     "RunStatus",
     "RunTable",
     "Runs",

@@ -14,9 +14,9 @@ import typer
 
 from optdesign.cli.candidate_file import CandidateFile
 from optdesign.cli.spelling import status
-from optdesign.design.display import duration, largest, text
+from optdesign.design.display import duration, group_places, largest, text
 from optdesign.design.result import DesignResult, rounded_down, rounded_up
-from optdesign.problem.dependence import in_words, of_what
+from optdesign.problem.dependence import in_words, scope
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.runs import Runs
 from optdesign.verification.verify import Verification
@@ -133,19 +133,20 @@ def judged(
 
 def conclusion(result: DesignResult, outcome: Verification | None, tol: float) -> str:
     """Return one line on whether a design is optimal: by its certificate first, then by the comparison."""
-    relative, least = f"relative gap {rounded_up(result.relative_gap)}", rounded_down(result.efficiency)
+    relative = f"relative gap {rounded_up(result.relative_gap)}"
+    proved = f"at least {rounded_down(result.efficiency)} on these candidates"
     if not math.isfinite(result.gap):
         return "NOT optimal: the design loses rank, that is, it cannot estimate what the candidates could"
     if outcome is not None and outcome.refuted:
         return "NOT verified: exact arithmetic contradicts the certificate"
     if not result.relative_gap <= tol:
-        return f"NOT optimal: efficiency only at least {least} ({relative} exceeds --tol {tol:.3g})"
+        return f"NOT optimal: efficiency only {proved} ({relative} exceeds --tol {tol:.3g})"
     if outcome is not None and not outcome.agrees:
         why = "cvxpy differs" if outcome.verdict == "differs" else "cvxpy has no answer to compare with"
         return f"NOT verified: the certificate holds ({relative}), but {why}"
     agree = "" if outcome is None else "; exact arithmetic and cvxpy agree"
     notes = ", see the notes" if outcome is not None and outcome.notes else ""
-    return f"optimal to within {tol:.3g}: efficiency at least {least} ({relative}){agree}{notes}"
+    return f"optimal to within {tol:.3g}: efficiency {proved} ({relative}){agree}{notes}"
 
 
 def _deficient(problem: DesignProblem) -> np.ndarray:
@@ -219,15 +220,14 @@ def _facts(found: DesignResult | Runs, source: CandidateFile) -> Iterator[tuple[
     """Yield the lines of the report, each a name and a value."""
     problem = found.problem
     yield from _problem_facts(problem, source)
-    against = ""
     if isinstance(found, Runs):
-        totals = found.totals
-        yield "runs", " + ".join(map(str, totals)) if len(totals) <= COLUMNS else str(totals.sum())
-        against, work = " against all designs", f"{found.tries} tries"
+        yield "runs", _totals(found, source)
+        work = f"{found.tries} tries"
     else:
         yield "gap", f"{rounded_up(found.gap)} (relative to the rank {rounded_up(found.relative_gap)})"
         work = f"{found.iterations} iteration{'' if found.iterations == 1 else 's'}"
-    yield "efficiency", f"at least {rounded_down(found.efficiency)}{against}{of_what(problem)}"
+    yield "efficiency", f"at least {rounded_down(found.efficiency)}{scope(problem)}"
+    yield "measures", str(found.measures)
     yield "log det", f"{found.log_det:.9g}"
     if found.method != "saved":
         yield "method", f"{found.method}, {work}, {duration(found.seconds, found.compile_seconds)}"
@@ -235,6 +235,15 @@ def _facts(found: DesignResult | Runs, source: CandidateFile) -> Iterator[tuple[
     for note in (*source.notes, deficiency_note(source, problem), problem.rank_note):
         if note:
             yield "note", note
+
+
+def _totals(runs: Runs, source: CandidateFile) -> str:
+    """Return the numbers of runs, by group in the order of the candidates if there are a few."""
+    problem = runs.problem
+    if problem.n_groups > COLUMNS or problem.n_groups == 1:
+        return str(runs.totals.sum())
+    order = np.argsort(group_places(problem))
+    return " + ".join(f"{runs.totals[i]} ({source.groups.names[i]})" for i in order)
 
 
 def _problem_facts(problem: DesignProblem, source: CandidateFile) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ and on the command line; its index into the arrays of the problem, from 0, is ca
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +18,14 @@ from optdesign.problem.dependence import in_words
 
 if TYPE_CHECKING:
     from optdesign.design.result import DesignResult
+    from optdesign.design.run_list import Runs
     from optdesign.problem.problem import DesignProblem
 
 GROUP, BLOCK, WEIGHT, VARIANCE = "group", "parameter_block", "weight", "variance"
 """Columns that a table of a design has besides those of the candidates."""
 
-RUN = "run"
-"""Column of a run list that numbers the runs."""
+RUN, RUNS = "run", "runs"
+"""Columns that number the runs of a list, and that count the runs of a candidate."""
 
 CANDIDATE = "candidate"
 """Name of an index into the arrays of a problem, from 0. A row of a printed table counts from 1."""
@@ -62,14 +64,26 @@ def columns(problem: DesignProblem) -> dict[str, np.ndarray]:
     return shown
 
 
-def to_frame(result: DesignResult) -> Any:
+def group_places(problem: DesignProblem) -> np.ndarray:
+    """Return the place of every group in the order in which the candidates have them, from 0.
+
+    Groups without labels are in the order of their numbers.
+    """
+    if problem.group_names is None:
+        return np.arange(problem.n_groups)
+    first = np.unique(problem.groups, return_index=True)[1]
+    return np.argsort(np.argsort(first))
+
+
+def to_frame(design: DesignResult | Runs) -> Any:
     """A pandas frame with a row for every candidate; see :meth:`optdesign.DesignResult.to_frame`."""
-    problem = result.problem
+    problem = design.problem
+    counts = getattr(design, "counts", None)
     ours = {
         GROUP: labels(problem, GROUP),
         BLOCK: labels(problem, BLOCK),
-        WEIGHT: result.weights,
-        VARIANCE: result.variances,
+        **({WEIGHT: design.weights} if counts is None else {RUNS: counts}),  # type: ignore[union-attr]
+        VARIANCE: design.variances,
     }
     table: dict[str, np.ndarray] = {}
     for name, column in own_columns(problem).items():
@@ -93,12 +107,28 @@ def beside(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> dict[s
 
 
 def text(value: Any) -> str:
-    """A setting as a table shows it: numbers to six digits.
+    """A setting as a table shows it: numbers as they were given if they have up to ten digits, else to six.
 
-    >>> text(20), text(0.1 + 0.2), text("a"), text(np.float64(1e-9))
-    ('20', '0.3', 'a', '1e-09')
+    >>> text(20), text(0.1 + 0.2), text("a"), text(np.float64(1e-9)), text(1234567.5), text(1 / 3)
+    ('20', '0.3', 'a', '1e-09', '1234567.5', '0.333333')
     """
-    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
+    if not isinstance(value, float):
+        return f"{value:.6g}" if isinstance(value, np.floating) else str(value)
+    short = f"{value:.10g}"
+    return short if without_roundoff(np.array([value]))[0] == float(short) else f"{value:.6g}"
+
+
+def without_roundoff(column: np.ndarray) -> np.ndarray:
+    """Return a column in which floats that differ by round-off from a number of 12 digits are that number.
+
+    >>> without_roundoff(np.array([0.1 + 0.2, 1 / 3])).tolist()
+    [0.3, 0.3333333333333333]
+    """
+    if column.dtype != np.float64:
+        return column
+    short = np.array([float(f"{value:.12g}") for value in column.tolist()])
+    with np.errstate(invalid="ignore"):
+        return np.where(np.abs(short - column) <= 4 * np.spacing(np.abs(column)), short, column)
 
 
 def largest(values: np.ndarray, most: int) -> np.ndarray:
@@ -107,31 +137,32 @@ def largest(values: np.ndarray, most: int) -> np.ndarray:
     return np.sort(support[np.argsort(-values[support], kind="stable")[:most]])
 
 
-def html(result: DesignResult, facts: list[tuple[str, str]]) -> str:
-    """Facts and the largest weights in HTML. Every name and value is escaped."""
+def html_table(heading: list[str] | None, rows: Iterable[Sequence[str]]) -> str:
+    """Return rows of cells as a table in HTML. Every cell is escaped."""
 
-    def row(cells: list[str], tag: str) -> str:
+    def row(cells: Sequence[str], tag: str) -> str:
         return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
+    head = "" if heading is None else f"<thead>{row(heading, 'th')}</thead>"
+    return f"<table>{head}<tbody>{''.join(row(cells, 'td') for cells in rows)}</tbody></table>"
+
+
+def html(result: DesignResult, facts: list[tuple[str, str]]) -> str:
+    """Facts and the largest weights in HTML."""
     listed = 20  # candidates of a design that are listed in a notebook
     shown, rows = columns(result.problem), largest(result.weights, listed)
-    heading = row(["row", *shown, WEIGHT, VARIANCE], "th")
-    body = "".join(
-        row(
-            [
-                str(n + 1),
-                *(text(column[n]) for column in shown.values()),
-                f"{result.weights[n]:.6f}",
-                f"{result.variances[n]:.6f}",
-            ],
-            "td",
-        )
+    body = [
+        [
+            str(n + 1),
+            *(text(column[n]) for column in shown.values()),
+            f"{result.weights[n]:.6f}",
+            f"{result.variances[n]:.6f}",
+        ]
         for n in rows.tolist()
-    )
+    ]
     more = len(result.support) - len(rows)
     caption = f"<p>{more} smaller weights are not shown; see to_frame().</p>" if more else ""
-    told = "".join(row([name, value], "td") for name, value in facts)
-    return f"<table>{told}</table><table><thead>{heading}</thead><tbody>{body}</tbody></table>{caption}"
+    return html_table(None, facts) + html_table(["row", *shown, WEIGHT, VARIANCE], body) + caption
 
 
 def duration(seconds: float, compile_seconds: float) -> str:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import Enum
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from optdesign.design.certificate import Certificate, certify
 from optdesign.design.display import duration, html, notes, to_frame
-from optdesign.problem.dependence import of_what
+from optdesign.design.measures import Measures, measures
+from optdesign.problem.dependence import scope
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
 
@@ -198,7 +200,7 @@ class DesignResult:
 
     @property
     def efficiency(self) -> float:
-        """Lower bound D / G on the D-efficiency."""
+        """Lower bound D / G on the D-efficiency, against all designs on these candidates."""
         return self.certificate.efficiency
 
     @property
@@ -220,6 +222,11 @@ class DesignResult:
     def variances(self) -> np.ndarray:
         """Variance g_n of every candidate."""
         return self.certificate.variances
+
+    @cached_property
+    def measures(self) -> Measures:
+        """The D-, A-, G- and I-efficiency of the weights by the usual definitions."""
+        return measures(self.problem, self.weights, self.log_det, self.variances)
 
     @property
     def support(self) -> np.ndarray:
@@ -269,6 +276,7 @@ class DesignResult:
             f"{self.status.value}\n"
             f"  efficiency  {self._efficiency()}  "
             f"(gap {rounded_up(self.gap)}, relative {rounded_up(self.relative_gap)})\n"
+            f"  measures    {self.measures}\n"
             f"  log det     {self.log_det:.9g}    rank {self.rank} of {p.n_parameters}    "
             f"support {len(self.support)} of {len(self.weights)}\n"
             f"  method      {self.method}, {self.iterations} iterations, {time}"
@@ -284,6 +292,7 @@ class DesignResult:
             ("status", self.status.value),
             ("efficiency", self._efficiency()),
             ("gap", f"{rounded_up(self.gap)}, relative to the rank {rounded_up(self.relative_gap)}"),
+            ("measures", str(self.measures)),
             ("log det", f"{self.log_det:.9g}"),
             ("rank", f"{self.rank} of {self.problem.n_parameters} parameters"),
             (
@@ -294,4 +303,4 @@ class DesignResult:
         return html(self, facts + [("note", note) for note in notes(self.problem)])
 
     def _efficiency(self) -> str:
-        return f"at least {rounded_down(self.efficiency)}{of_what(self.problem)}"
+        return f"at least {rounded_down(self.efficiency)}{scope(self.problem)}"

@@ -1,10 +1,11 @@
-"""Problems and designs in JSON, restored to the last bit.
+"""Problems, designs and whole runs in JSON, restored to the last bit.
 
 A file has a format, a version, a checksum, and the content: the problem as it was given (candidates, labels,
-budgets, names and settings) and, of a design, its weights, certificate, status and history. Floats are
+budgets, names and settings) and, of a design, its weights, certificate, status and history. Whole runs are
+their counts and claims, with the design that gives the bound on their efficiency. Floats are
 written with as many digits as tell them apart, and infinities, which JSON does not have, as text. What is
 read is checked three times: the checksum shows damage, building the problem anew applies all its rules, and
-the certificate is computed again from the weights and compared with the one in the file.
+the certificate, or the efficiency of the runs, is computed again and compared with the one in the file.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from optdesign.design.certificate import Certificate, certify
 from optdesign.design.result import DesignResult, History, Status
+from optdesign.design.run_list import Runs, RunStatus
 from optdesign.errors import InputError
 from optdesign.problem.problem import SINGLE_RTOL, DesignProblem
 from optdesign.problem.source import read_only
@@ -31,17 +33,20 @@ from optdesign.tables.files import check_suffix, check_writable
 FORMAT = "optdesign"
 VERSION = 2
 
+RUN_FACTS = ("rank", "method", "tries", "seconds", "compile_seconds", "unlisted")
+"""Fields of whole runs that are saved as they are."""
+
 SCALARS = ("gap", "relative_gap", "efficiency", "g_value", "log_det", "rank", "rounding")
 
 
-def save(design: DesignResult | DesignProblem, path: str | PathLike[str]) -> None:
-    """Save a design with its problem, or a problem alone, as JSON.
+def save(design: DesignResult | Runs | DesignProblem, path: str | PathLike[str]) -> None:
+    """Save a design or whole runs with the problem, or a problem alone, as JSON.
 
     The file replaces an existing one. An interrupted call leaves no partial file.
 
     Parameters
     ----------
-    design : DesignResult or DesignProblem
+    design : DesignResult, Runs or DesignProblem
         Object to save.
     path : str or path-like
         File to write.
@@ -61,12 +66,18 @@ def save(design: DesignResult | DesignProblem, path: str | PathLike[str]) -> Non
     """
     if isinstance(design, DesignResult):
         content: dict[str, Any] = {"problem": _problem(design.problem), "result": _result(design)}
+    elif isinstance(design, Runs):
+        content = {
+            "problem": _problem(design.problem),
+            "result": None if design.best is None else _result(design.best),
+            "runs": _runs(design),
+        }
     elif isinstance(design, DesignProblem):
         content = {"problem": _problem(design), "result": None}
     else:
         raise TypeError(
-            f"design must be a DesignResult or a DesignProblem; got {type(design).__name__}. "
-            "Save what solve returns."
+            f"design must be a DesignResult, Runs or a DesignProblem; got {type(design).__name__}. "
+            "Save what solve or exact returns."
         )
     path = Path(path)
     check_suffix(path, "path", (".json",))
@@ -78,7 +89,7 @@ def save(design: DesignResult | DesignProblem, path: str | PathLike[str]) -> Non
 
 
 def load(path: str | PathLike[str]) -> Any:
-    """Return the design or problem that :func:`optdesign.save` wrote.
+    """Return the design, whole runs or problem that :func:`optdesign.save` wrote.
 
     Parameters
     ----------
@@ -87,7 +98,7 @@ def load(path: str | PathLike[str]) -> Any:
 
     Returns
     -------
-    DesignResult or DesignProblem
+    DesignResult, Runs or DesignProblem
         The saved object.
 
     Raises
@@ -134,7 +145,11 @@ def load(path: str | PathLike[str]) -> Any:
             str(path), "must be as it was saved", "its checksum is another", "Restore it, or save it again."
         )
     problem = _restored_problem(content["problem"])
-    return problem if content["result"] is None else _restored_result(content["result"], problem, path)
+    saved = content["result"]
+    result = None if saved is None else _restored_result(saved, problem, path)
+    if "runs" in content:
+        return _restored_runs(content["runs"], problem, result, path)
+    return problem if result is None else result
 
 
 def _encoded(text: str) -> bytes:
@@ -233,6 +248,47 @@ def _restored_result(saved: dict[str, Any], problem: DesignProblem, path: Path) 
         history=History(*map(_values, saved["history"])),
         tol=tol,
     )
+
+
+def _runs(runs: Runs) -> dict[str, Any]:
+    return {
+        **{name: _array(getattr(runs, name)) for name in ("counts", "asked")},
+        **{name: _number(getattr(runs, name)) for name in ("efficiency", "log_det")},
+        **{name: getattr(runs, name) for name in RUN_FACTS},
+        "status": runs.status.name,
+    }
+
+
+def _restored_runs(
+    saved: dict[str, Any], problem: DesignProblem, best: DesignResult | None, path: Path
+) -> Runs:
+    """Return saved runs, if their numbers are those of the counts.
+
+    The problem of :class:`optdesign.MainEffects` has only the runs as candidates, which does not determine
+    the efficiency.
+    """
+    stored = Runs(
+        problem=problem,
+        counts=read_only(_values(saved["counts"])),
+        asked=read_only(_values(saved["asked"])),
+        efficiency=float(saved["efficiency"]),
+        log_det=float(saved["log_det"]),
+        status=RunStatus[saved["status"]],
+        best=best,
+        **{name: saved[name] for name in RUN_FACTS},
+    )
+    if not stored.unlisted:
+        again = Runs.given(problem, stored.counts, best=best)
+        for name, scale in (("efficiency", 1.0), ("log_det", max(1.0, abs(stored.log_det)))):
+            one, other = getattr(stored, name), getattr(again, name)
+            if np.isfinite(other) and not _near(one, other, scale):
+                raise InputError(
+                    f"the {name} of the runs in {path}",
+                    "must be that of the counts",
+                    f"it is {one:.12g} in the file and {other:.12g} for the counts",
+                    "Search again.",
+                )
+    return stored
 
 
 def _difference(stored: Certificate, again: Certificate) -> str:

@@ -47,15 +47,18 @@ def dependences(problem: DesignProblem, block: int) -> list[tuple[int, list[int]
     return out
 
 
-def of_what(problem: DesignProblem) -> str:
-    """Return the words after an efficiency that does not refer to all parameters.
+def scope(problem: DesignProblem, *, listed: bool = True) -> str:
+    """Return the words after an efficiency: the designs and parameters that it refers to.
 
-    >>> of_what(DesignProblem([[1.0, 1.0], [2.0, 2.0]]))
-    ', for the 1 of 2 parameters that can be told apart'
+    ``listed`` is False if the candidates are all combinations of levels instead of a list.
+
+    >>> scope(DesignProblem([[1.0, 1.0], [2.0, 2.0]]))
+    ' on these candidates, for the 1 of 2 parameters that can be told apart'
     """
+    on = " on these candidates" if listed else " on all combinations of these levels"
     if problem.rank == problem.n_parameters:
-        return ""
-    return f", for the {problem.rank} of {problem.n_parameters} parameters that can be told apart"
+        return on
+    return f"{on}, for the {problem.rank} of {problem.n_parameters} parameters that can be told apart"
 
 
 def in_words(problem: DesignProblem, names: Sequence[object] | None = None) -> str:

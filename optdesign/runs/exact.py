@@ -158,6 +158,7 @@ def _levels(
         tries=best.tries,
         **stopwatch.times(),
         unlisted=True,
+        best=None,
     )
 
 

@@ -6,6 +6,10 @@ the gaps alone say how far two near-optimal designs may differ. Weights are neve
 not unique; the information matrices of optima are. The matrices are exact, in the candidates' own
 coordinates.
 
+*Whole runs.* Their efficiency e is a claim about all designs on these candidates. The reference v is one of
+them, so e must not exceed exp((F(runs) - F(v)) / D). The gap of v proves exp((F(runs) - F(v)) / D) D / G(v),
+without the solvers of this package.
+
 *Objective.* Each F lies within its gap below the maximum, so F1 and F2 differ by at most max(gap1, gap2).
 
 *Information.* Let e_k be the eigenvalues of the U_b relative to the optimal ones. Optimality of U* gives
@@ -17,12 +21,14 @@ from __future__ import annotations
 
 import math
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.optimize import brentq
 
-from optdesign.design.result import DesignResult, Status
+from optdesign.design.feasible import FEASIBILITY_RTOL
+from optdesign.design.result import DesignResult, Status, rounded_down
+from optdesign.design.run_list import Runs
 from optdesign.runtime.progress import waiting
 from optdesign.verification import reference
 from optdesign.verification.audit import EXACT_WORK, ROUNDING, Audit, Comparison, audit, information_work
@@ -90,7 +96,7 @@ class Verification:
 
 
 def verify(
-    result: DesignResult,
+    result: DesignResult | Runs,
     solver: str = "CLARABEL",
     *,
     form: str = "auto",
@@ -99,12 +105,15 @@ def verify(
 ) -> Verification:
     """Recompute the claims of a design exactly, and compare it with the result of cvxpy.
 
+    Of whole runs, numbers of runs, rank, log Det and the efficiency are claims. Runs of
+    :class:`optdesign.MainEffects` have no list of candidates to compare on, and are inconclusive.
+
     A solver that fails, or that is stopped by the time limit or by Ctrl-C, raises no error. The verdict is
     then "inconclusive", unless exact arithmetic has refuted the design already.
 
     Parameters
     ----------
-    result : DesignResult
+    result : DesignResult or Runs
         Design to verify.
     solver : str, default "CLARABEL"
         Cone solver of cvxpy: "CLARABEL", "SCS" or another installed one.
@@ -123,7 +132,7 @@ def verify(
     Raises
     ------
     TypeError
-        If ``result`` is not a DesignResult.
+        If ``result`` is neither a DesignResult nor Runs.
 
     See Also
     --------
@@ -136,8 +145,16 @@ def verify(
     >>> bool(od.verify(od.solve(od.DesignProblem(np.eye(3)))))
     True
     """
-    if not isinstance(result, DesignResult):
-        raise TypeError(f"result must be a DesignResult; got {type(result).__name__}. Pass solve(problem).")
+    if not isinstance(result, DesignResult | Runs):
+        raise TypeError(
+            f"result must be a DesignResult or Runs; got {type(result).__name__}. Pass solve(problem), or "
+            "exact(problem)."
+        )
+    runs = result if isinstance(result, Runs) else None
+    if isinstance(result, Runs):
+        if result.unlisted:
+            return Verification("inconclusive", "the candidates of MainEffects are not listed")
+        result = _as_design(result)
     with waiting("recomputing all claims in exact arithmetic") if progress else nullcontext():
         own = audit(result)
     if refusal := _refutation(result, own):
@@ -152,7 +169,37 @@ def verify(
         if other.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
             stopped += f" ({other.status.name.lower().replace('_', ' ')})"
         return _inconclusive(own, f"{other.method} {stopped}", other)
-    return compare(result, other, own)
+    return compare(result, other, own) if runs is None else _compare_runs(runs, other, own)
+
+
+def _as_design(runs: Runs) -> DesignResult:
+    """Return whole runs as a design whose certificate has their claims."""
+    given = DesignResult.given(runs.problem, runs.counts)
+    claims = replace(given.certificate, log_det=runs.log_det, rank=runs.rank)
+    return replace(given, certificate=claims)
+
+
+def _compare_runs(runs: Runs, theirs: DesignResult, own: Audit) -> Verification:
+    """Compare the efficiency of whole runs with the one that a reference design allows."""
+    if own.missing:
+        ratio = math.exp((runs.log_det - theirs.log_det) / runs.rank)
+    else:
+        ratio = math.exp(-math.fsum(np.log(relative_eigenvalues(own, theirs))) / runs.rank)
+    other = theirs.method.partition("/")[0]
+    excess = Comparison(
+        f"efficiency above its value against {other}",
+        max(0.0, runs.efficiency - ratio),
+        FEASIBILITY_RTOL + own.noise,
+    )
+    comparisons = (*own.comparisons, excess)
+    if not excess.agrees:
+        return Verification("differs", f"{excess.name} {theirs.method}", comparisons, theirs, own.notes)
+    proved = (
+        f"which alone proves an efficiency of at least {rounded_down(min(1.0, ratio * theirs.efficiency))}"
+    )
+    exact = "exact ranks" if own.missing else "exact arithmetic"
+    message = f"with {exact} and with {theirs.method}, {proved} on these candidates"
+    return Verification("agrees", message, comparisons, theirs, own.notes)
 
 
 def compare(ours: DesignResult, theirs: DesignResult, own: Audit | None = None) -> Verification:

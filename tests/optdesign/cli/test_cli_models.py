@@ -91,7 +91,7 @@ def test_whole_runs_of_two_machines(folder, suffix):
     options = ["--model", model, "--group", "machine", "--runs", "A=12,B=8", "--seed", 1]
     done = run("solve", "f.csv", *options, "--out", f"runs{suffix}", "--plot", "runs.png")
     assert done.exit_code == 0, done.stderr
-    assert "runs              12 + 8" in done.stdout
+    assert "runs              12 (A) + 8 (B)" in done.stdout
     assert "efficiency        at least 0.9" in done.stdout
     assert " row   machine    a    b   runs" in done.stdout
     c = od.candidates(folder / "f.csv", model=model)

@@ -181,7 +181,7 @@ def test_files_that_are_not_ours_or_not_whole_are_refused(tmp_path) -> None:
         od.save(r, tmp_path / "r.txt")
     with pytest.raises(ValueError, match="path must be a file in an existing directory"):
         od.save(r, tmp_path / "none" / "r.json")
-    with pytest.raises(TypeError, match="design must be a DesignResult or a DesignProblem; got list"):
+    with pytest.raises(TypeError, match="design must be a DesignResult, Runs or a DesignProblem; got list"):
         od.save([1], path)
     assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
 

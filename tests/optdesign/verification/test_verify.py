@@ -163,7 +163,7 @@ def test_information_of_the_reference_that_is_too_large_is_said(monkeypatch: pyt
 
 @pytest.mark.parametrize("value", [od.DesignProblem(np.eye(2)), np.ones(2), None])
 def test_what_is_no_result_is_named(value: object) -> None:
-    with pytest.raises(TypeError, match=r"result must be a DesignResult; got \w+. Pass solve\(problem\)"):
+    with pytest.raises(TypeError, match=r"result must be a DesignResult or Runs; got \w+. Pass solve"):
         od.verify(value)
 
 
