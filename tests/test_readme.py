@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = {"README.md": 3, "docs/quick-start.md": 3, "docs/factors.md": 7, "docs/blocking.md": 3}
+PAGES = {"README.md": 3, "docs/quick-start.md": 4, "docs/factors.md": 7, "docs/blocking.md": 3}
 """Pages, and the number of outputs that each shows."""
 FILES = {
     "README.md": [],
-    "docs/quick-start.md": ["design.csv", "design.png", "list.csv"],
-    "docs/factors.md": ["runs.csv", "runs.png"],
+    "docs/quick-start.md": ["design.csv", "design.png", "list.csv", "list.csv.json"],
+    "docs/factors.md": ["runs.csv", "runs.csv.json", "runs.png"],
     "docs/blocking.md": ["runs.csv"],
 }
 """Files that the commands of a page write."""

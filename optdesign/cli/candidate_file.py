@@ -19,7 +19,7 @@ import numpy as np
 from optdesign.cli.budgets import parse
 from optdesign.cli.notices import categories, counting
 from optdesign.cli.roles import Label, LabelColumns, assumed, check_labels, chosen, doubtful, notes, numbered
-from optdesign.design.display import BLOCK, GROUP, RUN, VARIANCE, WEIGHT, beside
+from optdesign.design.display import BLOCK, GROUP, RUN, VARIANCE, WEIGHT, beside, without_roundoff
 from optdesign.errors import InputError
 from optdesign.factors.formula import named
 from optdesign.plot import style
@@ -173,6 +173,7 @@ def check_outputs(
             style.require_matplotlib()
         elif is_run_list:
             check_suffix(path, "--out of a run list", SUFFIXES[:2])
+            check_writable(path.with_name(path.name + ".json"), "the recipe of --out", force=force)
         else:
             check_suffix(path, option, SUFFIXES)
         if path.suffix.lower() == ".parquet":
@@ -214,7 +215,7 @@ def write_runs(path: Path, source: CandidateFile, rows: np.ndarray) -> None:
 
     A column of the file that is called "run" is written as "run_".
     """
-    taken = {k: v[rows] for k, v in source.columns.items() if k not in (WEIGHT, VARIANCE)}
+    taken = {k: without_roundoff(v[rows]) for k, v in source.columns.items() if k not in (WEIGHT, VARIANCE)}
     with atomic(path) as temporary:
         write_table(temporary, beside({RUN: np.arange(1, len(rows) + 1)}, taken))
 

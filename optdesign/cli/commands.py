@@ -4,6 +4,7 @@
     optdesign solve factors.csv --model "~ temp * cat + I(temp**2)" --runs 20 --out runs.csv
     optdesign certify design.csv --group site --parameter-block model
     optdesign verify design.csv --group site --parameter-block model
+    optdesign verify runs.csv
     optdesign demo
     optdesign warm-up
 
@@ -25,9 +26,18 @@ import typer
 
 from optdesign import plot as pictures
 from optdesign.cli import candidate_file as files
-from optdesign.cli import report, saved
+from optdesign.cli import report, run_list_file, saved
 from optdesign.cli.candidate_file import CandidateFile
-from optdesign.cli.options import ColumnOptions, DesignCommand, Json, Passing, Saved, with_column_options
+from optdesign.cli.options import (
+    Candidates,
+    ColumnOptions,
+    DesignCommand,
+    Json,
+    Passing,
+    Saved,
+    Where,
+    with_column_options,
+)
 from optdesign.cli.pipes import ExitCode, command_line
 from optdesign.cli.roles import LabelColumns
 from optdesign.cli.spelling import as_option
@@ -65,10 +75,7 @@ def main() -> None:
 def solve_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Candidates: .csv, .parquet or .npz.")],
     columns: ColumnOptions,
-    where: Annotated[
-        str | None,
-        typer.Option(metavar="CONDITION", help="Rows that are candidates: 'temp <= 60 or cat == \"a\"'."),
-    ] = None,
+    where: Where = None,
     runs: Annotated[
         str | None,
         typer.Option(
@@ -85,11 +92,15 @@ def solve_command(
     randomise: Annotated[
         int | None, typer.Option(metavar="SEED", help="List the runs in random order.", min=0)
     ] = None,
+    keep_groups: Annotated[
+        bool, typer.Option("--keep-groups", help="Random order within groups, whose runs stay together.")
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Save the rows with weight and variance: .csv, .parquet or .npz; or one run a row.",
+            help="Save the rows with weight and variance: .csv, .parquet or .npz; or one run a row, with a "
+            "recipe FILE.json for optdesign verify.",
         ),
     ] = None,
     plot: Annotated[
@@ -104,7 +115,7 @@ def solve_command(
 ) -> None:
     """Find the best weights for the candidates of a file, with their certificate.
 
-    With --runs, find whole runs, and how good they are at least against all designs.
+    With --runs, find whole runs, and how good they are at least against all designs on these candidates.
     """
     with _bad_input():
         if runs is not None and columns.budget is not None:
@@ -114,6 +125,8 @@ def solve_command(
         for option, value in (("--tries", tries), ("--seed", seed), ("--randomise", randomise)):
             if runs is None and value is not None:
                 raise InputError(option, "must come with --runs: weights are not searched", remedy="Drop it.")
+        if keep_groups and randomise is None:
+            raise InputError("--keep-groups", "must come with --randomise SEED", remedy="Add it.")
         inputs = [file, *(Path(given) for given in (runs, columns.budget) if given)]
         files.check_outputs(out, plot, inputs, force=force, is_run_list=runs is not None)
         with waiting(f"reading {file}"):
@@ -124,9 +137,14 @@ def solve_command(
             _check_whole(problem)
             with waiting("searching for runs"), _assuming(source):
                 found = exact(problem, seed=seed or 0, tries=tries, time_limit=time_limit)
-            order = found.table(randomise=randomise)[CANDIDATE]
+            order = found.table(randomise=randomise, keep_groups=keep_groups)[CANDIDATE]
             _write(found, source, out, plot, order)
-            report.print_solved(found, source, {"runs": out, "plot": plot}, as_json, order)
+            recipe = None
+            if out is not None:
+                recipe = run_list_file.recipe_path(out)
+                run_list_file.write_recipe(out, found, file, columns, where)
+            written = {"runs": out, "recipe": recipe, "plot": plot}
+            report.print_solved(found, source, written, as_json, order)
             failed = found.status is RunStatus.INTERRUPTED
         else:
             result = solve(
@@ -166,46 +184,56 @@ def _write(
             draw(found, words=words, rows=source.numbers, path=plot)
 
 
-@app.command("certify", cls=DesignCommand, short_help="Certify the weights of a saved design.")
+@app.command("certify", cls=DesignCommand, short_help="Certify a saved design or run list.")
 @with_column_options
 def certify_command(
-    design: Saved, columns: ColumnOptions, tol: Passing = VERIFY_TOL, as_json: Json = False
+    design: Saved,
+    columns: ColumnOptions,
+    candidates: Candidates = None,
+    where: Where = None,
+    tol: Passing = VERIFY_TOL,
+    as_json: Json = False,
 ) -> None:
-    """Certify the weights of a saved design: the proof alone, without another solver.
+    """Certify the weights of a saved design, or a run list: the proof alone, without another solver.
 
     Exit code 0 if gap <= tol * rank, 1 if not. The budgets are the sums of the weights; with --budget, sums
-    that differ from these budgets are refused.
+    that differ from these budgets are refused. A run list passes if it keeps the rank. Its candidates, model
+    and groups are those of its recipe FILE.json, or those that --candidates and other options give.
     """
     with _bad_input():
-        source, result = _read_design(design, columns, tol)
+        source, result = _read_design(design, columns, candidates, where, tol)
     _report_saved(design, source, result, None, tol, as_json)
 
 
 @app.command(
     "verify",
     cls=DesignCommand,
-    short_help="Certify the weights of a saved design, recompute it exactly, and compare with cvxpy.",
+    short_help="Certify a saved design or run list, recompute it exactly, and compare with cvxpy.",
 )
 @with_column_options
 def verify_command(
     design: Saved,
     columns: ColumnOptions,
+    candidates: Candidates = None,
+    where: Where = None,
     solver: Annotated[str, typer.Option(help="CLARABEL, SCS or another cone solver of cvxpy.")] = "CLARABEL",
     tol: Passing = VERIFY_TOL,
     time_limit: Annotated[float | None, typer.Option(help="Most seconds for cvxpy.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Certify the weights of a saved design, recompute it exactly, and compare with the answer of cvxpy.
+    """Certify a saved design or a run list, recompute it exactly, and compare with the answer of cvxpy.
 
     Exit code 0 if gap <= tol * rank and both agree, 1 if not or if cvxpy fails. The budgets are the sums
-    of the weights; with --budget, sums that differ from these budgets are refused.
+    of the weights; with --budget, sums that differ from these budgets are refused. A run list passes if both
+    agree with the efficiency that it states. Its candidates, model and groups are those of its recipe
+    FILE.json, or those that --candidates and other options give.
     """
     with _bad_input():
         if time_limit is not None and not time_limit > 0:
             raise InputError(
                 "--time-limit", "must be positive seconds", f"got {time_limit}", "Leave it out for none."
             )
-        source, result = _read_design(design, columns, tol)
+        source, result = _read_design(design, columns, candidates, where, tol)
         with waiting("loading cvxpy"):
             solver = _known_solver(solver)
         outcome = verify(result, solver, time_limit=time_limit, progress=True)
@@ -215,19 +243,20 @@ def verify_command(
 def _report_saved(
     path: Path,
     source: CandidateFile,
-    result: DesignResult,
+    result: DesignResult | Runs,
     outcome: Verification | None,
     tol: float,
     as_json: bool,
 ) -> NoReturn:
-    """Print the verdict on a saved design and end the command."""
+    """Print the verdict on a saved design or run list and end the command."""
     judged = report.judged(source, result, outcome, tol)
     if as_json:
-        report.print_json({**report.certified(result), **report.described(source, result.problem), **judged})
+        values = report.certified(result)
+        report.print_json({**values, **report.described(source, result.problem), **judged})
     else:
         report.print_result(result, source, path)
         report.print_verdict(judged, outcome)
-    raise typer.Exit(ExitCode.DONE if judged["optimal"] else ExitCode.NOT_CONVERGED)
+    raise typer.Exit(ExitCode.DONE if judged["passed"] else ExitCode.NOT_CONVERGED)
 
 
 @app.command("demo", short_help="Solve, certify, verify and draw the paper's synthetic instance.")
@@ -297,11 +326,16 @@ def _assuming(source: CandidateFile) -> Iterator[None]:
         raise as_option(error, budgets="--runs").replace(remedy=error.remedy + source.assumed) from None
 
 
-def _read_design(path: Path, columns: ColumnOptions, tol: float) -> tuple[CandidateFile, DesignResult]:
-    """Return a saved design as its file holds it, and certified."""
+def _read_design(
+    path: Path, columns: ColumnOptions, candidates: Path | None, where: str | None, tol: float
+) -> tuple[CandidateFile, DesignResult | Runs]:
+    """Return a saved design, or a run list, as its file holds it, and certified."""
     if not tol > 0:
         raise InputError("--tol", "must be positive", f"got {tol}", f"The default is {VERIFY_TOL:g}.")
     with waiting(f"reading {path}"):
+        recipe = run_list_file.find_recipe(path, candidates, columns, where)
+        if recipe is not None:
+            return run_list_file.read_runs(path, recipe)
         return saved.design(columns.read(path), path)
 
 

@@ -19,7 +19,15 @@ from optdesign.errors import InputError
 from optdesign.problem.inputs import TWO_MEANINGS
 
 Text = str | None
-Saved = Annotated[Path, typer.Argument(metavar="DESIGN", help="A saved design, with weights.")]
+Saved = Annotated[Path, typer.Argument(metavar="DESIGN", help="A saved design, with weights, or a run list.")]
+Candidates = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Candidates of a run list [default: those of its recipe DESIGN.json]."),
+]
+Where = Annotated[
+    Text,
+    typer.Option(metavar="CONDITION", help="Rows that are candidates: 'temp <= 60 or cat == \"a\"'."),
+]
 Passing = Annotated[float, typer.Option("--tol", help="Largest gap / rank of a design that passes.")]
 Json = Annotated[bool, typer.Option("--json", help="Print a report in JSON instead of a table.")]
 

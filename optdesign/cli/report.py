@@ -14,6 +14,7 @@ import typer
 
 from optdesign.cli.candidate_file import CandidateFile
 from optdesign.cli.spelling import status
+from optdesign.design.certificate import Certificate
 from optdesign.design.display import duration, group_places, largest, text
 from optdesign.design.result import DesignResult, rounded_down, rounded_up
 from optdesign.problem.dependence import in_words, scope
@@ -44,13 +45,13 @@ def print_solved(
         print_outputs(outputs)
 
 
-def certified(result: DesignResult) -> dict[str, Any]:
-    """Return the certificate of a design."""
-    names = ("gap", "relative_gap", "efficiency", "rank", "g_value", "log_det")
-    return {**_values(result, *names), "support": len(result.support)}
+def certified(result: DesignResult | Runs) -> dict[str, Any]:
+    """Return the certificate of a design, or of runs."""
+    names = ("gap", "relative_gap", "efficiency", "g_efficiency", "rank", "g_value", "log_det")
+    return {**_values(result.certificate, *names), "support": len(result.support)}
 
 
-def _values(found: DesignResult | Runs, *names: str) -> dict[str, Any]:
+def _values(found: DesignResult | Runs | Certificate, *names: str) -> dict[str, Any]:
     return {name: getattr(found, name) for name in names}
 
 
@@ -110,17 +111,24 @@ def described(source: CandidateFile, problem: DesignProblem) -> dict[str, Any]:
 
 
 def judged(
-    source: CandidateFile, result: DesignResult, outcome: Verification | None, tol: float
+    source: CandidateFile, result: DesignResult | Runs, outcome: Verification | None, tol: float
 ) -> dict[str, Any]:
-    """Return the verdict that follows from the certificate and, if there is one, from the comparison."""
-    within = result.relative_gap <= tol
-    values: dict[str, Any] = {"tol": tol, "within_tol": within, "optimal": within}
+    """Return the verdict that follows from the certificate and, if there is one, from the comparison.
+
+    A design passes if it is optimal to within tol, and runs if they keep the rank; both if the comparison
+    agrees.
+    """
+    is_list = isinstance(result, Runs)
+    within = result.certificate.relative_gap <= tol
+    passed = math.isfinite(result.certificate.gap) if is_list else within
+    values: dict[str, Any] = {"tol": tol, "within_tol": within, "optimal": within, "passed": passed}
     values["conclusion"] = conclusion(result, outcome, tol)
     if outcome is not None:
         values |= {
             "optimal": outcome.agrees and within,
+            "passed": outcome.agrees and passed,
             # A design far from the optimum agrees with nothing.
-            "verdict": "consistent" if outcome.agrees and not within else outcome.verdict,
+            "verdict": "consistent" if outcome.agrees and not passed else outcome.verdict,
             "message": outcome.message,
             "notes": [*source.notes, *outcome.notes],
             "comparisons": [
@@ -131,21 +139,26 @@ def judged(
     return values
 
 
-def conclusion(result: DesignResult, outcome: Verification | None, tol: float) -> str:
+def conclusion(result: DesignResult | Runs, outcome: Verification | None, tol: float) -> str:
     """Return one line on whether a design is optimal: by its certificate first, then by the comparison."""
-    relative = f"relative gap {rounded_up(result.relative_gap)}"
+    relative = f"relative gap {rounded_up(result.certificate.relative_gap)}"
     proved = f"at least {rounded_down(result.efficiency)} on these candidates"
-    if not math.isfinite(result.gap):
+    agree = "" if outcome is None else "; exact arithmetic and cvxpy agree"
+    notes = ", see the notes" if outcome is not None and outcome.notes else ""
+    if not math.isfinite(result.certificate.gap):
         return "NOT optimal: the design loses rank, that is, it cannot estimate what the candidates could"
     if outcome is not None and outcome.refuted:
         return "NOT verified: exact arithmetic contradicts the certificate"
+    if isinstance(result, Runs):
+        if outcome is not None and not outcome.agrees:
+            return f"NOT verified: {outcome.verdict}, {outcome.message}"
+        alone = rounded_down(result.certificate.g_efficiency)
+        return f"efficiency {proved} (the runs alone prove {alone}){agree}{notes}"
     if not result.relative_gap <= tol:
         return f"NOT optimal: efficiency only {proved} ({relative} exceeds --tol {tol:.3g})"
     if outcome is not None and not outcome.agrees:
         why = "cvxpy differs" if outcome.verdict == "differs" else "cvxpy has no answer to compare with"
         return f"NOT verified: the certificate holds ({relative}), but {why}"
-    agree = "" if outcome is None else "; exact arithmetic and cvxpy agree"
-    notes = ", see the notes" if outcome is not None and outcome.notes else ""
     return f"optimal to within {tol:.3g}: efficiency {proved} ({relative}){agree}{notes}"
 
 

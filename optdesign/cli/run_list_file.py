@@ -1,0 +1,187 @@
+"""Run lists in files: the settings of every run, and beside them a recipe of the problem.
+
+``--out list.csv`` writes the list as a plain table, which spreadsheets read, and ``list.csv.json``, the
+recipe: the file of candidates with its checksum, the options that state the model, groups and parameter
+blocks, and the efficiency that was proved. With both, a list is certified and verified without options; the
+candidates are read again from their file. Without the recipe, the candidates and options are given again.
+Runs are matched with candidates by their settings and labels, so a list may be reordered, rounded to nine
+digits, and have more columns, such as responses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optdesign.cli.candidate_file import CandidateFile
+from optdesign.cli.options import ColumnOptions
+from optdesign.design.display import RUN, WEIGHT
+from optdesign.design.run_list import Runs
+from optdesign.errors import InputError
+from optdesign.runtime.files import atomic
+from optdesign.solvers.solve import solve
+from optdesign.tables.columns import lookup
+from optdesign.tables.files import Table, place, read_table, written
+
+FORMAT, VERSION = "optdesign run list", 1
+
+SAME_SETTING = 1e-9
+"""Numbers are one setting if they differ by at most this fraction of the largest number of their column."""
+
+
+def recipe_path(path: Path) -> Path:
+    """Return the path of the recipe of a run list.
+
+    >>> recipe_path(Path("list.csv")).name
+    'list.csv.json'
+    """
+    return path.with_name(path.name + ".json")
+
+
+def write_recipe(path: Path, runs: Runs, candidates: Path, columns: ColumnOptions, where: str | None) -> None:
+    """Write the recipe of a run list beside it."""
+    recipe = {
+        "format": FORMAT,
+        "version": VERSION,
+        "candidates": os.path.relpath(candidates.resolve(), path.resolve().parent),
+        "sha256": _checksum(candidates),
+        "options": {**asdict(columns), "budget": None},
+        "where": where,
+        "efficiency": runs.efficiency,
+        "log_det": runs.log_det,
+        "rank": runs.rank,
+    }
+    with atomic(recipe_path(path)) as temporary:
+        temporary.write_text(json.dumps(recipe, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the problem of a run list is made: candidates, options, and what is claimed of the list."""
+
+    candidates: Path
+    columns: ColumnOptions
+    where: str | None
+    claims: dict[str, Any]
+
+
+def find_recipe(
+    path: Path, candidates: Path | None, columns: ColumnOptions, where: str | None
+) -> Recipe | None:
+    """Return the recipe of a run list, or None for a saved design, which has weights of its own.
+
+    Candidates that are given come first; the options are then those of the command line.
+    """
+    if candidates is not None:
+        return Recipe(candidates, columns, where, {})
+    beside = recipe_path(path)
+    if not beside.exists():
+        if path.suffix.lower() == ".csv" and path.exists() and _is_list_alone(path):
+            raise InputError(
+                "a run list",
+                f"must have its recipe {beside.name} beside it, or candidates",
+                f"there is no {beside}",
+                "Add --candidates FILE, with --model, --where, --group and so on as in the solve.",
+            )
+        return None
+    try:
+        saved = json.loads(beside.read_text(encoding="utf-8"))
+        options = ColumnOptions(**saved["options"])
+        source = path.resolve().parent / saved["candidates"]
+        claims = {name: saved[name] for name in ("efficiency", "log_det", "rank")}
+        known = saved["format"] == FORMAT and saved["version"] == VERSION
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            str(beside), "must be the recipe of a run list", f"it is none ({error})", "Solve again."
+        ) from None
+    if not known:
+        raise InputError(str(beside), f"must be a recipe of version {VERSION}", "it is not", "Solve again.")
+    if not source.exists():
+        raise InputError(
+            f"the candidates of {path}",
+            "must be where the recipe states",
+            f"there is no {source}",
+            "Move the file back, or give it with --candidates and the options of the solve.",
+        )
+    if _checksum(source) != saved["sha256"]:
+        raise InputError(
+            f"the candidates of {path}",
+            "must be as they were",
+            f"{source} has changed since the list was written",
+            "Restore the file, or give it with --candidates and the options of the solve.",
+        )
+    return Recipe(source, options, saved["where"], claims)
+
+
+def read_runs(path: Path, recipe: Recipe) -> tuple[CandidateFile, Runs]:
+    """Return the candidates of a run list and its runs, with the efficiency that is claimed or computed."""
+    source = recipe.columns.read(recipe.candidates, where=recipe.where, fresh=True)
+    text = {name for name in (source.group, source.block) if name is not None}
+    rows = _matched(source, read_table(path, text=text - set(source.factors)), path)
+    counts = np.bincount(rows, minlength=len(source.candidates))
+    totals = np.bincount(source.groups.numbers[rows], minlength=len(source.groups.names))
+    for i in np.flatnonzero(totals == 0)[:1]:
+        raise InputError(
+            "every group",
+            "must have a run",
+            f"{path} has none of group {str(source.groups.names[i])!r}",
+            "Drop its candidates.",
+        )
+    source = replace(source, budgets=totals.astype(np.float64))
+    problem = source.problem()
+    runs = Runs.given(problem, counts, best=solve(problem), method="saved")
+    return source, replace(runs, **recipe.claims)
+
+
+def _matched(source: CandidateFile, table: Table, path: Path) -> np.ndarray:
+    """Return the candidate of every run of a list."""
+    n = len(source.candidates)
+    names = dict.fromkeys(k for k in (source.group, source.block, *source.factors) if k is not None)
+    place_of = np.zeros(n + len(next(iter(table.values()), ())), np.int64)
+    known = np.ones(len(place_of) - n, bool)
+    for name in names:
+        # A column of the candidates that is called "run" is called "run_" in the list.
+        runs = lookup(table, name if name != RUN else f"{RUN}_", "the columns of the candidates", str(path))
+        codes, found = _codes(source.columns[name], runs)
+        known &= found
+        place_of = np.unique(place_of * (int(codes.max()) + 1) + codes, return_inverse=True)[1]
+    distinct, first = np.unique(place_of[:n], return_index=True)
+    at = np.minimum(np.searchsorted(distinct, place_of[n:]), len(distinct) - 1)
+    for k in np.flatnonzero(~(known & (distinct[at] == place_of[n:])))[:1]:
+        cells = ", ".join(f"{k_} = {written(table[k_][k])}" for k_ in names if k_ in table)
+        raise InputError(
+            "every run",
+            "must be a candidate",
+            f"{place(path, int(k))} of {path}, {cells}, is none",
+            "Correct the row, or evaluate the list: optdesign evaluate.",
+        )
+    return first[at]
+
+
+def _codes(candidates: np.ndarray, runs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Number the values of a column, of candidates and then of runs; also return which runs are known."""
+    if candidates.dtype.kind in "biuf" and runs.dtype.kind in "biuf":
+        values = np.unique(candidates.astype(np.float64))
+        nearest = np.clip(np.searchsorted((values[1:] + values[:-1]) / 2, runs), 0, len(values) - 1)
+        found = np.abs(values[nearest] - runs) <= SAME_SETTING * np.abs(values).max()
+        return np.concatenate([np.searchsorted(values, candidates), nearest]), found
+    both = [written(v) for v in (*candidates.tolist(), *runs.tolist())]
+    codes = np.unique(both, return_inverse=True)[1]
+    return codes, np.isin(codes[len(candidates) :], codes[: len(candidates)])
+
+
+def _is_list_alone(path: Path) -> bool:
+    """Return True if a CSV file has the column of a run list and no weights."""
+    with open(path, encoding="utf-8-sig", errors="replace") as file:
+        names = file.readline().strip().replace('"', "").split(",")
+    return RUN in names and WEIGHT not in names
+
+
+def _checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,122 @@
+"""A run list from the command line is certified and verified without options, and changes are noticed."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import refused, run
+
+import optdesign as od
+
+MODEL = "~ plant + temp * conc + I(temp**2)"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{p},{t},{0.1 * k!r}" for p in ("Turin", "Lyon") for t in (20, 40, 60) for k in (1, 3)]
+    (tmp_path / "f.csv").write_text("\n".join(["plant,temp,conc", *rows]) + "\n")
+    done = run("solve", "f.csv", "--model", MODEL, "--group", "plant", "--where", "temp < 60 or conc < 0.25",
+               "--runs", "Lyon=4,Turin=6", "--out", "list.csv", "--randomise", 1,
+               "--keep-groups")  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    assert "runs written to list.csv\nrecipe written to list.csv.json\n" in done.stdout
+    assert "6 (Turin) + 4 (Lyon)" in done.stdout
+    return tmp_path
+
+
+def lines(path="list.csv"):
+    return Path(path).read_text().splitlines()
+
+
+def test_a_list_is_verified_as_it_is(folder):
+    listed = lines()
+    assert listed[0] == "run,plant,temp,conc"
+    assert [line.split(",")[1] for line in listed[1:]] == ["Turin"] * 6 + ["Lyon"] * 4
+    assert not any("0000000" in line for line in listed)
+    done = run("verify", "list.csv", "--json")
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    assert report["verdict"] == "agrees"
+    assert report["efficiency"] == json.loads((folder / "list.csv.json").read_text())["efficiency"]
+    assert report["g_efficiency"] < report["efficiency"]
+    said = run("certify", "list.csv").stdout.splitlines()[-1]
+    assert said.startswith("efficiency at least 0.9")
+    assert "on these candidates (the runs alone prove 0." in said
+
+
+def test_reordered_rounded_and_longer_lists_are_the_same_runs():
+    head, *rows = lines()
+    changed = [f"{row},{k}.5" for k, row in enumerate(reversed(rows))]
+    Path("list.csv").write_text("\n".join([head + ",yield", *changed]) + "\n")
+    assert run("verify", "list.csv").exit_code == 0
+
+
+def test_a_changed_list_is_noticed():
+    head, *rows = lines()
+    other = rows[0].split(",")[:1] + rows[1].split(",")[1:]
+    twice = next(k for k, row in enumerate(rows) if row.split(",")[1:] != other[1:])
+    rows[twice] = ",".join(other)
+    Path("list.csv").write_text("\n".join([head, *rows]) + "\n")
+    done = run("verify", "list.csv")
+    assert done.exit_code == 1
+    assert done.stdout.splitlines()[-1].startswith("NOT verified")
+    rows[0] = "1,Turin,33,0.1"
+    Path("list.csv").write_text("\n".join([head, *rows]) + "\n")
+    said = refused("verify", "list.csv")
+    assert (
+        "every run must be a candidate; line 2 of list.csv, plant = Turin, temp = 33, conc = 0.1, is none"
+        in said
+    )
+
+
+def test_a_forged_efficiency_is_noticed(folder):
+    recipe = folder / "list.csv.json"
+    content = json.loads(recipe.read_text())
+    recipe.write_text(json.dumps(content | {"efficiency": 0.9999}))
+    assert run("verify", "list.csv").exit_code == 1
+
+
+def test_candidates_that_changed_or_moved(folder):
+    text = (folder / "f.csv").read_text()
+    (folder / "f.csv").write_text(text.replace("20", "21"))
+    assert "f.csv has changed since the list was written" in refused("verify", "list.csv")
+    (folder / "f.csv").unlink()
+    assert "must be where the recipe states" in refused("verify", "list.csv")
+    (folder / "g.csv").write_text(text)
+    options = ["--candidates", "g.csv", "--model", MODEL, "--group", "plant"]
+    done = run("verify", "list.csv", *options, "--where", "temp < 60 or conc < 0.25")
+    assert done.exit_code == 0, done.output
+    recipe = folder / "list.csv.json"
+    recipe.write_text("{}")
+    assert "must be the recipe of a run list" in refused("verify", "list.csv")
+    recipe.unlink()
+    assert "must have its recipe list.csv.json beside it" in refused("verify", "list.csv")
+
+
+def test_a_colleagues_list_has_the_efficiency_of_python():
+    Path("own.csv").write_text("conc,temp,plant\n" + "0.1,20,Lyon\n0.3,40,Lyon\n0.1,60,Turin\n0.3,20,Turin\n"
+                               "0.1,40,Turin\n0.3,60,Lyon\n")  # fmt: skip
+    done = run("certify", "own.csv", "--candidates", "f.csv", "--model", MODEL, "--group", "plant", "--json")
+    assert done.exit_code == 0, done.output
+    c = od.candidates("f.csv", model=MODEL)
+    p = od.DesignProblem(c, groups="plant", budgets=3)
+    wanted = [
+        ("Lyon", 20, 1),
+        ("Lyon", 40, 3),
+        ("Turin", 60, 1),
+        ("Turin", 20, 3),
+        ("Turin", 40, 1),
+        ("Lyon", 60, 3),
+    ]
+    settings = list(zip(*(c.settings[k].tolist() for k in ("plant", "temp", "conc")), strict=True))
+    counts = [sum(s[:2] == w[:2] and round(10 * s[2]) == w[2] for w in wanted) for s in settings]
+    assert json.loads(done.stdout)["efficiency"] == pytest.approx(od.certify(p, counts).efficiency, abs=1e-6)
+
+
+def test_options_of_lists(folder):
+    assert "--keep-groups must come with --randomise" in refused("solve", "f.csv", "--keep-groups")
+    (folder / "other.csv.json").write_text("mine")
+    for name in ("list.csv", "other.csv"):
+        said = refused("solve", "f.csv", "--model", "~ temp", "--runs", 4, "--out", name)
+        assert f"'{name}.json' exists" in said
