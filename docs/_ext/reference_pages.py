@@ -50,8 +50,8 @@ TOPICS = {
     "plot": (
         "Pictures",
         "Draw designs, runs and proofs of optimality with matplotlib.",
-        "optdesign.plot: overview weights sensitivity runs efficiencies ellipsoid convergence "
-        "require_matplotlib",
+        "optdesign.plot: overview weights sensitivity runs efficiencies ellipsoid convergence correlations "
+        "design_space profiles power require_matplotlib",
     ),
     "testing": (
         "Property tests",

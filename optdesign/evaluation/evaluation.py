@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdesign.design.efficiency import efficiency
 from optdesign.errors import InputError
@@ -18,7 +19,7 @@ from optdesign.evaluation import report
 from optdesign.evaluation.coding import coded_model, left_out
 from optdesign.evaluation.estimation import Fit, correlations, inflation, least_squares, outside_span
 from optdesign.evaluation.experiment import Experiment, experiment
-from optdesign.evaluation.power import coefficient_power, term_power
+from optdesign.evaluation.power import noncentrality, power_of_f
 from optdesign.factors.formula import pandas
 from optdesign.problem.problem import DesignProblem, check_number
 from optdesign.runtime.files import atomic
@@ -48,6 +49,8 @@ class Evaluation:
     """Names of the terms of the model, which may have several coefficients."""
     effect_df: np.ndarray
     """Number of coefficients of every term of the model."""
+    effect_noncentrality: np.ndarray
+    """Noncentrality of the F statistic of every term of the model."""
     effect_power: np.ndarray
     """Power of the F test of every term of the model."""
     alias_terms: tuple[str, ...]
@@ -137,6 +140,33 @@ class Evaluation:
         model = self.experiment.model
         rows = np.asarray(settings, np.float64) if model is None else model.rows(settings)
         return self.fits[0].variances(rows)
+
+    def power_at(self, runs: ArrayLike) -> np.ndarray:
+        """Return the power of the F test of every term for other numbers of runs in the same proportions.
+
+        Parameters
+        ----------
+        runs : array_like of shape (k,)
+            Numbers of runs. The power is NaN for those that leave no degrees of freedom for the error.
+
+        Returns
+        -------
+        ndarray of shape (n_terms, k)
+
+        Examples
+        --------
+        >>> import optdesign as od
+        >>> e = od.evaluate({"x": [-1, -1, 1, 1]}, model="~ x", effect=2)
+        >>> e.power_at([2, 4, 12])[1].round(3)
+        array([  nan, 0.28 , 0.88 ])
+        """
+        sizes = np.atleast_1d(np.asarray(runs, dtype=np.float64))
+        ratios = [self.effect_noncentrality * n / self.n_runs for n in sizes]
+        powers = [
+            power_of_f(ratio, self.effect_df, n - self.rank, self.alpha)
+            for n, ratio in zip(sizes, ratios, strict=True)
+        ]
+        return np.array(powers).reshape(len(sizes), -1).T
 
     def to_frame(self) -> Any:
         """Return a pandas frame with a row for every coefficient. It needs the extra ``frames``."""
@@ -260,6 +290,10 @@ def evaluate(
         at_rows[own[b]] = one.variances(x.features[own[b]])
     alias_terms, aliased = _aliases(x, fits[0], alias, coded)
     relative = np.diag(covariance).copy()
+    single = [np.array([j]) for j in range(len(names))]
+    ratios = noncentrality(single, coefficients, covariance, sigma)
+    effect_ratios = noncentrality(columns, coefficients, covariance, sigma)
+    effect_df = np.array([len(c) for c in columns])
     full = bool(estimable.all())
     log_det = -2 * sum(float(np.linalg.slogdet(f.root)[1]) for f in fits) if full else -np.inf
     return Evaluation(
@@ -268,11 +302,12 @@ def evaluate(
         standard_errors=sigma * np.sqrt(relative),
         relative_variances=relative,
         vif=np.concatenate(vif),
-        power=coefficient_power(coefficients, covariance, error_df, sigma, alpha),
+        power=power_of_f(ratios, np.ones(len(names)), error_df, alpha),
         correlation=correlations(covariance),
         effect_terms=effects,
-        effect_df=np.array([len(c) for c in columns]),
-        effect_power=term_power(columns, coefficients, covariance, error_df, sigma, alpha),
+        effect_df=effect_df,
+        effect_noncentrality=effect_ratios,
+        effect_power=power_of_f(effect_ratios, effect_df, error_df, alpha),
         alias_terms=alias_terms,
         alias=aliased,
         n_runs=n,

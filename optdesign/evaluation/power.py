@@ -27,29 +27,13 @@ def power_of_f(noncentrality: np.ndarray, df: np.ndarray, error_df: float, alpha
     return np.where(noncentrality >= certain, 1.0, 1 - below)
 
 
-def coefficient_power(
-    coefficients: np.ndarray, covariance: np.ndarray, error_df: float, sigma: float, alpha: float
+def noncentrality(
+    terms: list[np.ndarray], coefficients: np.ndarray, covariance: np.ndarray, sigma: float
 ) -> np.ndarray:
-    """Return the power of the two-sided t test of every coefficient; NaN if it is not estimable."""
-    variance = sigma**2 * np.diag(covariance)
-    estimable = np.isfinite(variance)
-    ratio = np.full(len(coefficients), np.nan)
-    ratio[estimable] = coefficients[estimable] ** 2 / variance[estimable]
-    return power_of_f(ratio, np.ones(len(ratio)), error_df, alpha)
-
-
-def term_power(
-    terms: list[np.ndarray],
-    coefficients: np.ndarray,
-    covariance: np.ndarray,
-    error_df: float,
-    sigma: float,
-    alpha: float,
-) -> np.ndarray:
-    """Return the power of the F test of every term; NaN if one of its coefficients is not estimable."""
-    values, df = np.full(len(terms), np.nan), np.array([len(columns) for columns in terms])
+    """Return b' C^-1 b / sigma^2 for the columns of every term; NaN if a coefficient is not estimable."""
+    out = np.full(len(terms), np.nan)
     for k, columns in enumerate(terms):
         own = covariance[np.ix_(columns, columns)]
         if np.all(np.isfinite(np.diag(own))):
-            values[k] = coefficients[columns] @ np.linalg.solve(own, coefficients[columns]) / sigma**2
-    return power_of_f(values, df, error_df, alpha)
+            out[k] = coefficients[columns] @ np.linalg.solve(own, coefficients[columns]) / sigma**2
+    return out

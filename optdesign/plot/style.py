@@ -109,7 +109,9 @@ def legend(axes: Any, *, outside: bool) -> None:
     """What the marks on axes mean: below all panels of a figure of our own, or within the axes."""
     if outside:
         handles, labels = axes.get_legend_handles_labels()
-        axes.figure.legend(handles, labels, loc="outside lower left", ncols=3)
+        letters = 12.5 * axes.figure.get_figwidth()
+        columns = int(letters / (7 + max(map(len, labels))))
+        axes.figure.legend(handles, labels, loc="outside lower left", ncols=min(max(columns, 1), 3))
     else:
         axes.legend(loc="best", fontsize=8)
 

@@ -55,6 +55,25 @@ def all_readable(labels: Sequence[object], most: int) -> list[str]:
     return [readable(" ".join(line[head : len(line) - tail]).join(ends), most) for line in words]
 
 
+def all_distinct(labels: Sequence[object], most: int) -> list[str]:
+    """Return labels that differ from each other: without shared words, or else with their number.
+
+    >>> all_distinct(["Intercept", "speed of belt 1 in the hall", "speed of belt 2 in the hall"], 12)
+    ['Intercept', '…1…', '…2…']
+    >>> all_distinct(["a" * 20 + "b" * 20, "a" * 21 + "b" * 20], 9)
+    ['1: aa…bb', '2: aa…bb']
+    """
+    shown = [readable(label, most) for label in labels]
+    for same in {text for text in shown if shown.count(text) > 1}:
+        at = [k for k, text in enumerate(shown) if text == same]
+        for k, text in zip(at, all_readable([labels[k] for k in at], most), strict=True):
+            shown[k] = text
+    twice = {text for text in shown if shown.count(text) > 1}
+    return [
+        f"{k + 1}: {readable(labels[k], most - 4)}" if text in twice else text for k, text in enumerate(shown)
+    ]
+
+
 def _shared(lines: list[list[str]]) -> int:
     """Return the number of words that all lines begin with."""
     differ = (len(set(words)) > 1 for words in zip(*lines, strict=False))

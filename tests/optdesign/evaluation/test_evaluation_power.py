@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import optdesign as od
-from optdesign.evaluation.power import power_of_f, term_power
+from optdesign.evaluation.power import noncentrality, power_of_f
 
 ELEVEN = {name: [-1, 1] for name in "ABC"}
 COFFEE = {
@@ -43,10 +43,20 @@ def test_power_of_a_term_does_not_depend_on_its_coding():
     beta, recoding = rng.normal(size=4), np.eye(4)
     recoding[1:, 1:] = rng.normal(size=(3, 3))
     terms = [np.array([0]), np.array([1, 2, 3])]
-    one = term_power(terms, beta, np.linalg.inv(x.T @ x), 11, 1.3, 0.05)
+    one = noncentrality(terms, beta, np.linalg.inv(x.T @ x), 1.3)
     z = x @ recoding
-    other = term_power(terms, np.linalg.solve(recoding, beta), np.linalg.inv(z.T @ z), 11, 1.3, 0.05)
+    other = noncentrality(terms, np.linalg.solve(recoding, beta), np.linalg.inv(z.T @ z), 1.3)
     np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+def test_power_of_other_numbers_of_runs_is_that_of_replicates():
+    table = {"a": [-1, 1, 0, 1, -1, 0], "b": ["u", "v", "w", "v", "w", "u"]}
+    e = od.evaluate(table, "~ a + b", effect=2)
+    many = [od.evaluate({k: list(v) * m for k, v in table.items()}, "~ a + b", effect=2) for m in (1, 2, 5)]
+    np.testing.assert_allclose(
+        e.power_at([6, 12, 30]), np.transpose([f.effect_power for f in many]), rtol=1e-9
+    )
+    assert np.isnan(e.power_at(4)).all()
 
 
 def eleven():

@@ -1,0 +1,117 @@
+"""Prediction variance along each factor of a design."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optdesign.errors import InputError
+from optdesign.evaluation.evaluation import Evaluation
+from optdesign.plot.draw_correlations import check_evaluation
+from optdesign.plot.panels import arrangement
+from optdesign.plot.style import BLUE, picture
+from optdesign.plot.text import all_distinct, all_readable
+from optdesign.tables.columns import number
+
+POINTS = 81
+"""Settings along a numeric factor."""
+
+
+def profiles(evaluation: Evaluation, *, path: str | Path | None = None) -> Any:
+    """Draw the prediction variance along each factor, the other factors at their centre.
+
+    The centre of a numeric factor is the middle of its range in the region, and that of a categorical factor
+    its first level. In mixtures, the other components keep their proportions.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Result of :func:`optdesign.evaluate` for a model with a formula.
+    path : str or Path, optional
+        File to save to, .png, .pdf or .svg.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    InputError
+        If the design has no formula or several parameter blocks.
+
+    See Also
+    --------
+    optdesign.plot.design_space : Prediction variance over the whole region.
+    """
+    check_evaluation(evaluation)
+    lines = _lines(evaluation)
+    shape = arrangement(len(lines))
+    size = (1.0 + 2.6 * shape[1] if shape[1] > 1 else 5.0, 0.9 + 2.3 * shape[0])
+    with picture(None, path, size=size, shape=shape, sharey=True) as axes:
+        for empty in axes[len(lines) :]:
+            empty.set_visible(False)
+        top = max(values[np.isfinite(values)].max(initial=0.0) for _, values in lines.values())
+        for one, name, (at, values) in zip(axes, all_distinct(list(lines), 30), lines.values(), strict=False):
+            if at.dtype == object:
+                one.plot(np.arange(len(at)), values, "o", color=BLUE)
+                slanted = len(at) > 3 or max(map(len, map(str, at))) > 8
+                turn = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
+                one.set_xticks(np.arange(len(at)), all_readable(at, 14), **turn)
+                one.margins(x=0.2)
+            else:
+                one.plot(at, values, color=BLUE, linewidth=1.8)
+                one.locator_params(axis="x", nbins=4)
+            one.set_xlabel(name)
+            one.set_ylim(0, 1.08 * top or 1)
+            one.grid(axis="y", color="0.9", linewidth=0.7)
+        for one in axes[:: shape[1]]:
+            one.set_ylabel("variance / sigma²")
+        title = "Prediction variance along each factor, the others at their centre"
+        axes[0].figure.suptitle(
+            title if shape[1] > 1 else title.replace(", ", ",\n"), fontsize=11, x=0.01, ha="left"
+        )
+        return axes[0].figure
+
+
+def _lines(evaluation: Evaluation) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return the settings along every factor and the variances there."""
+    x = evaluation.experiment
+    if x.model is None or x.region_settings is None or len(x.block_names) > 1:
+        raise InputError(
+            "evaluation",
+            "must be that of a formula and one parameter block",
+            "the features have no factors" if x.model is None else f"there are {len(x.block_names)}",
+            "Evaluate a table of settings with a model.",
+        )
+    settings, model = x.region_settings, x.model.model
+    labels = {name for name, is_numeric in x.model.factors.items() if not is_numeric}
+    numeric = [name for name in model.factors if name not in model.levels and f"C({name})" not in labels]
+    centre: dict[str, Any] = {}
+    for name in model.factors:
+        values = settings[name]
+        if name in numeric:
+            centre[name] = (float(values.min()) + float(values.max())) / 2
+        else:
+            centre[name] = number(values, settings.levels.get(name)).names[0]
+    total = np.sum([settings[name] for name in numeric], axis=0) if len(numeric) > 1 else np.arange(2)
+    is_mixture = np.ptp(total) <= 1e-9 * np.abs(total).max()
+    if is_mixture:
+        centre |= {name: float(settings[name].mean()) for name in numeric}
+    out = {}
+    for name in model.factors:
+        values = settings[name]
+        if name in numeric:
+            at: np.ndarray = np.linspace(float(values.min()), float(values.max()), POINTS)
+        else:
+            at = number(values, settings.levels.get(name)).names.astype(object)
+        columns: dict[str, Any] = {other: np.full(len(at), value) for other, value in centre.items()}
+        columns[name] = at if name in numeric else list(at)
+        if is_mixture and name in numeric:
+            rest = float(total[0]) - centre[name]
+            for other in numeric:
+                if other != name:
+                    columns[other] = centre[other] * (float(total[0]) - at) / rest
+        out[name] = at, evaluation.predict(columns)
+    return out
