@@ -10,7 +10,6 @@ import numpy as np
 from optdesign.errors import InputError
 from optdesign.evaluation.evaluation import Evaluation
 from optdesign.plot.draw_correlations import check_evaluation
-from optdesign.plot.panels import arrangement
 from optdesign.plot.style import BLUE, picture
 from optdesign.plot.text import all_distinct, all_readable
 from optdesign.tables.columns import number
@@ -47,7 +46,8 @@ def profiles(evaluation: Evaluation, *, path: str | Path | None = None) -> Any:
     """
     check_evaluation(evaluation)
     lines = _lines(evaluation)
-    shape = arrangement(len(lines))
+    columns = 2 if len(lines) == 4 else min(len(lines), 3)
+    shape = (-(-len(lines) // columns), columns)
     size = (1.0 + 2.6 * shape[1] if shape[1] > 1 else 5.0, 0.9 + 2.3 * shape[0])
     with picture(None, path, size=size, shape=shape, sharey=True) as axes:
         for empty in axes[len(lines) :]:
@@ -58,7 +58,7 @@ def profiles(evaluation: Evaluation, *, path: str | Path | None = None) -> Any:
                 one.plot(np.arange(len(at)), values, "o", color=BLUE)
                 slanted = len(at) > 3 or max(map(len, map(str, at))) > 8
                 turn = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
-                one.set_xticks(np.arange(len(at)), all_readable(at, 14), **turn)
+                one.set_xticks(np.arange(len(at)), all_readable(list(at), 14), **turn)
                 one.margins(x=0.2)
             else:
                 one.plot(at, values, color=BLUE, linewidth=1.8)
