@@ -158,7 +158,7 @@ class Evaluation:
         >>> import optdesign as od
         >>> e = od.evaluate({"x": [-1, -1, 1, 1]}, model="~ x", effect=2)
         >>> e.power_at([2, 4, 12])[1].round(3)
-        array([  nan, 0.28 , 0.88 ])
+        array([  nan, 0.218, 0.876])
         """
         sizes = np.atleast_1d(np.asarray(runs, dtype=np.float64))
         ratios = [self.effect_noncentrality * n / self.n_runs for n in sizes]
