@@ -79,5 +79,5 @@ class InputError(ValueError):
         if self.value:
             sentence += f"; {self.value}"
         if self.row is not None:
-            sentence += f" in {self.place or f'row {self.row}'}"
+            sentence += f" in {self.place or f'row {self.row + 1}'}"
         return f"{sentence}. {self.remedy}".rstrip()

@@ -129,7 +129,7 @@ def read(
     if model is not None and features is not None:
         raise InputError("--features", "must be left out with --model, which names the columns it uses")
     given = (group, block)
-    if check_suffix(path, "the file of candidates", SUFFIXES) == ".npz":
+    if check_suffix(path, "the file of candidates", (*SUFFIXES, ".xlsx")) == ".npz":
         if model is not None:
             raise InputError(
                 "--model", "needs a table of factors, .csv or .parquet", f"got {path}", "Leave it out."

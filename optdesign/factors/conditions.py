@@ -3,8 +3,9 @@
 A condition is a boolean array, a function of the settings, or an expression such as
 ``temp + 2 * press <= 90 and cat in ["a", "b"]``. An expression consists of names of factors (in backticks if
 they are not Python names), numbers, text, ``+ - * / // % **``, comparisons, ``in`` with a list, and
-``and``, ``or``, ``not`` (or ``& | ~``). It is evaluated here, node by node: no attribute is read and no
-function is called.
+``and``, ``or``, ``not`` (or ``& | ~``), and the functions ``abs`` and ``sqrt``. R's ``^``, ``!``, ``&&`` and
+``||`` are accepted, too. It is evaluated here, node by node: no attribute is read and no other function is
+called.
 
 - Whole numbers are exact, whatever the type and size of the column. Booleans count as 0 and 1 in arithmetic.
 - Comparisons of other numbers allow for round-off: 0.1 + 0.2 is at most 0.3, and equals it. See
@@ -29,6 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optdesign.errors import InputError
+from optdesign.factors import notation
 from optdesign.numbers import quantities
 from optdesign.numbers.quantities import Quantity, compare, quantity
 from optdesign.tables.columns import Settings, listed, lookup, refuse_mask
@@ -43,6 +45,11 @@ COMPARED: dict[type, Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
     ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
+
+FUNCTIONS: dict[str, Callable[[Quantity], Quantity]] = {
+    "abs": quantities.absolute, "sqrt": quantities.square_root,
+}  # fmt: skip
+"""Functions of one argument that an expression may call."""
 
 EQUALITIES = (operator.eq, operator.ne)
 
@@ -103,23 +110,25 @@ def _evaluated(settings: Settings, where: str) -> np.ndarray:
         return f" {name} "
 
     try:
-        tree = ast.parse(_with_words(QUOTED.sub(stand_in, where).strip()), mode="eval")
+        tree = ast.parse(_with_words(QUOTED.sub(stand_in, notation.condition(where)).strip()), mode="eval")
     except (SyntaxError, ValueError, tokenize.TokenError, RecursionError, MemoryError) as error:
         raise InputError(
             "where",
             "must be an expression such as 'temp <= 60 and cat == \"a\"'",
             f"{where!r} is none ({getattr(error, 'msg', error)})",
+            'A list is \'cat in ["a", "b"]\'.' if "%in%" in where else "",
         ) from None
     nodes = list(ast.walk(tree))
+    functions = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     for node in nodes:
-        if not isinstance(node, ALLOWED):
+        if not isinstance(node, ALLOWED) and not _is_call(node, settings):
             raise InputError(
                 "where",
                 "must be made of factors, numbers, text and comparisons",
                 f"{where!r} has {type(node).__name__.lower()}, which is not evaluated",
-                "Pass a function of the settings.",
+                f"Functions are {' and '.join(FUNCTIONS)}; otherwise pass a function of the settings.",
             )
-        if isinstance(node, ast.Name):
+        if isinstance(node, ast.Name) and id(node) not in functions:
             lookup(settings, names.get(node.id, node.id), "where")
     if not any(isinstance(node, ast.Name) for node in nodes):
         raise InputError(
@@ -134,6 +143,13 @@ def _evaluated(settings: Settings, where: str) -> np.ndarray:
         ) from None
     array = value if isinstance(value, np.ndarray) else value[0]
     return np.broadcast_to(array, settings.n_rows)
+
+
+def _is_call(node: ast.AST, settings: Settings) -> bool:
+    """Return True if a node calls a known function with one argument, and no factor has its name."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id in settings:
+        return False
+    return node.func.id in FUNCTIONS and len(node.args) == 1 and not node.keywords
 
 
 def _normalised(settings: Settings) -> dict[str, str]:
@@ -195,6 +211,8 @@ class _Evaluator:
             return ARITHMETIC[type(node.op)](self.number(node.left), self.number(node.right))
         if isinstance(node, ast.Compare):
             return self.compared(node)
+        if isinstance(node, ast.Call):
+            return FUNCTIONS[node.func.id](self.number(node.args[0]))  # type: ignore[attr-defined]
         raise ValueError(f"a list must follow in or not in; {self.said(node)} does not")
 
     def condition(self, node: ast.expr) -> np.ndarray:

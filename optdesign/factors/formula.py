@@ -2,7 +2,8 @@
 
 Formulas are those of R's lm, as the library formulaic reads and evaluates them: ``~ temp * cat + I(temp**2)``
 has an intercept, main effects, an interaction and a quadratic term; ``~ 0 + a + b + c + a:b`` has no
-intercept. Text is coded by contrasts. What a transformation learns from the candidates (the mean of
+intercept. Powers may be written as in R, ``I(temp^2)``; see :mod:`optdesign.factors.notation`. Text is coded
+by contrasts. What a transformation learns from the candidates (the mean of
 ``center``, the basis of ``poly``, the levels of a factor) is kept, and applied to settings that come later.
 
 A formula is code: formulaic evaluates the Python expressions in it. Take formulas from people you trust.
@@ -19,8 +20,12 @@ from typing import Any
 import numpy as np
 
 from optdesign.errors import InputError
+from optdesign.factors import notation
 from optdesign.runtime.optional import optional
 from optdesign.tables.columns import Settings, check_exact, listed, meant, missing, number
+
+FUNCTIONS = {"sqrt": np.sqrt, "abs": np.abs}
+"""Functions of formulas besides those of formulaic."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +46,11 @@ class Model:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the features."""
-        return tuple(map(str, self.spec.column_names))
+        """Names of the features. Levels of a category that are whole numbers have no decimal point."""
+        numeric = [re.escape(name) for name in self.factors if name not in self.levels]
+        level = re.compile(rf"(C\(`?(?:{'|'.join(numeric)})`?(?:,[^\[]*)?\)\[(?:[A-Z]\.)?-?\d+)\.0\]")
+        names = map(str, self.spec.column_names)
+        return tuple(level.sub(r"\1]", name) for name in names) if numeric else tuple(names)
 
     def features(self, settings: Settings) -> np.ndarray:
         """The features of settings, (N, d)."""
@@ -71,7 +79,7 @@ class Model:
                 )
         _check_present(settings, self.factors)
         frame = _frame(settings, self.factors, self.levels, self.coding)
-        matrix = _called(self.formula, settings, lambda: self.spec.get_model_matrix(frame, context={}))
+        matrix = _called(self.formula, settings, lambda: self.spec.get_model_matrix(frame, context=FUNCTIONS))
         x = _checked(matrix, settings, self.factors, self.formula)
         return x if self.scale is None else self.scale(x)
 
@@ -107,7 +115,7 @@ def fit(
         )
     frame = _frame(settings, settings, levels, coding)
     matrix = _called(
-        formula, settings, lambda: library.model_matrix(parsed, frame, context={}, na_action="ignore")
+        formula, settings, lambda: library.model_matrix(parsed, frame, context=FUNCTIONS, na_action="ignore")
     )
     used = {str(name) for name in matrix.model_spec.variables_by_source.get("data", ())}
     used |= {name.partition(".")[0] for name in used}  # of a method, as in temp.mean()
@@ -131,7 +139,8 @@ def named(formula: str) -> set[str]:
     quoted = set(re.findall("`([^`]*)`", formula))
     library = formulaic()
     try:
-        return quoted | set(map(str, library.Formula(formula).required_variables))
+        required = library.Formula(notation.formula(formula)).required_variables
+        return quoted | set(map(str, required)) - set(FUNCTIONS)
     except Exception:  # the formula is wrong, which is reported when it is evaluated, or has a "."
         return quoted
 
@@ -213,7 +222,9 @@ def _check_present(settings: Settings, factors: Iterable[str]) -> None:
 
 
 def _parsed(library: Any, formula: str, settings: Settings) -> Any:
-    return library.Formula(formula, _context={"__formulaic_variables_available__": list(settings)})
+    return library.Formula(
+        notation.formula(formula), _context={"__formulaic_variables_available__": list(settings)}
+    )
 
 
 def _called(formula: str, settings: Settings, work: Any) -> Any:
@@ -234,6 +245,8 @@ def _called(formula: str, settings: Settings, work: Any) -> Any:
 def _said(error: Exception, formula: str, settings: Settings) -> str:
     """Return the cause of an error of formulaic in the words of the factors, or its first line."""
     text = str(error).partition("\n")[0].rstrip(".")
+    if said := notation.hint(formula):
+        return said
     if isinstance(error.__cause__, NameError):
         unknown = sorted(named(formula).difference(settings))
         name = error.__cause__.name

@@ -85,6 +85,18 @@ def negate(a: Quantity) -> Quantity:
     return Quantity(-a.value, a.error)
 
 
+def absolute(a: Quantity) -> Quantity:
+    """Return |a|."""
+    if a.is_whole:
+        return _fitted(np.abs(a.value.astype(object)))
+    return Quantity(np.abs(a.value), a.error)
+
+
+def square_root(a: Quantity) -> Quantity:
+    """Return the square root of a; it is NaN if a is negative."""
+    return power(a, quantity(0.5))
+
+
 def subtract(a: Quantity, b: Quantity) -> Quantity:
     """Return a - b."""
     return add(a, negate(b))

@@ -29,7 +29,8 @@ from optdesign.factors.grids import factorial
 from optdesign.tables.columns import Settings, check_index, is_frame, is_single, listed
 from optdesign.tables.files import Table, check_suffix, number, place, read_table, row_names, stored_levels
 
-TABLES = (".csv", ".parquet")
+TABLES = (".csv", ".parquet", ".xlsx")
+"""Files of settings, one candidate a row."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -324,4 +325,5 @@ def _repeated(settings: Settings) -> str:
     first = np.unique(codes, return_index=True)[1]
     again = int(np.setdiff1d(np.arange(len(codes)), first)[0])
     original = int(first[codes[again]])
-    return f"settings that occur before: {len(codes) - distinct}, the first in rows {original} and {again}"
+    rows = f"rows {original + 1} and {again + 1}"
+    return f"settings that occur before: {len(codes) - distinct}, the first in {rows}"

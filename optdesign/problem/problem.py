@@ -498,10 +498,14 @@ class DesignProblem:
 def check_problem(problem: object) -> None:
     """Refuse what is not a problem."""
     if not isinstance(problem, DesignProblem):
-        raise TypeError(
-            f"problem must be a DesignProblem; got {type(problem).__name__}. Wrap it: "
-            "DesignProblem(candidates)."
-        )
+        name = type(problem).__name__
+        remedy = "Wrap it: DesignProblem(candidates)."
+        if name == "MainEffects":
+            remedy = (
+                "It has no list of candidates, and so no weights: pass it to exact for whole runs, or list "
+                "the candidates: DesignProblem(candidates(factors, model))."
+            )
+        raise TypeError(f"problem must be a DesignProblem; got {name}. {remedy}")
 
 
 def check_number(value: object, name: str, remedy: str) -> None:

@@ -432,6 +432,6 @@ def _kind(value: Any, name: str, row: int) -> str:
     raise InputError(
         name,
         "must hold numbers, text, booleans or dates",
-        f"row {row} holds a {type(value).__name__}",
+        f"row {row + 1} holds a {type(value).__name__}",
         "Convert the column first.",
     )

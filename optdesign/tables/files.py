@@ -25,6 +25,7 @@ from optdesign.runtime.optional import optional
 from optdesign.tables.columns import check_local_times, listed
 from optdesign.tables.columns import column as plain_column
 from optdesign.tables.marks import DECIMAL_COMMA, DECIMALS, Marks
+from optdesign.tables.workbooks import read_workbook
 
 SEPARATORS = ",;\t"
 """Possible separators of the columns of a CSV file. The most frequent one in its header is used."""
@@ -55,9 +56,10 @@ def read_table(path: Path, *, text: set[str], numbers: set[str] | None = None) -
     Columns of a CSV file that are named in ``text`` stay text unless all are integers, so that a label
     comes out as it went in; if ``numbers`` is given, no other columns are converted to numbers.
     """
-    if path.suffix.lower() == ".csv":
+    suffix = path.suffix.lower()
+    if suffix == ".csv":
         return _read_csv(path, text, numbers)
-    return _read_parquet(path)
+    return read_workbook(path) if suffix == ".xlsx" else _read_parquet(path)
 
 
 def row_names(columns: Mapping[str, np.ndarray]) -> list[str]:
@@ -193,7 +195,7 @@ def is_exact(text: str) -> bool:
 def place(path: Path, row: int, header: bool = True) -> str:
     """Return the place of row ``row`` of a file: the line of a CSV file, as an editor numbers it."""
     if path.suffix.lower() != ".csv":
-        return f"row {row + 1}"
+        return f"row {row + 1 + (header and path.suffix.lower() == '.xlsx')}"
     left = row + header
     with open(path, newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file, delimiter=separator(path), skipinitialspace=True)
@@ -210,9 +212,8 @@ def check_suffix(path: Path, argument: str, known: Sequence[str]) -> str:
     """The suffix of a path in lower case, if it is a known one."""
     suffix = path.suffix.lower()
     if suffix not in known:
-        raise InputError(
-            argument, f"must end in {' or '.join(known)}", f"got {str(path)!r}", "Rename the file."
-        )
+        export = "Export the sheet as .csv." if suffix.startswith(".xls") else "Rename the file."
+        raise InputError(argument, f"must end in {' or '.join(known)}", f"got {str(path)!r}", export)
     return suffix
 
 

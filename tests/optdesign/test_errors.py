@@ -19,7 +19,7 @@ PARTS = ("argument", "rule", "value", "remedy", "row", "place")
         (("tol", "must be positive", "", "Leave it out."), "tol must be positive. Leave it out."),
         (
             ("x", "must be finite", "'a' is nan", "Fill it in.", 0),
-            "x must be finite; 'a' is nan in row 0. Fill it in.",
+            "x must be finite; 'a' is nan in row 1. Fill it in.",
         ),
         (
             ("x", "must be finite", "'a' is nan", "Fill it in.", 3, "line 5 of f.csv"),

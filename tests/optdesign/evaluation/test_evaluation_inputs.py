@@ -40,7 +40,7 @@ def test_frames_with_categories_numbers_as_labels_and_other_columns():
 
 
 def test_missing_settings_are_refused_with_their_row():
-    with pytest.raises(od.InputError, match="'note' is missing in row 1"):
+    with pytest.raises(od.InputError, match="'note' is missing in row 2"):
         od.evaluate(FRAME, "~ cat + note")
 
 

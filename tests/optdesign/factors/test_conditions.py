@@ -194,7 +194,7 @@ def test_text_whose_levels_have_another_order_is_not_ordered() -> None:
 )
 def test_large_integers_beside_missing_entries_are_not_rounded(ids: Any) -> None:
     with pytest.raises(
-        ValueError, match=r"id must fit double precision .* holds 1152921504606846977 in row 2"
+        ValueError, match=r"id must fit double precision .* holds 1152921504606846977 in row 3"
     ):
         Settings({"id": ids})
     assert Settings({"id": [1, 2**63]})["id"].dtype == np.uint64

@@ -146,7 +146,7 @@ def test_rows_of_other_settings_have_the_same_coding_contrasts_and_bases() -> No
             "cannot tell all parameters apart: I(a ** 2) is a combination of Int",
         ),
         (od.simplex_lattice(["u", "v"], 2), "~ u + v", "apart: v is a combination of Intercept, u"),
-        (pd.DataFrame({"a": [1, 2, 1]}), "~ a", "settings that occur before: 1, the first in rows 0 and 2"),
+        (pd.DataFrame({"a": [1, 2, 1]}), "~ a", "settings that occur before: 1, the first in rows 1 and 3"),
     ],
 )
 def test_what_is_odd_is_noted(factors, model: str, note: str) -> None:
@@ -171,23 +171,23 @@ def test_what_is_odd_is_noted(factors, model: str, note: str) -> None:
         (
             {"temp": [0, 1]},
             "~ log(temp)",
-            "with temp = 0, 'log.temp.' is -inf in row 0. Leave such settings",
+            "with temp = 0, 'log.temp.' is -inf in row 1. Leave such settings",
         ),
         ({"C": 2, "g": ["u", "v"]}, "~ C(g)", r"the factor 'C' hides the function C\(\)"),
         (pd.DataFrame(np.eye(2)), "~ `0`", "must not name factors by numbers"),
         (
             pd.DataFrame({"a": [1, None]}),
             "~ a",
-            "'a' is missing in row 1. Fill it in or drop the row: none is dropped",
+            "'a' is missing in row 2. Fill it in or drop the row: none is dropped",
         ),
-        (pd.DataFrame({"a": ["x", None]}), "~ a", "'a' is missing in row 1"),
+        (pd.DataFrame({"a": ["x", None]}), "~ a", "'a' is missing in row 2"),
         (pd.DataFrame({"a": pd.date_range("2020", periods=2)}), "~ a", "'a' holds dates"),
         (pd.DataFrame({"a": [2**53 + 1, 1]}), "~ a", "a must fit double precision"),
         (pd.DataFrame({"a": [1, "x"]}, dtype=object), "~ a", "a must be all numbers, all text or all"),
         (
             pd.DataFrame({"a": [[1], [2]]}),
             "~ a",
-            "a must hold numbers, text, booleans or dates; row 0 holds a list",
+            "a must hold numbers, text, booleans or dates; row 1 holds a list",
         ),
         (pd.DataFrame({"a": [1j]}), "~ a", "got dtype complex128"),
         (pd.DataFrame({"a": []}), "~ a", "must have a factor and a row"),
@@ -198,7 +198,7 @@ def test_what_is_odd_is_noted(factors, model: str, note: str) -> None:
         ({"a": ["x", None]}, "~ a", "levels of 'a' must not be missing; entry 1"),
         ({"a": 0}, "~ a", "levels of 'a' must be at least 1"),
         ({f"f{k}": 10 for k in range(9)}, "~ f0", "at most 100,000,000 settings; these give 1,000,000,000"),
-        ("file.xlsx", "~ a", "factors must end in .csv or .parquet"),
+        ("file.xls", "~ a", "factors must end in .csv or .parquet"),
     ],
 )
 def test_bad_factors_and_models(factors, model: str, message: str) -> None:

@@ -117,7 +117,7 @@ def test_names_survive_pickling_and_stay_read_only() -> None:
         ({"groups": "site"}, ValueError, "groups must name a column of the settings; there is no 'site'"),
         ({"groups": "sit", "settings": {"site": SITES}}, ValueError, "did you mean 'site'"),
         ({"groups": ["a", 1.5, "b", "b"]}, ValueError, "groups must be all numbers, all text"),
-        ({"groups": np.array(["a", 1, "b", "c"], object)}, ValueError, "holds 'a', and 1 in row 1"),
+        ({"groups": np.array(["a", 1, "b", "c"], object)}, ValueError, "holds 'a', and 1 in row 2"),
         (
             {"groups": np.array([["a"]] * 4)},
             ValueError,
@@ -148,7 +148,7 @@ def test_bad_names_are_named(arguments: dict, error: type, message: str) -> None
             pd.DataFrame(FRAME),
             "column 'site' is not. Name it as groups or parameter_blocks, drop it, or make",
         ),
-        (pd.DataFrame({"x": [1.0, None]}), "column 'x' is missing in row 1"),
+        (pd.DataFrame({"x": [1.0, None]}), "column 'x' is missing in row 2"),
         (pd.DataFrame({"x": [2**53 + 1, 1]}), r"column 'x'\[0\] = .* does not"),
         (pd.DataFrame(np.eye(2), columns=["x", "x"]), "'x' occurs twice"),
         (pd.DataFrame(np.eye(2), columns=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)])), "Join them"),

@@ -1,0 +1,39 @@
+"""Tables in Excel workbooks: the first sheet, with the names of the columns in its first row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from optdesign.errors import InputError
+from optdesign.runtime.optional import optional
+from optdesign.tables.columns import column
+
+
+def read_workbook(path: Path) -> dict[str, np.ndarray]:
+    """Return the columns of the first sheet of an .xlsx file; rows without any entry are left out."""
+    library = optional("openpyxl", "Excel files need", "excel")
+    try:
+        book = library.load_workbook(path, read_only=True, data_only=True)
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # of zipfile, of xml, and of openpyxl itself
+        raise InputError(
+            str(path), "must be an Excel workbook", f"it is none ({error})", "Save it as .xlsx or .csv."
+        ) from None
+    rows = [row for row in book.worksheets[0].iter_rows(values_only=True) if any(v is not None for v in row)]
+    book.close()
+    names = [] if not rows else ["" if v is None else str(v).strip() for v in rows[0]]
+    while names and not names[-1] and all(row[len(names) - 1] is None for row in rows):
+        names.pop()
+    if not names or "" in names[1:] or len(set(names)) < len(names):
+        raise InputError(
+            str(path),
+            "must name each column once, in the first row of its first sheet",
+            f"the first row has {names}",
+            "Name every column, and rename one of those that occur twice.",
+        )
+    cells = zip(*(row[: len(names)] for row in rows[1:]), strict=True)
+    columns = list(cells) or [()] * len(names)
+    return {name: column(list(values), name)[0] for name, values in zip(names, columns, strict=True)}
