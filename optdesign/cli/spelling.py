@@ -28,6 +28,10 @@ STATUSES: dict[Status | RunStatus, str] = {
     Status.PRECISION: (
         "optimal as far as double precision can tell; the gap is what could be proved. Ask for a larger --tol"
     ),
+    RunStatus.REPEATED: (
+        "10 tries found the same log det and none a larger one; set --tries or --time-limit to search on"
+    ),
+    RunStatus.BUDGET: ("stopped after the default work, about 1 s; set --tries or --time-limit to search on"),
     RunStatus.TRIES: "all tries done; raise --tries or set --time-limit to search on",
     RunStatus.TRIES_IN_TIME: (
         "all tries done before --time-limit; raise --tries, or leave it out, to search on"

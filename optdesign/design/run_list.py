@@ -59,6 +59,9 @@ class RunStatus(Enum):
         "weights with a smaller gap, or use exact with time_limit"
     )
     BOUND = "nothing left to gain: no design on these candidates is better, fractions of runs included"
+    PROVED = "proved optimal: no other whole runs have a larger log det, up to 1e-8"
+    REPEATED = "10 tries found the same log det and none a larger one; set tries or time_limit to search on"
+    BUDGET = "stopped after the default work, about 1 s; set tries or time_limit to search on"
     TRIES = "all tries done; raise tries or set time_limit to search on"
     TRIES_IN_TIME = "all tries done before time_limit; raise tries, or leave it out, to search on"
     TIME_LIMIT = "stopped at time_limit; raise it to search on"

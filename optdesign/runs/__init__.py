@@ -1,7 +1,8 @@
 """Exact designs: whole numbers of runs.
 
-``exact`` searches for the best runs by ``exchange``, ``rounding`` rounds weights, and ``main_effects``
-searches additive models without a list of candidates (by ``level_exchange``, with bounds from ``marginals``).
-``rank_basis`` finds runs of full rank, ``search`` organises tries, and ``runs`` is the result. Read ``exact``
-first.
+``exact`` searches for the best runs and ``rounding`` rounds weights. ``search`` has the loop of the search.
+Its moves are in ``exchange`` (any list), ``blocks`` (additive block effects) and ``grid`` (levels of
+factors), with the formula of ``rank_two``. ``main_effects`` has additive models without a list of candidates,
+with bounds from ``marginals`` and orthogonal designs from ``hadamard``. ``rank_basis`` finds runs of full
+rank, and ``runs`` is the result. Read ``exact`` first.
 """

@@ -1,52 +1,56 @@
-"""Exchange of whole runs within groups: local search for exact designs, compiled.
+"""Exchange of whole runs within groups, for any list of candidates.
 
 A design is a whole number of runs c_n of every candidate, with the runs of each group fixed. Moving one run
 of a group from candidate m to candidate k multiplies the product of the determinants by
 
-    (1 + g_k) (1 - g_m) + c_km^2,    g_n = x_n' V x_n,    c_km = x_k' V x_m,
+    (1 + g_k) (1 - g_m) + c_km^2 <= 1 + g_k - g_m,    g_n = x_n' V x_n,    c_km = x_k' V x_m,
 
 with V the inverse information of the block and c_km = 0 if k and m are in different blocks. So one pass over
-the candidates of a group finds the best k for a given m (Fedorov's exchange), and two rank-one updates follow
-it. Local search ends when no exchange gains. A perturbation, a few random exchanges, starts it again, and the
-best runs are kept.
+the candidates of a group finds the best k for a given m (Fedorov's exchange), c_km is computed only where the
+bound exceeds the best gain, and two rank-one updates follow it.
 
 *Termination.* Rank-one updates lose digits where the information is nearly singular, and a gain computed from
-them can be round-off. So log det is recomputed from the counts after at most REFRESH exchanges. If it has not
-risen, the exchanges since the last such refresh are undone, and from then on every exchange is checked. The
-refreshed log det is a function of the counts and rises strictly, so no counts occur twice.
+them can be round-off. So log det is recomputed from the counts after at most REFRESH exchanges, and at the
+end if sum_n c_n g_n differs from the rank. If log det has not risen, the exchanges since the last such
+refresh are undone, and from then on every exchange is checked. The refreshed log det is a function of the
+counts and rises strictly, so no counts occur twice.
 
 *Limits.* Kernels return after a given number of passes over the candidates of a group, so that the time
 between two checks of the clock is bounded.
 
-Of very many candidates the search sees some, those of largest variance; then all are priced, by their
-variances under what was found, and the search goes on with the best of them while that gains.
+If there are very many candidates, the search is among those of largest variance. At its end all candidates
+are priced by their variances under the runs found, and exchanges continue with the best of them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from optdesign.algebra.blocks import accumulate, add_outer, factorise, invert, multiply, variance
-from optdesign.algebra.passes import coordinates
 from optdesign.algebra.whitening import measured
+from optdesign.design.result import DesignResult
 from optdesign.problem.problem import DesignProblem
-from optdesign.runs.search import GAIN
+from optdesign.runs.rank_basis import basis, coordinates_of
+from optdesign.runs.rank_two import REFRESH, SAFE
+from optdesign.runs.search import GAIN, SLICE
 from optdesign.runtime.jit import kernel
-
-REFRESH = 50
-"""Exchanges after which inverses and variances are recomputed from the counts."""
-
-SAFE = 1e-7
-"""A perturbation may not lower the determinant by more than this factor: the rank would be in doubt."""
 
 LARGEST_BOARD = 1 << 19
 """Coordinates that the search keeps at hand, 4 MiB of them: beyond, it sees some candidates only."""
 
-SLICE = 5e7
-"""Multiplications between two checks of the clock."""
+
+PASS = 500
+"""Multiplications that take as long as the fixed part of a pass over the candidates of a group."""
+
+DRIFT = 1e-6
+"""Difference of tracked and recomputed log det above which every exchange is checked."""
+
+PERTURBATION = 3
+"""Runs that a perturbation moves."""
 
 
 class Board(NamedTuple):
@@ -64,32 +68,21 @@ class Board(NamedTuple):
 
 
 class State(NamedTuple):
-    """What the search changes: runs, inverses and variances that belong to them, and scratch space."""
+    """Runs, the inverses and variances that belong to them, scratch space, and the position of the search."""
 
     counts: np.ndarray
     inverse: np.ndarray
     g: np.ndarray
     work: np.ndarray
     checked: np.ndarray
-    """Counts at the last refresh."""
+    """Counts at the last check of log det."""
+    place: np.ndarray
+    """Next row, rows visited since the last gain, exchanges between two checks and since the last refresh."""
+    log_det: np.ndarray
 
 
-class Kept(NamedTuple):
-    """The best runs of a search, with their inverses and variances."""
-
-    counts: np.ndarray
-    inverse: np.ndarray
-    g: np.ndarray
-
-
-def coordinates_of(problem: DesignProblem, rows: np.ndarray) -> np.ndarray:
-    """Return coordinates of some candidates: by compensated products, or as solvers read them if very many.
-
-    Compensated products take about 20 times as long, and are of use where information is nearly singular.
-    """
-    if len(rows) * problem.dim * problem.largest_rank <= SLICE:
-        return problem.coordinates(rows)
-    return coordinates(problem, rows, problem.rows)
+ROW, IDLE, OFTEN, CHANGES = range(4)
+"""Entries of ``place``."""
 
 
 def lay_out(problem: DesignProblem, rows: np.ndarray) -> tuple[Board, np.ndarray]:
@@ -107,16 +100,23 @@ def lay_out(problem: DesignProblem, rows: np.ndarray) -> tuple[Board, np.ndarray
 
 
 def state_of(board: Board, counts: np.ndarray) -> State:
-    """A state to search from; the first climb fills it in."""
-    width = board.z.shape[1]
-    n = len(board.z)
+    """Return the state of some runs."""
+    width, n = board.z.shape[1], len(board.z)
     inverse = np.zeros((len(board.ranks), width, width))
-    return State(counts, inverse, np.zeros(n), np.zeros(n), counts.copy())
+    place = np.array([0, 0, REFRESH, 0])
+    state = State(counts, inverse, np.zeros(n), np.zeros(n), counts.copy(), place, np.zeros(1))
+    refreshed(board, state)
+    return state
 
 
-def kept_of(state: State) -> Kept:
-    """Return a copy of the runs of a state, with their inverses and variances."""
-    return Kept(state.counts.copy(), state.inverse.copy(), state.g.copy())
+def refreshed(board: Board, state: State) -> float:
+    """Recompute a state from its counts. Returns log det, -inf if the counts lose rank."""
+    tracked = state.log_det[0]
+    state.log_det[0] = refresh(board.z, board.blocks, board.ranks, state.counts, state.inverse, state.g)
+    if state.place[CHANGES] and not abs(state.log_det[0] - tracked) <= DRIFT:
+        state.place[OFTEN] = 1
+    state.place[CHANGES] = 0
+    return float(state.log_det[0])
 
 
 def promising(
@@ -169,24 +169,93 @@ def climbed(
     return counts
 
 
-def passes_of(board: Board) -> int:
-    """Return the passes between two checks of the clock.
-
-    They cost about SLICE multiplications, and no less than the refreshes at both ends of a climb.
-    """
+def passes_of(board: Board, work: float) -> int:
+    """Return the passes over the candidates of a group that some work allows, at least 2 refreshes."""
     rows, width = board.z.shape
-    # Multiplications that take as long as the fixed part of a pass over the candidates of a group.
-    fixed_part = 500
-    return max(1, int(SLICE / (rows * width + fixed_part)), 2 * width)
+    return max(int(min(work / (rows * width + PASS), 1e9)), 2 * width + 2)
 
 
 def climb_on(board: Board, state: State, stopped: Callable[[], bool]) -> float:
     """Climb until no exchange gains or a stop is pending. Returns log det, -inf if the counts lose rank."""
-    most, rows = passes_of(board), len(board.z)
-    value, _, row, idle, often = climb(*board, *state, most, 0, 0, REFRESH)
-    while idle < rows and not stopped():
-        value, _, row, idle, often = climb(*board, *state, most, row, idle, often)
-    return value
+    while True:
+        climb(*board, *state, passes_of(board, SLICE))
+        if state.place[IDLE] >= len(board.z) or stopped():
+            return refreshed(board, state)
+
+
+class ListMoves:
+    """Exchanges of single runs of listed candidates."""
+
+    name, bound = "exchange", math.inf
+
+    def __init__(self, best: DesignResult, runs: np.ndarray, first: np.ndarray | None) -> None:
+        problem = best.problem
+        kept = np.zeros(problem.n_candidates, np.int64)
+        kept[basis(problem, runs, best.weights, proved=not best.gap < np.inf)] = 1
+        used = kept if first is None else kept + first
+        self.board, self.order = lay_out(problem, promising(problem, best.variances, used, best.weights))
+        self.weights, self.runs, self.n_candidates = best.weights[self.order], runs, problem.n_candidates
+        self.kept = kept[self.order]
+        self.reach = refresh_of(self.board, self.weights)
+        # Perturbations in a row without a gain that end a try; fewer if they are expensive.
+        self.patience = int(np.clip(2e9 / (len(self.order) * self.board.z.shape[1] * runs.sum() + 1), 1, 200))
+
+    def start(self, rng: np.random.Generator) -> State:
+        """Return runs drawn from the weights: a basis, whole parts, and the rest by chance."""
+        counts, at = self.kept.copy(), self.board.at
+        for i, (lo, hi) in enumerate(zip(at[:, 0], at[:, -1], strict=True)):
+            counts[lo:hi] += _drawn(self.weights[lo:hi], counts[lo:hi], int(self.runs[i]), rng)
+        return state_of(self.board, counts)
+
+    def spanning(self) -> State:
+        """Return a start without chance."""
+        return self.start(np.random.default_rng(0))
+
+    def of(self, counts: np.ndarray) -> State:
+        """Return the state of given runs."""
+        return state_of(self.board, counts[self.order])
+
+    def refresh(self, state: State) -> float:
+        """Recompute a state. Returns log det."""
+        return refreshed(self.board, state)
+
+    def climb(self, state: State, most: float) -> tuple[float, float, bool]:
+        """Exchange until none gains, or for some work. Returns log det, the work, and True if complete."""
+        used = climb(*self.board, *state, passes_of(self.board, most))
+        rows, width = self.board.z.shape
+        return float(state.log_det[0]), used * (rows * width + PASS), bool(state.place[IDLE] >= rows)
+
+    def perturb(self, state: State, rng: np.random.Generator) -> None:
+        """Move some runs at random."""
+        perturb(*self.board, *state[:4], *state[5:], rng.random(2 * PERTURBATION))
+
+    def found(self, state: State) -> np.ndarray:
+        """Return the runs of every candidate."""
+        counts = np.zeros(self.n_candidates, np.int64)
+        counts[self.order] = state.counts
+        return counts
+
+
+def refresh_of(board: Board, weights: np.ndarray) -> float:
+    """Return log det of weights."""
+    width = board.z.shape[1]
+    inverse = np.zeros((len(board.ranks), width, width))
+    return float(refresh(board.z, board.blocks, board.ranks, weights, inverse, np.zeros(len(board.z))))
+
+
+def _drawn(weights: np.ndarray, kept: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Return runs of one group beyond those kept, by systematic sampling from the weights."""
+    left = runs - int(kept.sum())
+    wanted = np.maximum(weights - kept, 0.0)
+    order = rng.permutation(len(weights))
+    edges = np.cumsum(wanted[order])
+    edges *= left / edges[-1] if edges[-1] > 0 else 0.0
+    marks = np.floor(edges + rng.random())
+    marks[-1] = left
+    marks = np.minimum(marks, left)
+    out = np.zeros(len(weights), np.int64)
+    out[order] = np.diff(marks, prepend=0.0).astype(np.int64)
+    return out
 
 
 @kernel
@@ -247,17 +316,28 @@ def _best_move(z, columns, groups, blocks, at, ranks, row, inverse, g, work):
     lo, hi = at[i, b], at[i, b + 1]
     y = np.empty(ranks[b])
     multiply(inverse[b], z[row], y)
-    _covariances(columns, lo, hi, y, work)
     keep = 1.0 - g[row]
     # A variance g_m of a run within this of 1, its largest value, is taken as 1: 1 - g_m is mostly round-off.
     saturated = 1e-10
     if not keep > saturated:  # the gain is then c^2, which is a lower bound
         keep = 0.0
-    best, gain = row, 1.0
+    best, gain, above = row, 1.0, 0
     for n in range(lo, hi):
-        value = (1.0 + g[n]) * keep + work[n] * work[n]
-        if value > gain:
-            best, gain = n, value
+        above += g[n] > g[row]
+    few = 4 * above < hi - lo
+    if not few:
+        _covariances(columns, lo, hi, y, work)
+    for n in range(lo, hi):
+        if 1.0 + g[n] - g[row] > gain:
+            if few:
+                c = 0.0
+                for k in range(len(y)):
+                    c += y[k] * z[n, k]
+            else:
+                c = work[n]
+            value = (1.0 + g[n]) * keep + c * c
+            if value > gain:
+                best, gain = n, value
     if hi - lo < at[i, -1] - at[i, 0]:
         for n in range(at[i, 0], at[i, -1]):
             value = (1.0 + g[n]) * keep
@@ -267,33 +347,49 @@ def _best_move(z, columns, groups, blocks, at, ranks, row, inverse, g, work):
 
 
 @kernel
-def climb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, checked, most, row, idle, often):
+def _drifted(ranks, counts, g):
+    """Return True if updates have lost digits: the sum of the variances of the runs must be the rank."""
+    total = 0.0
+    for n in range(len(counts)):
+        total += counts[n] * g[n]
+    for b in range(len(ranks)):
+        total -= ranks[b]
+    return not abs(total) <= DRIFT
+
+
+@kernel
+def climb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, checked, place, log_det, most):
     """Exchange until no exchange gains, or for a number of passes. Overwrites the arrays of the state.
 
-    ``row`` is the first row to visit, ``idle`` the number of rows visited in turn without a gain, and
-    ``often`` the number of exchanges between two refreshes. Returns log det of the counts (-inf if those
-    given lose rank), the passes used, and these three to continue with. The climb is complete if idle is the
-    number of rows.
+    Returns the passes used. The climb is complete if ``place[IDLE]`` is the number of rows.
     """
     rows, width = z.shape
-    used, steps, before = width, 0, 0  # a refresh takes as long as that many passes
-    total = refresh(z, blocks, ranks, counts, inverse, g)
+    used, steps, before = 1, 0, 0
+    if place[CHANGES] >= REFRESH or place[OFTEN] == 1:
+        log_det[0] = refresh(z, blocks, ranks, counts, inverse, g)
+        place[CHANGES] = 0
+        used += width  # a refresh takes as long as that many passes
+    total = log_det[0]
     if total == -np.inf:
-        return total, used, row, rows, often
+        place[IDLE] = rows
     _copy_counts(counts, checked)
-    while used < most and idle < rows:
-        idle += 1
+    while used < most and place[IDLE] < rows:
+        row = place[ROW]
+        place[IDLE] += 1
         if counts[row] > 0:
             used += 1
             k, gain = _best_move(z, columns, groups, blocks, at, ranks, row, inverse, g, work)
             if gain > 1.0 + GAIN:
                 _move(z, columns, blocks, at, ranks, k, 1.0, counts, inverse, g, work)
                 _move(z, columns, blocks, at, ranks, row, -1.0, counts, inverse, g, work)
+                log_det[0] += math.log(gain)
                 used += 2
                 steps += 1
-                before, idle = idle, 0
-        row = row + 1 if row + 1 < rows else 0
-        if steps > 0 and (steps >= often or idle == rows or used >= most):
+                place[CHANGES] += 1
+                before, place[IDLE] = place[IDLE], 0
+        place[ROW] = row + 1 if row + 1 < rows else 0
+        ends = place[IDLE] == rows or used >= most
+        if steps >= place[OFTEN] or (steps > 0 and ends and _drifted(ranks, counts, g)):
             value = refresh(z, blocks, ranks, counts, inverse, g)
             used += width
             if value > total:
@@ -301,16 +397,17 @@ def climb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, check
                 _copy_counts(counts, checked)
             else:
                 _copy_counts(checked, counts)
-                refresh(z, blocks, ranks, counts, inverse, g)
-                idle = before if often == 1 else 0  # a gain that is round-off is no gain
-                often = 1
-            steps = 0
-    return total, used, row, idle, often
+                total = refresh(z, blocks, ranks, counts, inverse, g)
+                place[IDLE] = before if place[OFTEN] == 1 else 0  # a gain that is round-off is no gain
+                place[OFTEN] = 1
+            log_det[0] = total
+            place[CHANGES] = steps = 0
+    return used
 
 
 @kernel
-def perturb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, draws):
-    """Move some runs at random, two draws from [0, 1) each. Overwrites counts, inverse, g and work."""
+def perturb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, place, log_det, draws):
+    """Move some runs at random, two draws from [0, 1) each. Overwrites the state."""
     runs = counts.sum()
     for j in range(0, len(draws), 2):
         left = min(np.int64(draws[j] * runs), runs - 1)  # the product is rounded
@@ -326,52 +423,13 @@ def perturb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, dra
             multiply(inverse[b], z[m], y)
             for i in range(ranks[b]):
                 c += y[i] * z[k, i]
-        if (1.0 + g[k]) * (1.0 - g[m]) + c * c > SAFE:
+        ratio = (1.0 + g[k]) * (1.0 - g[m]) + c * c
+        if ratio > SAFE:
             _move(z, columns, blocks, at, ranks, k, 1.0, counts, inverse, g, work)
             _move(z, columns, blocks, at, ranks, m, -1.0, counts, inverse, g, work)
-
-
-@kernel
-def search(
-    z, columns, groups, blocks, at, ranks, counts, inverse, g, work, checked,
-    kept, kept_inverse, kept_g, best, draws, most,
-):  # fmt: skip
-    """Perturb and climb from the kept runs, whose log det is best, once for every row of draws.
-
-    Overwrites the arrays of the state, and those of the kept runs if others are as good. Returns the log det
-    of the kept runs and the number of climbs completed. If that is less than the number of draws, the passes
-    are used up and the state is that of a climb to continue.
-    """
-    done, left, first = 0, most, np.int64(0)  # as variables: for constants, kernels are compiled anew
-    often = np.int64(REFRESH)
-    for t in range(len(draws)):
-        _copy(kept, kept_inverse, kept_g, counts, inverse, g)
-        perturb(z, columns, groups, blocks, at, ranks, counts, inverse, g, work, draws[t])
-        value, used, _, idle, _ = climb(
-            z,
-            columns,
-            groups,
-            blocks,
-            at,
-            ranks,
-            counts,
-            inverse,
-            g,
-            work,
-            checked,
-            left,
-            first,
-            first,
-            often,
-        )
-        if idle < len(z):
-            break
-        if value >= best:
-            best = value
-            _copy(counts, inverse, g, kept, kept_inverse, kept_g)
-        done += 1
-        left = max(left - used, 1)
-    return best, done
+            log_det[0] += math.log(ratio)
+            place[CHANGES] += 1
+    place[IDLE] = 0
 
 
 @kernel
@@ -379,14 +437,3 @@ def _copy_counts(counts, to):
     """Overwrite counts with others."""
     for n in range(len(counts)):
         to[n] = counts[n]
-
-
-@kernel
-def _copy(counts, inverse, g, to_counts, to_inverse, to_g):
-    """Overwrite counts, inverses and variances with others."""
-    for n in range(len(counts)):
-        to_counts[n], to_g[n] = counts[n], g[n]
-    for b in range(inverse.shape[0]):
-        for k in range(inverse.shape[1]):
-            for j in range(inverse.shape[2]):
-                to_inverse[b, k, j] = inverse[b, k, j]

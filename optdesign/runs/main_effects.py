@@ -6,7 +6,7 @@ run sets every factor to a level and informs the parameters of the additive mode
     x = (1, f_1(l_1), ..., f_k(l_k)),
 
 so there are as many candidates as combinations of levels, too many to list. The search changes one level of
-one run at a time (:mod:`optdesign.runs.level_exchange`).
+one run at a time (:mod:`optdesign.runs.grid`).
 
 *The bound.* Let M_j be the moments of (1, f_j) under the marginal design of factor j. By Fischer's inequality
 for the covariance of x, with D = 1 + sum of the p_j parameters,
@@ -40,10 +40,10 @@ from optdesign.numbers.roundoff import gamma
 from optdesign.problem.inputs import LARGEST, SMALLEST
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
-from optdesign.runs.exchange import SLICE
-from optdesign.runs.level_exchange import climb_levels, copy_state, perturb_and_climb
+from optdesign.runs.grid import RIDGE, Grid, GridMoves, State
+from optdesign.runs.hadamard import hadamard
 from optdesign.runs.marginals import Marginal, categories, numbers
-from optdesign.runs.search import GAIN, Best, Clock, Try, best_of
+from optdesign.runs.search import GAIN, Best, Clock, Try, best_of, iterate, stream
 from optdesign.tables.columns import refuse_mask
 
 
@@ -287,15 +287,11 @@ class Bounded:
             self.marginals.append(own.share)
 
     def coordinates(self, settings: np.ndarray) -> np.ndarray:
-        """Return the rows of the runs, and below them those of a ridge."""
-        d = int(self.first[-1])
-        z = np.zeros((len(settings) + d, d))
-        z[: len(settings), 0] = 1.0
+        """Return the rows of runs."""
+        z = np.ones((len(settings), int(self.first[-1])))
         for j in range(len(self.sizes)):
             width = self.first[j + 1] - self.first[j]
-            z[: len(settings), self.first[j] : self.first[j + 1]] = self.values[j, settings[:, j], :width]
-        ridge = 1e-3  # part of the identity that is added while a start is not of full rank
-        z[len(settings) :] = math.sqrt(ridge) * np.eye(d)
+            z[:, self.first[j] : self.first[j + 1]] = self.values[j, settings[:, j], :width]
         return z
 
     def judge(self, settings: np.ndarray) -> tuple[float, float]:
@@ -304,7 +300,7 @@ class Bounded:
         The bound includes round-off.
         """
         n, d = len(settings), int(self.first[-1])
-        z = self.coordinates(settings)[:n]
+        z = self.coordinates(settings)
         values = np.linalg.eigvalsh(z.T @ z / n)
         log_det = float(np.sum(np.log(np.maximum(values, 0.0)))) if values[0] > 0 else -math.inf
         # Errors of entries, products, sums and eigenvalues.
@@ -318,81 +314,54 @@ class Bounded:
         return efficiency, log_det + d * math.log(n) - self.log_scale
 
 
+class LevelMoves(GridMoves):
+    """Changes of single levels of runs that are not listed."""
+
+    def __init__(self, bounded: Bounded, runs: int) -> None:
+        first = bounded.first
+        widths = np.diff(first)
+        columns = first[:-1, None] + np.arange(widths.max())
+        none = np.zeros(0, np.int64)
+        grid = Grid(
+            np.zeros((0, int(first[-1]))), none, np.zeros_like(bounded.sizes), bounded.values,
+            bounded.sizes, np.minimum(columns, first[-1] - 1), widths,
+        )  # fmt: skip
+        super().__init__(grid, runs, int(first[-1]) * math.log(runs) + bounded.slack)
+        self.bounded = bounded
+
+    def rows(self, settings: np.ndarray) -> np.ndarray:
+        """Return the rows of runs."""
+        return self.bounded.coordinates(settings)
+
+    def start(self, rng: np.random.Generator) -> State:
+        """Return runs drawn from the marginal optima, with a ridge."""
+        levels = [rng.choice(len(share), size=self.runs, p=share) for share in self.bounded.marginals]
+        return self.state(np.column_stack(levels), RIDGE)
+
+    def spanning(self) -> State:
+        """Return runs that differ from the first in one level, and then the same again."""
+        factor = np.repeat(np.arange(len(self.grid.widths)), self.grid.widths)
+        ones = np.zeros((1 + len(factor), len(self.grid.sizes)), np.int64)
+        ones[np.arange(1, len(ones)), factor] = np.arange(1, len(ones)) - np.searchsorted(factor, factor)
+        return self.state(ones[np.arange(self.runs) % len(ones)])
+
+
 def search_levels(
     model: MainEffects, seed: int, tries: int | None, n_jobs: int, watch: Clock
 ) -> tuple[Best, float, float]:
     """Return the best settings found, their efficiency and their log det."""
     bounded = Bounded(model)
-    d, n, k = model.n_parameters, model.runs, len(model.tables)
-    cost = float(n) * (d * d + float((bounded.sizes * np.diff(bounded.first) ** 2).sum()))
-    # Largest number of multiplications of those perturbations: large problems have fewer of them.
-    work_limit = 4e8
-    most_perturbations = 500  # perturbations in a row without a gain that end a try
-    patience = int(np.clip(work_limit / cost, 10, most_perturbations))
-    bound = d * math.log(n) + bounded.slack
-    batch = int(np.clip(SLICE / (10 * cost), 1, 100))
-    least = 2 * (n + 2 * d)  # the refreshes at both ends, without which no full rank is found
-    most = max(least, int(SLICE * n / cost))
-    fixed = bounded.values, bounded.sizes, bounded.first
-
-    def slice_of_work() -> int:
-        """Return the units of work until the next check of the clock."""
-        return max(least, int(min(most, watch.work_left() * n / cost)))
-
-    def climb(
-        settings: np.ndarray,
-        z: np.ndarray,
-        weights: np.ndarray,
-        inverse: np.ndarray,
-        row: int = 0,
-        idle: int = 0,
-    ) -> float:
-        """Climb in slices, until the climb is complete or there is no more time. Returns log det."""
-        value = -np.inf
-        while idle < n:
-            value, row, idle = climb_levels(*fixed, settings, z, weights, inverse, row, idle, slice_of_work())
-            if watch.stopped():
-                break
-        return value
+    moves = LevelMoves(bounded, model.runs)
+    orthogonal = hadamard(model.runs) if np.all(bounded.sizes == 2) else None
 
     def run(number: int) -> Try:
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
-        starts = 100  # starts that may fail to have full rank before a try is given up
-        for _ in range(starts):
-            settings = np.column_stack(
-                [rng.choice(len(share), size=n, p=share) for share in bounded.marginals]
-            ).astype(np.int64)
-            z = bounded.coordinates(settings)
-            weights, inverse = np.ones(n + d), np.zeros((1, d, d))
-            climb(settings, z, weights, inverse)
-            weights[n:] = 0.0
-            value = climb(settings, z, weights, inverse)
-            if value > -np.inf or watch.stopped():
-                break
-        state, idle = (settings, z, inverse), 0
-        kept = tuple(array.copy() for array in state)
-        perturbation = 4  # levels that a perturbation changes
-        while -np.inf < value < bound - GAIN and idle < patience and not watch.stopped():
-            draws = rng.random((batch, 3 * perturbation))
-            new, perturbations, row, rest = perturb_and_climb(
-                *fixed, settings, z, weights, inverse, *kept, value, draws, slice_of_work()
-            )
-            if perturbations < batch:
-                perturbations += 1
-                last = climb(settings, z, weights, inverse, row, rest)
-                if last >= new:
-                    new = last
-                    copy_state(*state, *kept)
-            idle = 0 if new > value + GAIN else idle + perturbations
-            value = new
-        return Try(value, kept[0])
+        start = None
+        if orthogonal is not None and number == 0:
+            start = moves.state((orthogonal[:, 1 : model.n_parameters] > 0).astype(np.int64))
+        return iterate(moves, stream(seed, number), watch, is_optimal=is_optimal, start=start)
 
-    best = best_of(run, tries, n_jobs, watch, bound)
-    if best.value == -np.inf:
-        raise InputError(
-            "runs",
-            "must be enough for the search to find full rank",
-            f"{n} runs and {k} factors gave none",
-            "Raise runs or tries.",
-        )
-    return best, *bounded.judge(best.found)
+    def is_optimal(settings: np.ndarray) -> bool:
+        return bounded.judge(settings)[0] >= 1 - GAIN
+
+    best = best_of(run, tries, n_jobs, watch)
+    return best, *bounded.judge(best.best.found)

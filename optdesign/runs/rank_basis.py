@@ -21,9 +21,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from optdesign.algebra.passes import coordinates
 from optdesign.errors import InputError
 from optdesign.problem.problem import DesignProblem
-from optdesign.runs.exchange import coordinates_of
+from optdesign.runs.search import SLICE
 from optdesign.tables.columns import listed
 from optdesign.verification.exact_arithmetic import PRIME, echelon, residues
 
@@ -91,6 +92,16 @@ def _greedy(problem: DesignProblem, rows: np.ndarray, size: np.ndarray, runs: np
         left[groups[at]] -= 1
         chosen.append(int(rows[at]))
     return np.array(chosen, dtype=np.int64)
+
+
+def coordinates_of(problem: DesignProblem, rows: np.ndarray) -> np.ndarray:
+    """Return coordinates of some candidates: by compensated products, or as solvers read them if very many.
+
+    Compensated products take about 20 times as long, and are of use where information is nearly singular.
+    """
+    if len(rows) * problem.dim * problem.largest_rank <= SLICE:
+        return problem.coordinates(rows)
+    return coordinates(problem, rows, problem.rows)
 
 
 def _pool(problem: DesignProblem, chosen: np.ndarray) -> np.ndarray:

@@ -129,7 +129,7 @@ def _gains_are_known(found: Runs) -> bool:
 
 
 class _Slices:
-    """The slices of work (:data:`optdesign.runs.exchange.SLICE`) that exchanges after rounding may take."""
+    """The slices of work (:data:`optdesign.runs.search.SLICE`) that exchanges after rounding may take."""
 
     def __init__(self, interrupted: DeferredInterrupt) -> None:
         # Slices of work that exchanges between all candidates may take, some seconds.
@@ -145,7 +145,7 @@ class _Slices:
 def rounded(result: DesignResult, runs: np.ndarray) -> np.ndarray:
     """Return the efficient rounding of weights after exchanges between candidates that have weight.
 
-    Exchanges take one slice of work at most (:data:`optdesign.runs.exchange.SLICE`). If very many candidates
+    Exchanges take one slice of work at most (:data:`optdesign.runs.search.SLICE`). If very many candidates
     have weight, they are between those that have runs.
     """
     problem = result.problem

@@ -1,15 +1,23 @@
-"""Several tries of a random search, one after the other or side by side, and when to stop.
+"""Iterated local search over whole runs: one loop for all kinds of moves, and when to stop.
 
-Tries are numbered, and each draws from a stream of its own number. So the best of them does not depend on how
-many run at a time, unless time runs out.
+*A try* climbs from a random start until no move gains. Then it perturbs the runs and climbs, repeatedly.
+Runs that are worse by a loss replace the current ones with probability exp(-loss / T), with T a fraction of
+the mean loss of this try. The best runs are kept. A try ends after a number of perturbations in a row that do
+not improve them.
+
+*Tries* are numbered, and each draws from a stream of its own number. So the best of them does not depend on
+how many run at a time, unless time runs out. Without a number of tries and without a time limit the search
+has a budget of work, which is counted in multiplications and takes about 1 s. It also ends once several
+tries have found the same value. Both rules give the same runs on every computer.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from itertools import count, islice
 from numbers import Integral
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,32 +26,81 @@ from optdesign.problem.problem import check_number
 from optdesign.runtime import clock
 from optdesign.runtime.stopping import DeferredInterrupt
 
-TRIES = 10
-"""Starts, unless tries or time_limit say otherwise."""
-
 GAIN = 1e-9
 """log det must gain this much, so that rounding makes no circles and no difference."""
-
 
 SPEED = 1e9
 """Multiplications a second, roughly."""
 
+BUDGET = 1.0
+"""Seconds at SPEED of a search without a number of tries and without a time limit."""
+
+REPEATS = 10
+"""Tries that find the same value and then end such a search."""
+
+SLICE = 5e7
+"""Multiplications between two checks of the clock."""
+
+OVERHEAD = 2e4
+"""Multiplications that take as long as the calls of a perturbation."""
+
+HEAT = 0.2
+"""Temperature of the acceptance of worse runs, as a fraction of the mean loss."""
+
+
+class Moves(Protocol):
+    """Moves of whole runs. A state is a tuple of arrays; log det is up to a constant of the moves."""
+
+    name: str
+    patience: int
+    bound: float
+    """Upper bound on log det of whole runs, or inf."""
+    reach: float
+    """log det of the solved weights: runs that have it may be optimal among all weights."""
+
+    def start(self, rng: np.random.Generator) -> Any:
+        """Return a random state to climb from; its rank may need :meth:`refresh`."""
+
+    def spanning(self) -> Any:
+        """Return a state of full rank."""
+
+    def refresh(self, state: Any) -> float:
+        """Recompute a state from its runs. Returns log det, -inf if they lose rank."""
+
+    def climb(self, state: Any, most: float) -> tuple[float, float, bool]:
+        """Move until no move gains, or for some work. Returns log det, the work, and True if complete."""
+
+    def perturb(self, state: Any, rng: np.random.Generator) -> None:
+        """Move at random."""
+
+    def found(self, state: Any) -> np.ndarray:
+        """Return the runs of a state."""
+
 
 class Try(NamedTuple):
-    """Result of a try: log det, the runs or settings, and True if they are proved optimal."""
+    """Result of a try: log det, the runs, the work, and True if the runs are optimal.
+
+    ``optimal`` holds against all weights, ``proved`` against whole runs.
+    """
 
     value: float
     found: np.ndarray
     optimal: bool = False
+    proved: bool = False
+    work: float = 0.0
+
+    @property
+    def is_final(self) -> bool:
+        """Return True if there is nothing left to gain."""
+        return self.optimal or self.proved
 
 
 class Best(NamedTuple):
-    """The best of several tries, how many there were, and whether it is optimal: it meets the bound."""
+    """The best of several tries, and how many there were."""
 
-    found: np.ndarray
-    value: float
+    best: Try
     tries: int
-    met: bool
+    repeated: bool
 
 
 class Clock(NamedTuple):
@@ -60,6 +117,10 @@ class Clock(NamedTuple):
         """Return the multiplications that may be done before the deadline, at SPEED a second."""
         return 0.0 if self.interrupted else SPEED * max(0.0, self.deadline - clock.now())
 
+    def slice(self) -> float:
+        """Return the work until the next check of the clock."""
+        return min(SLICE, self.work_left())
+
 
 def check_search(seed: int, tries: int | None, time_limit: float | None, n_jobs: int) -> None:
     """Refuse what does not say how to search."""
@@ -67,13 +128,13 @@ def check_search(seed: int, tries: int | None, time_limit: float | None, n_jobs:
         raise InputError("seed", "must be a whole number of at least 0", f"got {seed!r}", "The default is 0.")
     if tries is not None and (isinstance(tries, bool) or not isinstance(tries, Integral) or tries < 1):
         raise InputError(
-            "tries", "must be a whole number of at least 1", f"got {tries!r}", f"Leave it out for {TRIES}."
+            "tries", "must be a whole number of at least 1", f"got {tries!r}", "Leave it out for the default."
         )
     if time_limit is not None:
-        check_number(time_limit, "time_limit", "Leave it out for none.")
+        check_number(time_limit, "time_limit", "Leave it out for the default.")
         if not time_limit > 0:
             raise InputError(
-                "time_limit", "must be positive seconds", f"got {time_limit}", "Leave it out for none."
+                "time_limit", "must be positive seconds", f"got {time_limit}", "Leave it out for the default."
             )
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise InputError(
@@ -81,25 +142,93 @@ def check_search(seed: int, tries: int | None, time_limit: float | None, n_jobs:
         )
 
 
-def best_of(
-    run: Callable[[int], Try], tries: int | None, n_jobs: int, watch: Clock, bound: float = np.inf
-) -> Best:
-    """Return the best of several tries, the first of equal ones.
+def stream(seed: int, number: int) -> np.random.Generator:
+    """Return the random numbers of a try."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
 
-    The search ends at a try that is proved optimal, or whose log det meets a bound on all designs.
-    """
-    if tries is None and watch.deadline == np.inf:
-        tries = TRIES
+
+def iterate(
+    moves: Moves,
+    rng: np.random.Generator,
+    watch: Clock,
+    *,
+    is_optimal: Callable[[np.ndarray], bool] = lambda _: False,
+    start: Any = None,
+    most: float = math.inf,
+) -> Try:
+    """Return the best runs of one try, which does about ``most`` work at most."""
+    state, work = moves.start(rng) if start is None else start, 0.0
+
+    def climb() -> float:
+        nonlocal work
+        while True:
+            value, used, complete = moves.climb(state, watch.slice())
+            work += used
+            if complete or work > most or watch.stopped():
+                return value
+
+    climb()
+    if moves.refresh(state) == -math.inf:
+        state = moves.spanning()
+        moves.refresh(state)
+    value = climb()
+    best, current = Try(-math.inf, moves.found(state)), _copy(state)
+    idle, losses, loss_sum = 0, 0, 0.0
+    new = value
+    while new > -math.inf:
+        if new > best.value + GAIN:
+            new = moves.refresh(state)
+        if new > best.value + GAIN:
+            idle, proved = 0, new >= moves.bound - GAIN
+            best = Try(new, moves.found(state), proved=proved)
+            if new >= moves.reach - NEAR and is_optimal(best.found):
+                best = best._replace(optimal=True)
+        else:
+            idle += 1
+        if best.is_final or idle >= moves.patience or work > most or watch.stopped():
+            break
+        loss = value - new
+        if loss > 0:
+            losses, loss_sum = losses + 1, loss_sum + loss
+        if loss <= 0 or rng.random() < math.exp(-loss * losses / (HEAT * loss_sum)):
+            value, current = new, _copy(state)
+        else:
+            state = _copy(current)
+        moves.perturb(state, rng)
+        new = climb()
+        work += OVERHEAD
+    return best._replace(work=work)
+
+
+NEAR = 1e-4
+"""Runs whose log det is this far below that of the weights are checked for optimality."""
+
+
+def _copy(state: Any) -> Any:
+    """Return a copy of the arrays of a state."""
+    return type(state)(*(array.copy() for array in state))
+
+
+def best_of(run: Callable[[int], Try], tries: int | None, n_jobs: int, watch: Clock) -> Best:
+    """Return the best of several tries, the first of equal ones. An optimal one ends the search."""
+    limited = tries is None and watch.deadline == np.inf
     numbers: Iterator[int] = iter(range(tries)) if tries is not None else count()
-    best, done, met = Try(-np.inf, np.empty(0)), 0, False
+    best, done, equal, work = Try(-np.inf, np.empty(0)), 0, 0, 0.0
     for found in _in_turn(run, numbers, n_jobs, watch):
         done += 1
+        work += found.work + OVERHEAD
+        if done == 1 or found.value > best.value + SAME:
+            equal = 0
+        equal += not found.value < best.value - SAME
         if done == 1 or found.optimal or found.value > best.value + GAIN:
             best = found
-        met = best.optimal or best.value >= bound - GAIN
-        if met:
+        if best.is_final or (limited and (equal >= REPEATS or work > BUDGET * SPEED)):
             break
-    return Best(best.found, best.value, done, met)
+    return Best(best, done, limited and equal >= REPEATS)
+
+
+SAME = 1e-7
+"""Tries whose log det differs by less have found the same value."""
 
 
 def _in_turn(run: Callable[[int], Try], numbers: Iterator[int], n_jobs: int, watch: Clock) -> Iterator[Try]:

@@ -207,13 +207,13 @@ def test_text_that_looks_like_numbers_is_noted(folder, text, shown):
 
 def test_interrupted_runs_are_exit_code_1_and_still_written(monkeypatch):
     search = sys.modules["optdesign.runs.exact"]
-    lay_out = search.lay_out
+    rounded = search.rounded
 
     def interrupted(*arguments):
         signal.raise_signal(signal.SIGINT)
-        return lay_out(*arguments)
+        return rounded(*arguments)
 
-    monkeypatch.setattr(search, "lay_out", interrupted)
+    monkeypatch.setattr(search, "rounded", interrupted)
     done = run("solve", "data.csv", "--runs", 5, "--out", "runs.csv")
     assert done.exit_code == 1
     assert "status            interrupted; the runs are the best found so far" in done.stdout

@@ -10,7 +10,8 @@ from problems import plain
 from test_rounding import compositions, rank_of
 
 import optdesign as od
-from optdesign.runs.exchange import REFRESH, climb, climb_on, kept_of, lay_out, search, state_of
+from optdesign.runs.exchange import IDLE, OFTEN, climb, climb_on, lay_out, perturb, refreshed, state_of
+from optdesign.runs.rank_two import REFRESH
 from optdesign.runs.search import Clock, Try, best_of
 from optdesign.runtime import clock
 from optdesign.runtime.stopping import DeferredInterrupt
@@ -89,23 +90,21 @@ def test_climbing_keeps_inverse_variances_and_counts_together():
         rows = np.flatnonzero(problem.groups[order] == i)
         start[rows[: int(problem.budgets[i])]] = 1
     state = state_of(board, start)
-    first, *_ = climb(*board, *state, 0, 0, 0, REFRESH)
-    value, used, row, idle, often = climb(*board, *state, 10, 0, 0, REFRESH)
-    assert value > first
-    assert used >= 10
-    assert idle < 24
-    value, _, _, idle, often = climb(*board, *state, 1000, row, idle, often)
-    assert (idle, often) == (24, REFRESH)
-    kept = kept_of(state)
-    value, done = search(*board, *state, *kept, value, rng.random((3, 4)), 1000)
-    assert done == 3
+    first = float(state.log_det[0])
+    assert climb(*board, *state, 4) >= 4
+    assert state.log_det[0] > first
+    assert state.place[IDLE] < 24
+    climb(*board, *state, 1000)
+    assert state.place[[IDLE, OFTEN]].tolist() == [24, REFRESH]
+    for _ in range(3):
+        perturb(*board, *state[:4], *state[5:], rng.random(4))
+        climb(*board, *state, 1000)
     counts = np.zeros(24, np.int64)
-    counts[order] = kept.counts
+    counts[order] = state.counts
     found = plain(problem, counts)
     assert np.array_equal(np.bincount(problem.groups, counts), [7, 6])
-    assert value + problem.log_volume == pytest.approx(found.log_det, abs=1e-9)
-    assert np.allclose(kept.g, found.variances[order], rtol=1e-9)
-    assert search(*board, *state, *kept, value, rng.random((3, 4)), 5) == (value, 0)
+    assert state.log_det[0] + problem.log_volume == pytest.approx(found.log_det, abs=1e-9)
+    assert np.allclose(state.g, found.variances[order], rtol=1e-9)
 
 
 def steep(runs=3):
@@ -121,34 +120,30 @@ def test_gains_that_are_round_off_end_a_climb(start):
     board, order = lay_out(steep(), np.arange(21))
     assert np.array_equal(order, np.arange(21))
     state = state_of(board, np.bincount(start, minlength=21))
-    value, _, _, idle, often = climb(*board, *state, 100_000, 0, 0, REFRESH)
-    assert idle == 21
-    assert often == (1 if start[0] == 2 else REFRESH)
+    assert climb(*board, *state, 100_000) < 1000
+    assert state.place[IDLE] == 21
+    value = refreshed(board, state)
+    assert climb_on(board, state, lambda: False) >= value
     assert np.flatnonzero(state.counts).tolist() == [0, 1]
-    again, *_ = climb(*board, *state, 0, 0, 0, REFRESH)
-    assert again == value
 
 
 @pytest.mark.kernels
 def test_a_climb_from_runs_without_full_rank_is_over_at_once():
     board, _ = lay_out(od.DesignProblem(np.eye(5), budgets=6), np.arange(5))
     state = state_of(board, np.array([3, 1, 1, 1, 0]))
-    value, _, _, idle, _ = climb(*board, *state, 100, 0, 0, REFRESH)
-    assert (value, idle) == (-np.inf, 5)
+    climb(*board, *state, 100)
+    assert (state.log_det[0], state.place[IDLE]) == (-np.inf, 5)
     assert state.counts.tolist() == [3, 1, 1, 1, 0]
     state = state_of(board, np.array([2, 1, 1, 1, 1]))
-    value, *_ = climb(*board, *state, 100, 0, 0, REFRESH)
-    kept = kept_of(state)
-    draws = np.full((1, 4), 0.99)  # the last row twice: it keeps its run
-    assert search(*board, *state, *kept, value + 1.0, draws, 100) == (value + 1.0, 1)
-    assert np.array_equal(kept.counts, [2, 1, 1, 1, 1])
+    perturb(*board, *state[:4], *state[5:], np.full(4, 0.99))  # the last row twice: it keeps its run
+    assert state.counts.tolist() == [2, 1, 1, 1, 1]
 
 
 def test_searches_in_slices_find_as_good_runs(monkeypatch):
     """Climbs that are cut are continued."""
     problem = od.DesignProblem(np.vander(np.linspace(-1, 1, 40), 4), budgets=9)
     whole = od.exact(problem, tries=2)
-    monkeypatch.setattr("optdesign.runs.exchange.SLICE", 1.0)
+    monkeypatch.setattr("optdesign.runs.search.SLICE", 1.0)
     assert od.exact(problem, tries=2).log_det == pytest.approx(whole.log_det, abs=1e-9)
 
 
@@ -165,7 +160,7 @@ def test_one_try_is_as_good_as_rounding_with_exchanges(seed):
 def test_a_climb_in_slices_ends_where_one_without_does(monkeypatch):
     results = []
     for work in (5e7, 1.0):
-        monkeypatch.setattr("optdesign.runs.exchange.SLICE", work)
+        monkeypatch.setattr("optdesign.runs.search.SLICE", work)
         board, _ = lay_out(steep(), np.arange(21))
         state = state_of(board, np.bincount([2, 13, 20], minlength=21))
         results.append(climb_on(board, state, lambda: False))

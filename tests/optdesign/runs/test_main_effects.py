@@ -8,12 +8,8 @@ import pytest
 from exact_levels import true_efficiency
 
 import optdesign as od
-from optdesign.runs import main_effects
-from optdesign.runs.level_exchange import CHANGE, climb_levels, perturb_and_climb
-from optdesign.runs.main_effects import Bounded
-
-MANY = 1 << 60
-"""More visits than any climb makes."""
+from optdesign.runs.grid import IDLE
+from optdesign.runs.main_effects import Bounded, LevelMoves
 
 LARGEST = {
     3: 4,
@@ -142,69 +138,40 @@ def test_the_outcome_does_not_depend_on_the_number_of_jobs():
 @pytest.mark.kernels
 def test_changes_of_levels_keep_rows_inverse_and_determinant_together():
     model = od.MainEffects({"a": [-1, 0, 1], "b": ["x", "y", "z"], "c": [0, 10]}, runs=8, degree=2)
-    bounded, rng = Bounded(model), np.random.default_rng(1)
-    settings = np.column_stack([rng.integers(0, size, size=8) for size in bounded.sizes])
-    z = bounded.coordinates(settings)
-    d = z.shape[1]
-    weights, inverse = np.ones(8 + d), np.zeros((1, d, d))
-    fixed = bounded.values, bounded.sizes, bounded.first
-    climb_levels(*fixed, settings, z, weights, inverse, 0, 0, MANY)
-    weights[8:] = 0.0
-    value, row, idle = climb_levels(*fixed, settings, z, weights, inverse, 0, 0, MANY)
-    assert idle == 8
-    kept = settings.copy(), z.copy(), inverse.copy()
-    value, perturbations, row, idle = perturb_and_climb(
-        *fixed, settings, z, weights, inverse, *kept, value, rng.random((3, 6)), MANY
-    )
-    assert (perturbations, row, idle) == (3, 0, 0)
-    settings, z, inverse = kept
-    assert np.array_equal(z, bounded.coordinates(settings))
-    assert np.allclose(inverse[0] @ (z[:8].T @ z[:8]), np.eye(d), atol=1e-9)
-    x = model.features(settings)
-    assert value - bounded.log_scale == pytest.approx(np.linalg.slogdet(x.T @ x)[1], abs=1e-9)
+    moves, rng = LevelMoves(Bounded(model), 8), np.random.default_rng(1)
+    state = moves.start(rng)
+    moves.climb(state, 1e9)
+    value = moves.refresh(state)
+    for _ in range(5):
+        moves.perturb(state, rng)
+        new, _, complete = moves.climb(state, 1e9)
+        assert complete
+        value = max(value, new)
+        assert np.allclose(state.z, moves.rows(state.settings), atol=1e-12)
+        assert np.allclose(state.inverse @ (state.z.T @ state.z), np.eye(moves.r), atol=1e-8)
+        x = model.features(state.settings)
+        assert new - moves.bounded.log_scale == pytest.approx(np.linalg.slogdet(x.T @ x)[1], abs=1e-8)
 
 
 @pytest.mark.kernels
 def test_a_climb_in_slices_is_the_climb_in_one_piece():
-    """The inverse is computed anew for every slice, so that the two agree to round-off."""
     model = od.MainEffects({name: ["x", "y", "z"] for name in "abcd"}, runs=14)
-    bounded, rng = Bounded(model), np.random.default_rng(2)
-    fixed = bounded.values, bounded.sizes, bounded.first
-    given = np.column_stack([rng.integers(0, 3, size=14) for _ in range(4)])
+    moves = LevelMoves(Bounded(model), 14)
     found = []
-    for most in (MANY, 1, 5):
-        settings, z = given.copy(), bounded.coordinates(given)
-        d = z.shape[1]
-        weights, inverse = np.ones(14 + d), np.zeros((1, d, d))
-        row, idle, slices = 0, 0, 0
-        while idle < 14:
-            value, row, idle = climb_levels(*fixed, settings, z, weights, inverse, row, idle, most)
+    for most in (1e9, 1.0, 1e3):
+        state, slices = moves.start(np.random.default_rng(2)), 0
+        while state.place[IDLE] < 14:
+            moves.climb(state, most)
             slices += 1
-        assert (slices == 1) == (most == MANY)
-        found.append(value)
-        kept, draws = (settings.copy(), z.copy(), inverse.copy()), rng.random((2, 6))
-        _, perturbations, _, rest = perturb_and_climb(
-            *fixed, settings, z, weights, inverse, *kept, value, draws, min(most, 13)
-        )
-        assert perturbations == 0  # a climb visits every run at least once
-        assert rest < 14
+        assert (slices == 1) == (most == 1e9)
+        found.append(moves.refresh(state))
     assert found == pytest.approx([found[0]] * 3, abs=1e-9)
 
 
-@pytest.mark.kernels
-def test_changes_and_refreshes_count_as_work_of_a_slice():
-    """A visit that changes many levels is far more work than a visit that changes none."""
-    model = od.MainEffects({f"f{j}": [-1, 1] for j in range(12)}, runs=60)
-    bounded, rng = Bounded(model), np.random.default_rng(3)
-    given = rng.integers(0, 2, size=(60, 12))
-    z = bounded.coordinates(given)
-    d = z.shape[1]
-    settings, weights, inverse = given.copy(), np.ones(60 + d), np.zeros((1, d, d))
-    fixed = bounded.values, bounded.sizes, bounded.first
-    _, row, _ = climb_levels(*fixed, settings, z, weights, inverse, 0, 0, 50)
-    changes = int((settings != given).sum())
-    assert 0 < row < 50
-    assert row + CHANGE * changes < 50 + 1 + CHANGE * 12
+def test_a_start_without_chance_has_full_rank():
+    model = od.MainEffects({"a": [1, 2, 4, 8], "b": list("xyz"), "c": [0, 1]}, runs=7, degree=3)
+    moves = LevelMoves(Bounded(model), 7)
+    assert moves.refresh(moves.spanning()) > -np.inf
 
 
 def test_a_search_that_is_cut_in_the_middle_of_climbs_returns_what_it_found():
@@ -214,24 +181,6 @@ def test_a_search_that_is_cut_in_the_middle_of_climbs_returns_what_it_found():
     assert runs.rank == 121
     assert 0 < runs.efficiency <= 1
     assert runs.status is od.RunStatus.TIME_LIMIT
-
-
-@pytest.mark.kernels
-def test_search_ends_if_changes_that_seem_to_gain_lower_the_determinant():
-    """Weights of 1e6 per run make the predicted gains wrong, as round-off does for singular information."""
-    model = od.MainEffects({name: [-1, 0, 1] for name in "abc"}, runs=60, degree=2)
-    bounded, rng = Bounded(model), np.random.default_rng(0)
-    settings = rng.integers(0, 3, size=(60, 3))
-    z = bounded.coordinates(settings)
-    d = z.shape[1]
-    weights, inverse = np.concatenate([np.full(60, 1e6), np.zeros(d)]), np.zeros((1, d, d))
-    before = np.linalg.slogdet(z[:60].T @ z[:60])[1] + d * np.log(1e6)
-    fixed = bounded.values, bounded.sizes, bounded.first
-    value, row, idle = climb_levels(*fixed, settings, z, weights, inverse, 0, 0, MANY)
-    assert (row, idle) == (0, 60)
-    assert value <= before
-    assert value == pytest.approx(np.linalg.slogdet(z[:60].T @ z[:60])[1] + d * np.log(1e6), abs=1e-9)
-    assert np.array_equal(z, bounded.coordinates(settings))
 
 
 def test_two_to_the_fifty_combinations_are_no_obstacle():
@@ -271,24 +220,6 @@ def test_two_to_the_fifty_combinations_are_no_obstacle():
 def test_mistakes_are_named(arguments, error, message):
     with pytest.raises(error, match=re.escape(message)):
         od.MainEffects(*arguments)
-
-
-def test_only_the_least_work_is_begun_after_the_time_limit(monkeypatch):
-    """It is the work of the two refreshes, without which the runs may lose rank."""
-    slices = []
-    climb = main_effects.climb_levels
-
-    def recorded(*args):
-        slices.append(args[-1])
-        return climb(*args)
-
-    monkeypatch.setattr(main_effects, "climb_levels", recorded)
-    model = od.MainEffects({f"f{j}": list("abcdefgh") for j in range(8)}, runs=80)
-    runs = od.exact(model, time_limit=1e-9)
-    assert runs.status is od.RunStatus.TIME_LIMIT
-    assert runs.rank == model.n_parameters
-    assert runs.efficiency > 0
-    assert set(slices) == {2 * (80 + 2 * model.n_parameters)}
 
 
 @pytest.mark.parametrize("levels", [2, 3, 5])
