@@ -87,7 +87,9 @@ def solve_command(
     method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.")] = "auto",
     max_iter: Annotated[int | None, typer.Option(help="Most iterations.")] = None,
     time_limit: Annotated[float | None, typer.Option(help="Most seconds.")] = None,
-    tries: Annotated[int | None, typer.Option(help="Starts of the search for runs [default: about 1 s].")] = None,
+    tries: Annotated[
+        int | None, typer.Option(help="Starts of the search for runs [default: about 1 s].")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the search for runs [default: 0].", min=0)] = None,
     randomise: Annotated[
         int | None, typer.Option(metavar="SEED", help="List the runs in random order.", min=0)

@@ -61,7 +61,7 @@ def exact(
         relaxed problem. The certificate of the runs takes additional time. The search ends earlier, with
         ``RunStatus.BOUND`` or ``RunStatus.PROVED``, if the runs are proved optimal. Runs found within a time
         limit depend on the speed of the computer. Default, if tries is not given either: a fixed amount of
-        work of about 1 s, or less if 10 tries find the same log det. It gives the same runs for the same seed.
+        work of about 1 s, or less if 10 tries find the same log det; the same seed gives the same runs.
     n_jobs : int, default 1
         Number of tries that run side by side, in threads; -1 for one per core.
 
