@@ -20,6 +20,7 @@ exp(-gap / D).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -28,10 +29,11 @@ from numpy.typing import ArrayLike
 
 from optdesign.algebra.blocks import SINGULAR_RTOL
 from optdesign.algebra.passes import coordinates, tile
-from optdesign.algebra.whitening import measured
+from optdesign.algebra.whitening import Measured, measured
 from optdesign.design.feasible import feasible, scale
 from optdesign.design.roundoff_allowance import bound_on_g, error_length
 from optdesign.problem.coordinates import Rows
+from optdesign.problem.large import LargeProblem
 from optdesign.problem.problem import DesignProblem, check_problem
 from optdesign.problem.source import read_only
 
@@ -96,9 +98,13 @@ class Certificate:
 def certify(problem: DesignProblem, weights: ArrayLike) -> Certificate:
     """Return the certificate of weights, from the weights alone; see :func:`optdesign.certify`."""
     check_problem(problem)
+    if isinstance(problem, LargeProblem):
+        from optdesign.design.large import certify_large  # which imports this module
+
+        return certify_large(problem, weights)
     w, missed = feasible(problem, weights)
     support = (w != 0).nonzero()[0]
-    return _certificate(problem, support, w[support], missed)
+    return certificate_of(problem, support, w[support], missed)
 
 
 def rescale_and_certify(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, Certificate]:
@@ -107,17 +113,26 @@ def rescale_and_certify(problem: DesignProblem, weights: np.ndarray) -> tuple[np
     some, w = weights[support], np.zeros(len(weights))
     missed = scale(problem.groups[support], problem.budgets, some)
     w[support] = some
-    return w, _certificate(problem, support, some, missed)
+    return w, certificate_of(problem, support, some, missed)
 
 
-def _certificate(problem: DesignProblem, support: np.ndarray, w: np.ndarray, missed: float) -> Certificate:
-    """The certificate of weights of some candidates, missing budgets by a fraction of at most ``missed``."""
-    proof = _prove(problem, problem.rows, support, w, missed)
+Measure = Callable[[DesignProblem, Rows, np.ndarray, np.ndarray], Measured]
+"""A function that measures the variances of all candidates under the weights of some."""
+
+
+def certificate_of(
+    problem: DesignProblem, support: np.ndarray, w: np.ndarray, missed: float, measure: Measure = measured
+) -> Certificate:
+    """The certificate of weights of some candidates, missing budgets by a fraction of at most ``missed``.
+
+    It holds for the candidates whose variances are measured.
+    """
+    proof = _prove(problem, problem.rows, support, w, missed, measure)
     rank = problem.rank
     log_det_share = 1e-9  # allowances above this fraction of G are refined for the sake of log det
     coarse = max(ROUNDING_SHARE, min(log_det_share, GAP_SHARE * (1.0 - rank / proof.g_value)))
     if proof.rounding > coarse and problem.rows is not problem.refined:
-        proof = _prove(problem, problem.refined, support, w, missed)
+        proof = _prove(problem, problem.refined, support, w, missed, measure)
     gap = max(0.0, math.nextafter(proof.g_value - rank, math.inf))
     return Certificate(
         gap=gap,
@@ -140,9 +155,11 @@ class _Proof(NamedTuple):
     variances: np.ndarray
 
 
-def _prove(problem: DesignProblem, rows: Rows, support: np.ndarray, w: np.ndarray, missed: float) -> _Proof:
+def _prove(
+    problem: DesignProblem, rows: Rows, support: np.ndarray, w: np.ndarray, missed: float, measure: Measure
+) -> _Proof:
     """Bound G for weights of some candidates that miss budgets by a fraction of at most ``missed``."""
-    white, off, log_det, g, largest = measured(problem, rows, support, w)
+    white, off, log_det, g, largest = measure(problem, rows, support, w)
     total = float(np.add.reduce(log_det))
     if total == -np.inf:
         for b in np.flatnonzero(np.isneginf(log_det)):

@@ -233,6 +233,27 @@ class DesignResult:
         """Indices of the candidates with positive weight."""
         return np.flatnonzero(self.weights)
 
+    @property
+    def support_weights(self) -> np.ndarray:
+        """Weights of the candidates with positive weight."""
+        return self.weights[self.support]
+
+    def in_memory(self) -> DesignResult:
+        """Return the design as a result whose candidates are in memory.
+
+        Rounding, exact designs and pictures need candidates in memory. For a problem that is larger than
+        memory this is the design on its supported candidates and on a basis, with the certificate of the
+        whole problem. Any other design is returned as it is.
+
+        Returns
+        -------
+        DesignResult
+            This design. If the whole problem is larger than memory, candidate k is row
+            ``problem.pool.rows[k]`` of it, and efficiencies of whole runs, multiplied by ``efficiency``, are
+            bounds against all designs on all candidates.
+        """
+        return self
+
     def weights_matrix(self) -> np.ndarray:
         """Return the weights by clients and arms, for problems made by disjoint or shared.
 
@@ -267,7 +288,7 @@ class DesignResult:
         return (
             f"DesignResult({self.status.name}, gap {rounded_up(self.gap)}, "
             f"efficiency {self._efficiency()}, rank {self.rank} of {self.problem.n_parameters}, "
-            f"support {len(self.support)} of {len(self.weights)}, method {self.method!r})"
+            f"support {len(self.support)} of {self.problem.n_candidates}, method {self.method!r})"
         )
 
     def __str__(self) -> str:
@@ -278,7 +299,7 @@ class DesignResult:
             f"(gap {rounded_up(self.gap)}, relative {rounded_up(self.relative_gap)})\n"
             f"  measures    {self.measures}\n"
             f"  log det     {self.log_det:.9g}    rank {self.rank} of {p.n_parameters}    "
-            f"support {len(self.support)} of {len(self.weights)}\n"
+            f"support {len(self.support)} of {self.problem.n_candidates}\n"
             f"  method      {self.method}, {self.iterations} iterations, {time}"
         )
         for note in notes(p):

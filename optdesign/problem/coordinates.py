@@ -47,21 +47,25 @@ def working_rows(problem: DesignProblem) -> Rows:
     return Rows(problem.source, problem.span.maps, gamma(problem.dim + 8) * reach)
 
 
-def refined_rows(problem: DesignProblem) -> Rows:
-    """The coordinates of all candidates by compensated products; their own map is the identity."""
+def refined_rows(problem: DesignProblem, reach: np.ndarray | None = None) -> Rows:
+    """The coordinates of all candidates by compensated products; their own map is the identity.
+
+    ``reach`` bounds the coordinates times the root of the budget, if the problem is part of a larger one.
+    """
     maps = problem.span.maps
     width = maps.shape[2]
-    t, reach = np.empty((problem.n_candidates, width)), np.zeros((problem.n_parameter_blocks, width))
+    t, largest = np.empty((problem.n_candidates, width)), np.zeros((problem.n_parameter_blocks, width))
     root = np.sqrt(problem.budgets)
 
     def write(first: int, last: int) -> np.ndarray:
-        part, own = slice(first, last), np.zeros_like(reach)
+        part, own = slice(first, last), np.zeros_like(largest)
         write_refined(problem.source.piece(first, last), problem.parameter_blocks[part], maps, t[part])
-        _raise_reach(t[part], problem.parameter_blocks[part], problem.groups[part], root, own)
+        raise_reach(t[part], problem.parameter_blocks[part], problem.groups[part], root, own)
         return own
 
-    for own in threads.in_order(write, problem.n_candidates, problem.source.rows_a_piece, reach.size):
-        np.maximum(reach, own, out=reach)
+    for own in threads.in_order(write, problem.n_candidates, problem.source.rows_a_piece, largest.size):
+        np.maximum(largest, own, out=largest)
+    reach = largest if reach is None else reach
     terms = np.einsum("bj,bjk->bk", _reach(problem), np.abs(maps))
     lost = 2 * UNIT * reach + gamma(problem.dim + 1) ** 2 * terms
     identity = np.ascontiguousarray(
@@ -120,7 +124,7 @@ def write_refined(x, blocks, maps, out):
 
 
 @kernel
-def _raise_reach(t, blocks, groups, root, reach):
+def raise_reach(t, blocks, groups, root, reach):
     """Raise reach[b, k] to the largest root |t_nk| of block b."""
     for n in range(len(t)):
         for k in range(t.shape[1]):

@@ -22,7 +22,7 @@ def dependences(problem: DesignProblem, block: int) -> list[tuple[int, list[int]
     [(2, [0, 1])]
     """
     rank = int(problem.ranks[block])
-    p = problem.source.take(problem.span.pivots[block, :rank])
+    p = problem.pivots_of(block)
     p = p / np.maximum(np.abs(p).max(axis=1, keepdims=True, initial=0.0), np.finfo(float).tiny)
     length = np.linalg.norm(p, axis=0)
     p = p / np.where(length > 0, length, 1.0)

@@ -42,22 +42,41 @@ def compare_ranks(source: Source, blocks: np.ndarray, basis: np.ndarray, ranks: 
     SMALLER: the pivots are dependent modulo both primes. LARGER: some candidate lies outside their span. A
     pass for each prime over the candidates of the blocks that have not full rank.
     """
-    one, other = (_verdicts(source, blocks, basis, ranks, *pair) for pair in zip(PRIMES, POWERS, strict=True))
-    # Where one prime happens to divide a minor, the other one decides.
+    normals = normals_of(source.take(basis), ranks)
+    if np.any(ranks < source.dim):
+        for which, (normal, verdict) in enumerate(normals):
+            for first, x in source.pieces():
+                mark_outside(x, blocks, first, ranks, normal, which, verdict)
+    return combined(*(verdict for _, verdict in normals))
+
+
+def combined(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the verdicts of both primes: if one prime happens to divide a minor, the other one decides."""
     return np.where(one == SMALLER, other, np.where(other == SMALLER, one, np.maximum(one, other)))
 
 
-def _verdicts(
-    source: Source, blocks: np.ndarray, basis: np.ndarray, ranks: np.ndarray, prime: int, powers: np.ndarray
-) -> np.ndarray:
-    free = np.random.default_rng(prime).integers(1, prime, size=source.dim)
-    normal = np.zeros((len(ranks), source.dim), np.int64)
-    verdict = np.zeros(len(ranks), np.int64)
-    _normals(source.take(basis), ranks, free, prime, powers, normal, verdict)
-    if np.any(ranks < source.dim):
-        for first, x in source.pieces():
-            _mark_outside(x, blocks, first, ranks, normal, prime, powers, verdict)
-    return verdict
+def normals_of(pivots: np.ndarray, ranks: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return a vector orthogonal to the pivots of every block, and a verdict on them, for each prime."""
+    out = []
+    for prime, powers in zip(PRIMES, POWERS, strict=True):
+        free = np.random.default_rng(prime).integers(1, prime, size=pivots.shape[1])
+        normal, verdict = np.zeros((len(ranks), pivots.shape[1]), np.int64), np.zeros(len(ranks), np.int64)
+        _normals(pivots, ranks, free, prime, powers, normal, verdict)
+        out.append((normal, verdict))
+    return out
+
+
+def mark_outside(
+    x: np.ndarray,
+    blocks: np.ndarray,
+    first: int,
+    ranks: np.ndarray,
+    normal: np.ndarray,
+    which: int,
+    verdict: np.ndarray,
+) -> None:
+    """Set verdict to LARGER for blocks with a candidate of a piece outside the span, modulo a prime."""
+    _mark_outside(x, blocks, first, ranks, normal, PRIMES[which], POWERS[which], verdict)
 
 
 @kernel

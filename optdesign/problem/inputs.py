@@ -150,7 +150,7 @@ def label(
     ``budgets`` by label, numbers are labels like others where they are not 0, 1, 2, ...
     """
     if labels is None:
-        return read_only(np.zeros(n, np.int64)), 1, _label_names(names, 1, name)
+        return read_only(np.zeros(n, np.int64)), 1, label_names(names, 1, name)
     if isinstance(labels, str):
         source = columns or {}
         values = lookup(source, labels, name)
@@ -171,7 +171,7 @@ def label(
         if not np.array_equal(present, np.arange(len(present))):
             return _by_name(array, None, n, name, None)
     count = int(np.maximum.reduce(array)) + 1
-    known = _label_names(names, count, name)
+    known = label_names(names, count, name)
     return _frozen(array, labels), count if known is None else len(known), known
 
 
@@ -214,7 +214,7 @@ def _check_labels(array: np.ndarray, name: str) -> None:
         raise InputError(name, "must not be missing", f"{name}[{at}] is", "Fill it in or drop the row.")
 
 
-def _label_names(names: Any, count: int, name: str) -> Names | None:
+def label_names(names: Any, count: int, name: str) -> Names | None:
     """Return the names of numbered groups or parameter blocks: one each, all different."""
     if names is None:
         return None

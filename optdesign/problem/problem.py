@@ -47,6 +47,7 @@ from optdesign.problem.inputs import (
 from optdesign.problem.parts import unpack
 from optdesign.problem.source import Source, read_only
 from optdesign.problem.span import RANK_RTOL, Span, find_span, scan
+from optdesign.sources.opening import is_larger_than_memory
 from optdesign.tables.columns import Settings
 
 SINGLE_RTOL = 2.0**-19
@@ -151,6 +152,14 @@ class DesignProblem:
     span: Span = field(repr=False)
     peaks: np.ndarray = field(repr=False)
     _grid: tuple[int, int, np.ndarray | None] | None = None
+
+    def __new__(cls, candidates: Any = None, *_: Any, **__: Any) -> DesignProblem:
+        """Return an empty problem, of the subclass for candidates that are larger than memory if they are."""
+        if cls is DesignProblem and is_larger_than_memory(candidates):
+            from optdesign.problem.large import LargeProblem  # which is a subclass
+
+            return object.__new__(LargeProblem)
+        return object.__new__(cls)
 
     def __init__(
         self,
@@ -418,6 +427,11 @@ class DesignProblem:
         elif self.exact_rank[b] != SAME:
             note += " In exact arithmetic on the numbers as given it is smaller."
         return note
+
+    def pivots_of(self, blocks: int | np.ndarray) -> np.ndarray:
+        """Return the candidates of the basis of some parameter blocks, one after the other."""
+        own = self.span.pivots[blocks]
+        return self.source.take(own[own >= 0])
 
     def coordinates(self, rows: slice | np.ndarray) -> np.ndarray:
         """Return the coordinates of some candidates in the basis of their parameter block.

@@ -32,6 +32,9 @@ from optdesign.runtime.jit import kernel
 RANK_RTOL = 1e-12
 """A candidate adds a dimension when its residual exceeds this fraction of its own norm."""
 
+MODEST = 256.0
+"""Pivots of a sample are used if no candidate's coordinates, with signs drawn at random, add up to more."""
+
 CLOSE = 1000.0
 """A rank decision is close when an accepted residual is within this factor of the tolerance."""
 
@@ -55,6 +58,13 @@ class Span(NamedTuple):
         """Blocks whose rank would be lower under a slightly larger tolerance."""
         return np.flatnonzero(self.margin[:, 1] < self.rtol * CLOSE)
 
+    def narrowed(self) -> Span:
+        """Return the same basis with maps that are no wider than the largest rank."""
+        width = max(1, int(np.maximum.reduce(self.ranks)))
+        if width == self.maps.shape[2]:
+            return self
+        return self._replace(maps=np.ascontiguousarray(self.maps[:, :, :width]))
+
 
 def find_span(
     source: Source,
@@ -75,15 +85,7 @@ def find_span(
     n_blocks = len(peak.value)
 
     def eliminate(rows: np.ndarray, x: np.ndarray) -> Span:
-        span = Span(
-            maps=np.zeros((n_blocks, d, d)),
-            ranks=np.zeros(n_blocks, np.int64),
-            pivots=np.full((n_blocks, d), -1),
-            margin=np.zeros((n_blocks, 2)),
-            rtol=rtol,
-        )
-        eliminate_rows(x, rows, blocks, groups, row_scale, rtol, *span[:4])
-        return span
+        return eliminated(x, rows, blocks, groups, row_scale, rtol, n_blocks)
 
     def chosen(rows: np.ndarray) -> Span:
         return eliminate(rows, read_only(source.take(rows)))
@@ -110,8 +112,29 @@ def find_span(
             np.maximum(rejected, one.margin[:, 0], out=rejected)
         span = chosen(np.sort(np.concatenate(winners)))
         np.maximum(rejected, span.margin[:, 0], out=span.margin[:, 0])
-    width = max(1, int(np.maximum.reduce(span.ranks)))
-    return span if width == d else span._replace(maps=np.ascontiguousarray(span.maps[:, :, :width]))
+    return span.narrowed()
+
+
+def eliminated(
+    x: np.ndarray,
+    rows: np.ndarray,
+    blocks: np.ndarray,
+    groups: np.ndarray,
+    row_scale: np.ndarray,
+    rtol: float,
+    n_blocks: int,
+) -> Span:
+    """Return the basis of every block among some candidates, whose features are x."""
+    d = x.shape[1]
+    span = Span(
+        maps=np.zeros((n_blocks, d, d)),
+        ranks=np.zeros(n_blocks, np.int64),
+        pivots=np.full((n_blocks, d), -1),
+        margin=np.zeros((n_blocks, 2)),
+        rtol=rtol,
+    )
+    eliminate_rows(x, rows, blocks, groups, row_scale, rtol, *span[:4])
+    return span
 
 
 class Peaks(NamedTuple):
@@ -125,7 +148,7 @@ def scan(source: Source, blocks: np.ndarray, n_blocks: int) -> tuple[Peaks, int]
     """One pass over the candidates: their peaks, and the first row that is not finite (or -1)."""
     peaks = Peaks(np.zeros((n_blocks, source.dim)), np.full((n_blocks, source.dim), -1))
     for first, x in source.pieces():
-        bad = _scan(x, blocks, first, peaks.value, peaks.row)
+        bad = scan_rows(x, blocks, first, peaks.value, peaks.row)
         if bad >= 0:
             return peaks, bad
     return peaks, -1
@@ -140,14 +163,17 @@ def _is_modest(
     changing the sign of that one moves the sum by twice as much. Four choices are looked at, so a large
     coordinate is missed with probability 1/16 at most.
     """
-    directions = maps @ _signs(maps.shape[2])
+    directions = signed_sums(maps)
 
     def largest(first: int, last: int) -> float:
-        return _largest_sum(source.piece(first, last), blocks, groups, row_scale, first, directions)
+        return largest_sum(source.piece(first, last), blocks, groups, row_scale, first, directions)
 
-    # Pivots of a sample are taken if no candidate's coordinates, with signs drawn at random, add up to more.
-    modest = 256.0
-    return all(top <= modest for top in threads.each(largest, source.n_rows, source.rows_a_piece))
+    return all(top <= MODEST for top in threads.each(largest, source.n_rows, source.rows_a_piece))
+
+
+def signed_sums(maps: np.ndarray) -> np.ndarray:
+    """Return four directions for every block that add coordinates up with drawn signs, (n_blocks, d, 4)."""
+    return maps @ _signs(maps.shape[2])
 
 
 @cache
@@ -157,7 +183,7 @@ def _signs(width: int) -> np.ndarray:
 
 
 @kernel
-def _largest_sum(x, blocks, groups, row_scale, first, directions):
+def largest_sum(x, blocks, groups, row_scale, first, directions):
     """The largest |row_scale x_n @ v| of a piece, v one of the four directions of its block."""
     n, d = x.shape
     top = 0.0
@@ -176,7 +202,7 @@ def _largest_sum(x, blocks, groups, row_scale, first, directions):
 
 
 @kernel
-def _scan(x, blocks, first, peak, row):
+def scan_rows(x, blocks, first, peak, row):
     """Raise the peaks of every block and column to those of a piece. Overwrites peak and row.
 
     Returns the first row that is not finite, or -1.

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optdesign.design.large import Certified, LargeResult
 from optdesign.design.result import DesignResult, Status
 from optdesign.errors import InputError
+from optdesign.problem.large import LargeProblem
 from optdesign.problem.problem import DesignProblem, check_number, check_problem, read_only
 from optdesign.runtime import clock
 from optdesign.runtime import threads as cores
@@ -21,7 +23,9 @@ from optdesign.runtime.stopping import DeferredInterrupt
 from optdesign.solvers import auto, bca, newton
 from optdesign.solvers.loop import Recorder, Stop, run_method
 from optdesign.solvers.method import Method, on_problem
+from optdesign.solvers.pool import STAGE, solve_large
 from optdesign.solvers.start import default_start, given_start
+from optdesign.sources.engine import LostEngineError
 
 METHODS: dict[str, Method] = {"auto": auto.run, "bca": on_problem(bca.run), "newton": on_problem(newton.run)}
 """The methods by name."""
@@ -103,6 +107,10 @@ def solve(
         _thread_context(problem, threads),
     ):
         stop = Stop(interrupted, np.inf if time_limit is None else watch.began + time_limit)
+        if isinstance(problem, LargeProblem):
+            return _solve_large(
+                problem, tol, method, start, max_iter, stop, Recorder(watch.began, display), watch
+            )
         weights = _initial_weights(problem, start, stop)
         stop.reserve_certificate(problem, weights)
         recorder = Recorder(watch.began, display)
@@ -167,6 +175,41 @@ def solve_many(problems: Iterable[DesignProblem], *, n_jobs: int = 1, **options:
     options = {"threads": 1, **options}  # the solves already use the cores
     parallel = Parallel(n_jobs=n_jobs, prefer="threads")
     return list(parallel(delayed(solve)(problem, **options) for problem in problems))
+
+
+def _solve_large(
+    problem: LargeProblem,
+    tol: float,
+    method: str,
+    start: ArrayLike | None,
+    max_iter: int | None,
+    stop: Stop,
+    recorder: Recorder,
+    watch: clock.Stopwatch,
+) -> LargeResult:
+    """Solve a problem whose candidates are larger than memory."""
+    if start is not None:
+        remedy = "Leave it out: the solver starts from a sample."
+        raise InputError("start", "must be left out for candidates larger than memory", remedy=remedy)
+
+    def result(certified: Certified, status: Status) -> LargeResult:
+        return LargeResult(
+            certified,
+            status=status,
+            method=f"{method}: {STAGE}",
+            iterations=recorder.iterations,
+            **watch.times(),
+            history=recorder.history(),
+            tol=tol,
+        )
+
+    limit = DEFAULT_MAX_ITER if max_iter is None else int(max_iter)
+    try:
+        return result(*solve_large(problem, METHODS[method], tol * problem.rank, limit, recorder, stop))
+    except LostEngineError as error:
+        if error.certified is not None:
+            error.result = result(error.certified, Status.INTERRUPTED)
+        raise
 
 
 def _or_interrupt(result: DesignResult) -> DesignResult:

@@ -200,7 +200,7 @@ class Proofs:
     ) -> od.Certificate:
         self.seen = []
 
-        def prove(_, rows, support, w, missed):
+        def prove(_, rows, support, w, missed, measure):  # noqa: ARG001
             assert len(support) == len(w)
             self.seen.append((rows, missed))
             values = (g, rounding) if len(self.seen) == 1 else refined
@@ -208,7 +208,7 @@ class Proofs:
 
         self.patch(certificate, "_prove", prove)
         every = np.arange(self.problem.n_candidates)
-        return certificate._certificate(self.problem, every, self.problem.uniform(), 1e-13)
+        return certificate.certificate_of(self.problem, every, self.problem.uniform(), 1e-13)
 
 
 PLAIN = od.DesignProblem(3 * np.eye(2))

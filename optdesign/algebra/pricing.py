@@ -1,0 +1,91 @@
+"""Pricing of candidates that are larger than memory, chunk by chunk.
+
+A pass computes the variance of every candidate and returns, for every group, the largest one and few
+violators: candidates whose variance exceeds the bound of their group. Half of them are those of the largest
+variances. The other half is drawn by the number of the row: neighbours on a fine grid have almost the same
+variance, and the largest alone would all come from one place.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from optdesign.algebra.passes import variances_of_few
+from optdesign.problem.chunks import refined
+from optdesign.problem.selection import Kept, draw, empty_slots, kept, merge_kept, offer
+from optdesign.runtime.jit import kernel
+
+
+class Priced(NamedTuple):
+    """The largest variance of every group, and violators."""
+
+    largest: np.ndarray
+    top: Kept
+    drawn: Kept
+
+
+def price(
+    first: int,
+    x: np.ndarray,
+    groups: np.ndarray,
+    blocks: np.ndarray,
+    white: np.ndarray,
+    bound: np.ndarray,
+    maps: np.ndarray | None,
+    most: int,
+) -> Priced:
+    """Price a chunk: the largest variances, and up to 2 x ``most`` violators of every group. A task.
+
+    ``white`` applies to refined coordinates if ``maps`` is given, and to the rows otherwise.
+    """
+    g = chunk_variances(first, x, groups, blocks, white, maps)[first]
+    largest = np.zeros(len(bound))
+    top, drawn = empty_slots(len(bound), most), empty_slots(len(bound), most)
+    _select(first, groups, g, bound, largest, *top, *drawn)
+    return Priced(
+        largest,
+        kept(first, x, groups, blocks, *top[:2]),
+        kept(first, x, groups, blocks, *drawn[:2]),
+    )
+
+
+def merge_priced(one: Priced, other: Priced) -> Priced:
+    """Return the largest variances and the violators of two results. A merge."""
+    return Priced(
+        np.maximum(one.largest, other.largest),  # which keeps what is not a number
+        merge_kept(one.top, other.top),
+        merge_kept(one.drawn, other.drawn),
+    )
+
+
+def chunk_variances(
+    first: int,
+    x: np.ndarray,
+    groups: np.ndarray,  # noqa: ARG001
+    blocks: np.ndarray,
+    white: np.ndarray,
+    maps: np.ndarray | None,
+) -> dict[int, np.ndarray]:
+    """Return the variances of a chunk by the number of its first row. A task; its merge is ``dict.__or__``.
+
+    Each variance is computed by itself, in one order, so that it does not depend on the chunk.
+    """
+    g = np.empty(len(x))
+    variances_of_few(x if maps is None else refined(x, blocks, maps), blocks, white, g)
+    return {first: g}
+
+
+@kernel
+def _select(
+    first, groups, g, bound, largest, top_keys, top_places, top_worst, drawn_keys, drawn_places, drawn_worst
+):
+    """Raise largest to the variances g of a chunk, and keep violators. Overwrites largest and the slots."""
+    for n in range(len(g)):
+        i = groups[n]
+        if g[n] > largest[i] or g[n] != g[n]:
+            largest[i] = g[n]
+        if g[n] > bound[i]:
+            offer(top_keys, top_places, top_worst, i, -g[n], n)
+            offer(drawn_keys, drawn_places, drawn_worst, i, draw(first + n), n)

@@ -1,0 +1,131 @@
+"""Few rows of many: those with the smallest keys in every stratum, whatever the chunks are.
+
+A key orders rows, ties are broken by the number of the row, and every stratum keeps a fixed number. So the
+selection of a union is the selection of the two selections: it does not depend on how rows are cut into
+chunks, nor on the order in which chunks are merged. :func:`draw` gives keys that look random and depend on
+the number of the row alone.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from optdesign.problem.source import read_only
+from optdesign.runtime.jit import kernel
+
+PRIME = 2_147_483_647
+"""2^31 - 1: products of two residues fit 64 bits."""
+
+
+class Pool(NamedTuple):
+    """Some candidates: their numbers in ascending order, features and labels."""
+
+    rows: np.ndarray
+    x: np.ndarray
+    groups: np.ndarray
+    blocks: np.ndarray
+
+    def take(self, at: np.ndarray) -> Pool:
+        """Return some of them, by their places."""
+        return Pool(*(array[at] for array in self))
+
+
+class Kept(NamedTuple):
+    """Selected rows with the stratum and the key by which they were selected."""
+
+    strata: np.ndarray
+    keys: np.ndarray
+    pool: Pool
+    most: int
+    """Number of rows that every stratum keeps."""
+
+
+def united(*pools: Pool) -> Pool:
+    """Return the candidates of several pools, each once."""
+    every = Pool(*(np.concatenate(arrays) for arrays in zip(*pools, strict=True)))
+    return every.take(np.unique(every.rows, return_index=True)[1])
+
+
+def pooled(first: int, x: np.ndarray, groups: np.ndarray, blocks: np.ndarray, at: np.ndarray) -> Pool:
+    """Return the rows of a chunk at some places, in double precision."""
+    return Pool(first + at, x[at].astype(np.float64), groups[at], blocks[at])
+
+
+def empty_slots(strata: int, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the arrays that :func:`offer` fills: keys, places, and the place of the largest key."""
+    return np.full((strata, most), np.inf), np.full((strata, most), -1), np.zeros(strata, np.int64)
+
+
+def kept(
+    first: int, x: np.ndarray, groups: np.ndarray, blocks: np.ndarray, keys: np.ndarray, places: np.ndarray
+) -> Kept:
+    """Return the rows of a chunk that were kept at ``places``, (strata, most), -1 where there is none."""
+    strata, slot = np.nonzero(places >= 0)
+    at = places[strata, slot]
+    return Kept(strata, keys[strata, slot], pooled(first, x, groups, blocks, at), keys.shape[1])
+
+
+def merge_kept(one: Kept, other: Kept) -> Kept:
+    """Return the rows of smallest keys of every stratum."""
+    strata, keys = np.concatenate([one.strata, other.strata]), np.concatenate([one.keys, other.keys])
+    pool = Pool(*(np.concatenate(pair) for pair in zip(one.pool, other.pool, strict=True)))
+    order = np.lexsort((pool.rows, keys, strata))
+    ordered = strata[order]
+    # Place of a row in its stratum: its own place less that of the first of the stratum.
+    order = order[np.arange(len(order)) - np.searchsorted(ordered, ordered) < one.most]
+    return Kept(strata[order], keys[order], pool.take(order), one.most)
+
+
+@kernel
+def draw(row):
+    """Return a key for the number of a row: a permutation polynomial modulo a prime, as a float."""
+    h = (row % PRIME * 1_103_515_245 + row // PRIME + 12_345) % PRIME
+    square = h * h % PRIME
+    return float((square * square % PRIME * h + 1_013_904_223) % PRIME)
+
+
+@kernel
+def offer(keys, places, worst, stratum, key, place):
+    """Keep a place if its key is below the largest one that is kept in its stratum. Overwrites the slots.
+
+    Places come in ascending order, so the first of equal keys is kept.
+    """
+    w = worst[stratum]
+    if not key < keys[stratum, w]:
+        return
+    keys[stratum, w], places[stratum, w] = key, place
+    for k in range(keys.shape[1]):
+        if keys[stratum, k] > keys[stratum, w] or (
+            keys[stratum, k] == keys[stratum, w] and places[stratum, k] > places[stratum, w]
+        ):
+            w = k
+    worst[stratum] = w
+
+
+@kernel
+def offer_all(first, strata, keys, places, worst):
+    """Offer all rows of a chunk under their drawn keys. Overwrites the slots."""
+    for n in range(len(strata)):
+        offer(keys, places, worst, strata[n], draw(first + n), n)
+
+
+def sample(
+    first: int,
+    x: np.ndarray,
+    groups: np.ndarray,
+    blocks: np.ndarray,
+    strata: np.ndarray,
+    shape: tuple[int, int],
+) -> Kept:
+    """Return drawn rows of a chunk: up to shape[1] in each of shape[0] strata."""
+    keys, places, worst = empty_slots(*shape)
+    offer_all(first, strata, keys, places, worst)
+    return kept(first, x, groups, blocks, keys, places)
+
+
+def no_rows(dim: int) -> Pool:
+    """Return a pool without rows."""
+    none = read_only(np.empty(0, np.int64))
+    return Pool(none, np.empty((0, dim)), none, none)

@@ -1,0 +1,6 @@
+"""Candidates that stay where they are: on a disk or on a cluster.
+
+An engine runs pure functions on chunks of the data, beside the data (:mod:`.engine`). ``arrays`` has arrays,
+memory maps and directories of NPY files, ``parquet`` has Parquet files, ``clusters`` has Dask arrays and
+frames, and ``opening`` chooses the engine for the candidates of a problem. Read ``engine`` first.
+"""

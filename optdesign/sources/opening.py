@@ -1,0 +1,41 @@
+"""Decide whether candidates are larger than memory, and open the engine that suits them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optdesign.errors import InputError
+from optdesign.runtime import memory
+from optdesign.sources.arrays import ArrayEngine, npy_files
+from optdesign.sources.engine import Engine
+
+SHARE = 0.25
+"""Problems that would take more than this share of the memory stay where their candidates are."""
+
+
+def is_larger_than_memory(candidates: Any) -> bool:
+    """Return True if candidates should stay where they are: on a disk, or on a cluster."""
+    if isinstance(candidates, np.ndarray):
+        return candidates.ndim == 2 and _exceeds(*candidates.shape)
+    if isinstance(candidates, str | Path):
+        return False
+    return False
+
+
+def _exceeds(n_rows: int, dim: int) -> bool:
+    """Return True if a problem of this size would take more than its share of the memory."""
+    # Candidates and their coordinates in double precision, labels, weights, variances and work space.
+    return n_rows * (16 * dim + 64) > SHARE * memory.available()
+
+
+def open_engine(candidates: Any, groups: Any, parameter_blocks: Any) -> Engine:
+    """Return the engine of candidates."""
+    if isinstance(candidates, np.ndarray):
+        return ArrayEngine([candidates], groups, parameter_blocks)
+    path = Path(candidates)
+    if arrays := npy_files(path):
+        return ArrayEngine(arrays, groups, parameter_blocks)
+    raise InputError("candidates", "must be a directory of Parquet or NPY files", f"{path} has none")
