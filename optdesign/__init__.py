@@ -25,6 +25,7 @@ from optdesign.problem.problem import DesignProblem
 from optdesign.runs.certification import certify
 from optdesign.runs.exact import exact
 from optdesign.runs.main_effects import MainEffects
+from optdesign.runs.refinement import Refinement, refine
 from optdesign.runs.rounding import apportion, round
 from optdesign.solvers.classical import d_optimal, g_optimal
 from optdesign.solvers.solve import METHODS, solve, solve_many
@@ -44,6 +45,7 @@ __all__ = [
     "InputError",
     "MainEffects",
     "Measures",
+    "Refinement",
     "RunStatus",
     "RunTable",
     "Runs",
@@ -65,6 +67,7 @@ __all__ = [
     "min_volume_ellipsoid",
     "plot",
     "reference",
+    "refine",
     "round",
     "save",
     "simplex_centroid",

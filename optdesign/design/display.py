@@ -7,6 +7,7 @@ and on the command line; its index into the arrays of the problem, from 0, is ca
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from optdesign.design.result import DesignResult
     from optdesign.design.run_list import Runs
     from optdesign.problem.problem import DesignProblem
+
+HIGH_POWER = re.compile(r"(\*\*|\^)\s*[3-9]|poly\([^()]*,\s*(degree\s*=\s*)?[3-9]")
+"""A power of three or more in a formula."""
 
 GROUP, BLOCK, WEIGHT, VARIANCE = "group", "parameter_block", "weight", "variance"
 """Columns that a table of a design has besides those of the candidates."""
@@ -179,4 +183,27 @@ def duration(seconds: float, compile_seconds: float) -> str:
 
 def notes(problem: DesignProblem) -> list[str]:
     """Return the notes on a problem for readers of its designs."""
-    return [note for note in (in_words(problem), problem.rank_note) if note]
+    return [note for note in (in_words(problem), problem.rank_note, grid_note(problem)) if note]
+
+
+def grid_note(problem: DesignProblem) -> str:
+    """Return a sentence that offers finer levels if the given ones may cost efficiency, or an empty string.
+
+    These are levels of a numeric factor in a power of three or more, and mixtures with bounds.
+    """
+    model, settings = problem.model, problem.settings
+    if model is None or settings is None:
+        return ""
+    columns = [
+        settings[name].astype(np.float64)
+        for name in model.factors
+        if name not in model.levels and settings[name].dtype.kind in "iuf"
+    ]
+    total = sum(columns, np.zeros(settings.n_rows))
+    bounded = False
+    if len(columns) > 2 and np.ptp(total) <= 1e-9 * np.abs(total).max():
+        bounded = any(c.min() > 0 or c.max() < total.max() * (1 - 1e-9) for c in columns)
+    if not columns or not (bounded or HIGH_POWER.search(model.formula)):
+        return ""
+    why = "the mixtures have bounds" if bounded else "the model has a power of 3 or more"
+    return f"{why}, so that other levels may be better: optdesign.refine(problem) measures by how much."

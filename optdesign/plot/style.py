@@ -6,8 +6,10 @@ them apart in print, and large from small in :data:`SHADES`. Needs matplotlib, o
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +93,8 @@ def picture(
     with mpl.rc_context(STYLE):
         if ax is None:
             figure = Figure(figsize=size)
+            # Notebooks show the figure without ``%matplotlib inline``, whatever the backend.
+            figure._repr_png_ = partial(_png, figure)  # type: ignore[attr-defined]
             figure.set_layout_engine("constrained", w_pad=0.1, h_pad=0.06)
             axes = figure.subplots(*shape, squeeze=False, **layout).ravel()
         else:
@@ -103,6 +107,13 @@ def picture(
             suffix = target.suffix.lower()
             with atomic(target) as temporary:
                 figure.savefig(temporary, dpi=resolution, format=suffix[1:], metadata=UNDATED[suffix])
+
+
+def _png(figure: Any) -> bytes:
+    """Return a figure as the bytes of a PNG file."""
+    data = io.BytesIO()
+    figure.savefig(data, format="png", dpi=100, metadata=UNDATED[".png"])
+    return data.getvalue()
 
 
 def legend(axes: Any, *, outside: bool) -> None:

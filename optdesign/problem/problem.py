@@ -27,6 +27,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign.errors import InputError
+from optdesign.factors.formula import Model
+from optdesign.problem.candidates import Candidates
 from optdesign.problem.coordinates import Rows, log_volume, refined_rows, working_rows, write_refined
 from optdesign.problem.exact_rank import LARGER, SAME, compare_ranks
 from optdesign.problem.inputs import (
@@ -152,6 +154,8 @@ class DesignProblem:
     span: Span = field(repr=False)
     peaks: np.ndarray = field(repr=False)
     _grid: tuple[int, int, np.ndarray | None] | None = None
+    model: Model | None = field(default=None, repr=False)
+    """The model that made the features, if they were made by :func:`optdesign.candidates`."""
 
     def __new__(cls, candidates: Any = None, *_: Any, **__: Any) -> DesignProblem:
         """Return an empty problem, of the subclass for candidates that are larger than memory if they are."""
@@ -224,7 +228,7 @@ class DesignProblem:
             "n_parameter_blocks": n_blocks, "names": columns, "settings": parts.settings,
             "formula": _formula or parts.formula,
             "group_names": of_groups, "parameter_block_names": of_blocks, "span": span, "peaks": peaks.value,
-            "_grid": _grid,
+            "_grid": _grid, "model": candidates.model if isinstance(candidates, Candidates) else None,
         }  # fmt: skip
         self.__dict__.update(values)
 

@@ -1,0 +1,255 @@
+"""Finer candidates: what the levels of numeric factors cost, measured by levels between and around them.
+
+A certificate holds on the candidates that are listed. Here candidates are added beside those with weight: one
+numeric factor at a time moves up and down by a step, within its range, or two components of a mixture move in
+opposite directions. The problem is solved again, and the step is halved once the gain is below a tolerance.
+The old optimum is a design on the new candidates as well, so its efficiency there is what the grid lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from optdesign.design.efficiency import efficiency
+from optdesign.design.result import DesignResult, rounded_down
+from optdesign.errors import InputError
+from optdesign.factors.conditions import kept
+from optdesign.problem.problem import DesignProblem, check_problem
+from optdesign.solvers.solve import solve
+from optdesign.tables.columns import Settings
+
+SAME = 1e-9
+"""Settings that differ by at most this fraction of the range of their factor are the same."""
+
+
+class Round(NamedTuple):
+    """One round of a refinement."""
+
+    step: float
+    """Step of every factor, as a fraction of its first step."""
+    candidates: int
+    efficiency: float
+    """Efficiency of the old optimum against the design of this round."""
+
+
+@dataclass(frozen=True, eq=False)
+class Refinement:
+    """Result of :func:`optdesign.refine`.
+
+    Attributes
+    ----------
+    problem : DesignProblem
+        Problem with the old candidates, in their order, followed by the new ones.
+    design : DesignResult
+        Optimal design of that problem.
+    old : DesignResult
+        Optimal design on the old candidates.
+    efficiency : float
+        Lower bound on the D-efficiency of the old optimum against all designs on the new candidates.
+    loss : float
+        1 - efficiency: what the old candidates lost at most.
+    levels : dict of str to list
+        Levels with weight in the new design that the old candidates did not have, by factor.
+    history : tuple of Round
+        Step, number of candidates and efficiency of the old optimum in every round.
+
+    See Also
+    --------
+    optdesign.refine : Make a refinement.
+
+    Examples
+    --------
+    >>> import optdesign as od
+    >>> c = od.candidates({"x": [-1, -0.5, 0, 0.5, 1]}, model="~ x + I(x**2) + I(x**3)")
+    >>> found = od.refine(od.DesignProblem(c))
+    >>> round(found.loss, 3), [round(level, 2) for level in found.levels["x"]]
+    (0.009, [-0.45, 0.45])
+    """
+
+    problem: DesignProblem
+    design: DesignResult
+    old: DesignResult = field(repr=False)
+    efficiency: float
+    levels: dict[str, list[float]]
+    history: tuple[Round, ...] = field(repr=False)
+
+    @property
+    def loss(self) -> float:
+        """What the old candidates lost at most."""
+        return 1.0 - self.efficiency
+
+    def __str__(self) -> str:
+        least = rounded_down(self.efficiency)
+        lines = [
+            f"the optimum on the old candidates has an efficiency of at least {least} on the new ones",
+            f"  candidates  {self.old.problem.n_candidates}, then {self.problem.n_candidates}",
+        ]
+        for name, levels in self.levels.items():
+            lines.append(f"  {name:<10}  new levels with weight: {', '.join(f'{v:.4g}' for v in levels)}")
+        return "\n".join(lines)
+
+
+def refine(problem: DesignProblem, *, where: Any = None, tol: float = 1e-4, rounds: int = 40) -> Refinement:
+    """Add levels between and around those with weight, and measure what the old candidates lost.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        Made from :func:`optdesign.candidates`, so that the model can be evaluated at new settings.
+    where : condition, optional
+        Condition that new settings must meet, as in :func:`optdesign.candidates`; a problem does not keep it.
+        Factors stay within the range of the old candidates in any case.
+    tol : float
+        Smallest relative gain of a round that is followed by another one with the same step, and largest
+        loss by the last halving of the step.
+    rounds : int
+        Largest number of rounds.
+
+    Returns
+    -------
+    Refinement
+        New problem and design, with the efficiency of the old optimum against all designs on the new
+        candidates.
+
+    Raises
+    ------
+    InputError
+        If the problem has no model, or no numeric factor with more than one level.
+
+    See Also
+    --------
+    optdesign.candidates : Make candidates from factors and a model.
+
+    Examples
+    --------
+    >>> import optdesign as od
+    >>> c = od.candidates({"dose": [0, 5, 10]}, model="~ dose + I(dose**2)")
+    >>> od.refine(od.DesignProblem(c)).loss < 1e-6
+    True
+    """
+    check_problem(problem)
+    model, settings = problem.model, problem.settings
+    moves = [] if model is None or settings is None else _moves(settings, model)
+    if model is None or settings is None or not moves:
+        raise InputError(
+            "problem",
+            "must have a model with a numeric factor of several levels",
+            "it has none" if model is not None else "it was not made by candidates(factors, model)",
+            "Pass DesignProblem(candidates(factors, model)).",
+        )
+    solved = 1e-7  # relative gap of every design
+    old = design = solve(problem, tol=solved)
+    step, history, before = 1.0, [], 1.0
+    least_step = 2.0**-8
+    for _ in range(rounds):
+        p = design.problem
+        assert p.settings is not None
+        added, origin = _moved(p.settings, design.support, moves, step, where)
+        if added is not None:
+            p = _extended(p, added, origin)
+            start = np.append(design.weights, np.zeros(len(origin)))
+            design = solve(p, tol=solved, start=start)
+        now = float(np.exp((old.log_det - design.log_det) / problem.rank))
+        history.append(Round(step, p.n_candidates, min(1.0, now)))
+        if before - now < tol:
+            step /= 2
+            if step < least_step:
+                break
+        before = now
+    weights = np.append(old.weights, np.zeros(design.problem.n_candidates - problem.n_candidates))
+    return Refinement(
+        problem=design.problem,
+        design=design,
+        old=old,
+        efficiency=efficiency(design.problem, weights, best=design),
+        levels=_new_levels(problem, design),
+        history=tuple(history),
+    )
+
+
+def _moves(settings: Settings, model: Any) -> list[dict[str, float]]:
+    """Return the directions in which settings move, with the first step of every factor in them."""
+    numeric = {}
+    for name in model.factors:
+        values = np.unique(settings[name]) if settings[name].dtype.kind in "iuf" else np.empty(0)
+        if name not in model.levels and len(values) > 1:
+            numeric[name] = float(np.diff(values).min()) / 2
+    total = sum((settings[name].astype(np.float64) for name in numeric), np.zeros(settings.n_rows))
+    if len(numeric) > 1 and np.ptp(total) <= SAME * np.abs(total).max():  # a mixture
+        h = min(numeric.values())
+        return [{a: h, b: -h} for a in numeric for b in numeric if a != b]
+    return [{name: sign * h} for name, h in numeric.items() for sign in (-1.0, 1.0)]
+
+
+def _moved(
+    settings: Settings, support: np.ndarray, moves: list[dict[str, float]], step: float, where: Any
+) -> tuple[Settings | None, np.ndarray]:
+    """Return the settings beside the supported ones that are new and possible, and the row each is from."""
+    names = {name for move in moves for name in move}
+    low = {name: float(np.min(settings[name])) for name in names}
+    high = {name: float(np.max(settings[name])) for name in names}
+    columns = {k: [np.asarray(v, dtype=np.float64 if k in names else None)] for k, v in settings.items()}
+    for move in moves:
+        part = {name: settings[name][support] for name in settings}
+        for name, h in move.items():
+            part[name] = part[name] + step * h
+        for name, column in part.items():
+            columns[name].append(column)
+    whole = Settings({k: np.concatenate(v) for k, v in columns.items()}, settings.levels)
+    origin = np.concatenate([np.arange(settings.n_rows), *(support for _ in moves)])
+    inside = np.ones(whole.n_rows, bool)
+    codes = np.zeros(whole.n_rows, np.int64)
+    for name, column in whole.items():
+        if name in names:
+            room = SAME * (high[name] - low[name])
+            inside &= (column >= low[name] - room) & (column <= high[name] + room)
+            column = np.round((column - low[name]) / (high[name] - low[name]) / SAME)
+        own = np.unique(column.astype(str) if column.dtype == object else column, return_inverse=True)[1]
+        codes = np.unique(codes * (int(own.max()) + 1) + own, return_inverse=True)[1]
+    first = np.unique(codes, return_index=True)[1]
+    rows = first[(first >= settings.n_rows) & inside[first]]
+    if where is not None and len(rows):
+        possible = np.zeros(whole.n_rows, bool)
+        possible[kept(whole, where)] = True
+        rows = rows[possible[rows]]
+    return (whole.take(rows) if len(rows) else None), origin[rows]
+
+
+def _extended(p: DesignProblem, added: Settings, origin: np.ndarray) -> DesignProblem:
+    """Return a problem with more candidates, in the groups and parameter blocks of those they are from."""
+    assert p.model is not None
+    assert p.settings is not None
+    both = {name: np.concatenate([p.settings[name], added[name]]) for name in p.settings}
+    new = DesignProblem(
+        np.vstack([p.candidates, p.model.features(added)]),
+        np.append(p.groups, p.groups[origin]),
+        np.append(p.parameter_blocks, p.parameter_blocks[origin]),
+        p.budgets,
+        names=p.names,
+        settings=Settings(both, p.settings.levels),
+        group_names=p.group_names,
+        parameter_block_names=p.parameter_block_names,
+    )
+    object.__setattr__(new, "model", p.model)
+    return new
+
+
+def _new_levels(problem: DesignProblem, design: DesignResult) -> dict[str, list[float]]:
+    """Return the levels with weight that the old candidates did not have, by factor."""
+    found, settings = {}, design.problem.settings
+    assert settings is not None
+    assert problem.settings is not None
+    negligible = 1e-3  # weights below this fraction of the largest are not listed
+    rows = np.flatnonzero(design.weights > negligible * design.weights.max())
+    for name, column in settings.items():
+        if column.dtype.kind in "iuf":
+            old = problem.settings[name]
+            new = [
+                v for v in np.unique(column[rows]).tolist() if np.abs(old - v).min() > SAME * np.ptp(column)
+            ]
+            if new:
+                found[name] = new
+    return found

@@ -1,0 +1,74 @@
+"""Finer levels: the loss of the given ones against optima that are known or computed on a fine grid."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import optdesign as od
+
+CUBIC = "~ x + I(x**2) + I(x**3)"
+
+
+def test_a_cubic_finds_the_known_optimum() -> None:
+    """The D-optimal design of a cubic has equal weights at -1, -1/sqrt(5), 1/sqrt(5) and 1."""
+    p = od.DesignProblem(od.candidates({"x": [-1, -0.5, 0, 0.5, 1]}, model=CUBIC))
+    found = od.refine(p)
+    x = np.array([-1, -(5**-0.5), 5**-0.5, 1])
+    truth = np.linalg.slogdet(np.vander(x, 4).T @ np.vander(x, 4) / 4)[1]
+    old = od.solve(p, tol=1e-9)
+    assert found.efficiency == pytest.approx(np.exp((old.log_det - truth) / 4), abs=2e-4)
+    assert 0.0085 < found.loss < 0.0092
+    assert found.design.efficiency > 0.999999
+    assert np.abs(found.levels["x"]) == pytest.approx([5**-0.5] * 2, abs=0.005)
+    assert found.problem.candidates[:5].tolist() == p.candidates.tolist()
+    assert "optdesign.refine(problem)" in str(old)
+    assert "-0.447" in str(found)
+    assert pickle.loads(pickle.dumps(p)).model is not None
+
+
+def test_groups_categories_conditions_and_parameter_blocks() -> None:
+    levels = {"x": [-1, -0.5, 0, 0.5, 1], "cat": ["a", "b"], "site": ["u", "v"]}
+    c = od.candidates(levels, model=f"{CUBIC} + cat", where="x <= 0.5 or cat == 'a'")
+    p = od.DesignProblem(c, groups="cat", parameter_blocks="site", budgets={"a": 2, "b": 1})
+    found = od.refine(p, where="x <= 0.5 or cat == 'a'", tol=1e-3)
+    settings = found.problem.settings
+    assert settings is not None
+    assert found.problem.n_candidates > p.n_candidates
+    assert np.all((settings["x"] <= 0.5) | (settings["cat"] == "a"))
+    labels = np.array(found.problem.group_names)[found.problem.groups]
+    assert labels.tolist() == settings["cat"].tolist()
+    np.testing.assert_allclose(found.problem.candidates, c.rows(settings))
+    assert 0 < found.loss < 0.1
+
+
+def test_a_bounded_mixture_against_a_finer_lattice() -> None:
+    bounds, model = "a <= 0.45 and b >= 0.13 and c >= 0.07", "~ 0 + (a + b + c)**2"
+
+    def problem(degree: int) -> od.DesignProblem:
+        return od.DesignProblem(
+            od.candidates(od.simplex_lattice(["a", "b", "c"], degree), model, where=bounds)
+        )
+
+    coarse, fine = problem(10), problem(100)
+    found = od.refine(coarse, where=bounds)
+    settings = found.problem.settings
+    assert settings is not None
+    np.testing.assert_allclose(sum(settings[k] for k in "abc"), 1.0)
+    assert found.design.log_det > od.solve(coarse).log_det + 0.01
+    assert found.design.log_det <= od.solve(fine).log_det + 1e-3
+    assert "the mixtures have bounds" in str(od.solve(coarse))
+
+
+def test_problems_without_levels_are_refused() -> None:
+    with pytest.raises(od.InputError, match=r"was not made by candidates\(factors, model\)"):
+        od.refine(od.DesignProblem(np.eye(2)))
+    with pytest.raises(od.InputError, match="must have a model with a numeric factor of several levels"):
+        od.refine(od.DesignProblem(od.candidates({"c": ["a", "b"]}, model="~ c")))
+
+
+def test_a_figure_shows_itself() -> None:
+    figure = od.plot.weights(od.solve(od.DesignProblem(np.eye(2))))
+    assert figure._repr_png_().startswith(b"\x89PNG")
