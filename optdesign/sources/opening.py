@@ -11,6 +11,8 @@ from optdesign.errors import InputError
 from optdesign.runtime import memory
 from optdesign.sources.arrays import ArrayEngine, npy_files
 from optdesign.sources.engine import Engine
+from optdesign.sources.parquet import ParquetEngine, parquet_files
+from optdesign.tables.files import pyarrow
 
 SHARE = 0.25
 """Problems that would take more than this share of the memory stay where their candidates are."""
@@ -20,9 +22,13 @@ def is_larger_than_memory(candidates: Any) -> bool:
     """Return True if candidates should stay where they are: on a disk, or on a cluster."""
     if isinstance(candidates, np.ndarray):
         return candidates.ndim == 2 and _exceeds(*candidates.shape)
-    if isinstance(candidates, str | Path):
+    if not isinstance(candidates, str | Path):
         return False
-    return False
+    path = Path(candidates)
+    if path.suffix.lower() == ".parquet" and path.is_file():
+        metadata = pyarrow().parquet.ParquetFile(path).metadata
+        return _exceeds(metadata.num_rows, metadata.num_columns)
+    return path.is_dir()
 
 
 def _exceeds(n_rows: int, dim: int) -> bool:
@@ -36,6 +42,8 @@ def open_engine(candidates: Any, groups: Any, parameter_blocks: Any) -> Engine:
     if isinstance(candidates, np.ndarray):
         return ArrayEngine([candidates], groups, parameter_blocks)
     path = Path(candidates)
+    if files := parquet_files(path):
+        return ParquetEngine(files, groups, parameter_blocks)
     if arrays := npy_files(path):
         return ArrayEngine(arrays, groups, parameter_blocks)
     raise InputError("candidates", "must be a directory of Parquet or NPY files", f"{path} has none")

@@ -1,0 +1,87 @@
+"""Directories of Parquet and NPY files: the same designs as tables in memory."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from chunked_problems import assert_same_optimum
+
+import optdesign as od
+from optdesign.problem.large import LargeProblem
+from optdesign.runtime import memory
+from optdesign.sources import parquet
+
+pyarrow = pytest.importorskip("pyarrow")
+parquet_format = pytest.importorskip("pyarrow.parquet")
+
+SITES = np.array(["Turin", "Lyon", "Bern"], dtype=object)
+
+
+def table(n: int = 900) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    sites = SITES[np.concatenate([np.arange(3), rng.integers(0, 3, n - 3)])]
+    x = rng.normal(size=(3, n)).astype(np.float32)
+    return {"a": x[0], "site": sites, "b": x[1], "c": x[2], "arm": rng.integers(3, 5, n)}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of three Parquet files with row groups of 70 rows, read 50 rows at a time."""
+    monkeypatch.setattr(parquet, "ROWS", 50)
+    columns = table()
+    for k in range(3):
+        part = pyarrow.table({name: values[300 * k : 300 * k + 300] for name, values in columns.items()})
+        parquet_format.write_table(part, tmp_path / f"part-{k}.parquet", row_group_size=70)
+    return tmp_path
+
+
+def test_parquet_files_give_the_design_of_a_frame(folder: Path) -> None:
+    frame = pytest.importorskip("pandas").DataFrame(table())
+    options: dict[str, Any] = {
+        "groups": "site", "parameter_blocks": "arm", "budgets": {"Bern": 1, "Lyon": 2, "Turin": 3},
+    }  # fmt: skip
+    large, small = od.DesignProblem(folder, **options), od.DesignProblem(frame, **options)
+    assert isinstance(large, LargeProblem)
+    for name in ("names", "group_names", "parameter_block_names", "n_candidates", "rank"):
+        assert getattr(large, name) == getattr(small, name)
+    result = od.solve(large)
+    assert od.certify(small, result.weights).gap <= 1e-6 * small.rank
+    assert_same_optimum(result, od.solve(small))
+
+
+def test_large_parquet_files_stay_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = {name: values for name, values in table().items() if name in "abc"}
+    parquet_format.write_table(pyarrow.table(columns), tmp_path / "x.parquet")
+    small = od.DesignProblem(tmp_path / "x.parquet")
+    monkeypatch.setattr(memory, "available", lambda: 10_000)
+    large = od.DesignProblem(str(tmp_path / "x.parquet"))
+    assert (isinstance(small, LargeProblem), isinstance(large, LargeProblem)) == (False, True)
+    assert_same_optimum(od.solve(large), od.solve(small))
+
+
+def test_npy_files_give_the_design_of_one_array(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(900, 4))
+    for k in range(3):
+        np.save(tmp_path / f"{k}.npy", x[300 * k : 300 * k + 300])
+    assert_same_optimum(od.solve(od.DesignProblem(tmp_path)), od.solve(od.DesignProblem(x)))
+
+
+def test_wrong_directories(tmp_path: Path, folder: Path) -> None:
+    with pytest.raises(od.InputError, match="column 'site' is not"):
+        od.DesignProblem(folder)
+    with pytest.raises(od.InputError, match="did you mean 'site'"):
+        od.DesignProblem(folder, groups="sites")
+    with pytest.raises(od.InputError, match="must be the name of a column"):
+        od.DesignProblem(folder, groups=np.zeros(900, int))
+    (tmp_path / "none").mkdir()
+    with pytest.raises(od.InputError, match="directory of Parquet or NPY files"):
+        od.DesignProblem(tmp_path / "none")
+    columns = {"x": [1.0, None, 2.0], "site": ["a", "b", None]}
+    (tmp_path / "gaps").mkdir()
+    parquet_format.write_table(pyarrow.table(columns), tmp_path / "gaps" / "x.parquet")
+    with pytest.raises(od.InputError, match=r"groups\[2\] is"):
+        od.DesignProblem(tmp_path / "gaps", groups="site")
+    parquet_format.write_table(pyarrow.table({"x": columns["x"]}), tmp_path / "gaps" / "x.parquet")
+    with pytest.raises(od.InputError, match=r"candidates\[1\] = \[nan\]"):
+        od.DesignProblem(tmp_path / "gaps")
