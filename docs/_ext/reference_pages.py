@@ -37,7 +37,7 @@ TOPICS = {
     "evaluation": (
         "Evaluation",
         "Standard errors, power, aliasing and prediction variance of any design.",
-        "optdesign: evaluate Evaluation",
+        "optdesign: evaluate Evaluation Measures",
     ),
     "files": ("Saved designs", "Save a problem with its design, and load it.", "optdesign: save load"),
     "ellipsoids": (

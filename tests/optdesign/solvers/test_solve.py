@@ -328,7 +328,7 @@ def test_large_rows_do_not_leak_into_the_direction_of_a_small_one() -> None:
             "problem must be a DesignProblem; got ndarray. Wrap it",
         ),
         (lambda _: od.solve(np.eye(2)), "problem must be a DesignProblem; got ndarray. Wrap it"),
-        (lambda p: od.verify(p), "result must be a DesignResult; got DesignProblem. Pass solve"),
+        (lambda p: od.verify(p), "result must be a DesignResult or Runs; got DesignProblem. Pass solve"),
         (lambda p: od.solve(p, tol="x"), "tol must be a number; got 'x' of type str. The default"),
         (lambda p: od.solve(p, tol=True), "tol must be a number; got True of type bool."),
         (lambda p: od.solve(p, time_limit="5"), "time_limit must be a number; got '5' of type str. Leave it"),
