@@ -72,7 +72,7 @@ def _uses() -> Iterator[Any]:
         yield rounded(result, exchange=exchange)
     yield exact(problem, tries=2)
     grid = np.array(np.meshgrid([-1, 0, 1], [-1, 0, 1])).reshape(2, -1).T
-    yield exact(DesignProblem(np.column_stack([np.ones(9), grid, grid**2]), budgets=7), tries=2)
+    yield exact(DesignProblem(np.column_stack([np.ones(9), grid, grid**2]), budgets=7), tries=2, prove=True)
     treatments = np.column_stack([np.repeat(np.eye(3), 3, axis=0), np.tile(np.eye(3), (3, 1))])
     yield exact(DesignProblem(treatments, np.repeat(np.arange(3), 3), budgets=[2, 2, 2]), tries=2)
     levels: dict[str, list[Any]] = {"a": [-1, 0, 1], "b": ["x", "y", "z"], "c": [0, 1]}

@@ -102,6 +102,9 @@ class Runs:
         True if the candidates are the runs themselves, without a list of candidates with row numbers.
     best : DesignResult or None
         Design whose certificate gives the bound on the efficiency, if there is a list of candidates.
+    bound : float
+        Upper bound on ``log_det`` of whole runs, from ``exact(..., prove=True)`` or a bound that the runs
+        attain; inf if only the efficiency bounds them.
 
     See Also
     --------
@@ -131,6 +134,7 @@ class Runs:
     compile_seconds: float = field(default=0.0, repr=False)
     unlisted: bool = field(default=False, repr=False)
     best: DesignResult | None = field(default=None, repr=False)
+    bound: float = field(default=np.inf, repr=False)
 
     @classmethod
     def given(
@@ -337,6 +341,9 @@ class Runs:
             ("measures", str(self.measures)),
             ("log det", f"{self.log_det:.9g}    rank {self.rank} of {p.n_parameters}    {what}"),
         ]
+        if self.bound < np.inf:
+            least = rounded_down(min(1.0, float(np.exp((self.log_det - self.bound) / max(self.rank, 1)))))
+            facts.append(("proof", f"efficiency at least {least} among whole runs"))
         if self.status is not RunStatus.GIVEN:
             facts.append(("method", f"{self.method}, {self.tries} tries, {time}"))
         return facts + [("note", note) for note in listing.notes(p)]

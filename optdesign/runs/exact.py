@@ -17,18 +17,21 @@ their own gap only, and a time limit can leave that gap large.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from optdesign.design.certificate import certify
 from optdesign.design.result import Status
+from optdesign.errors import InputError
 from optdesign.problem.problem import DesignProblem, check_problem
 from optdesign.problem.source import read_only
 from optdesign.runs.blocks import BlockMoves
 from optdesign.runs.exchange import ListMoves, climbed
 from optdesign.runs.grid import MOST_RUNS, ListedGridMoves, find_grid, product_weights
 from optdesign.runs.main_effects import MainEffects, search_levels
+from optdesign.runs.proof import prove as proved
 from optdesign.runs.rounding import apportioned, rounded
 from optdesign.runs.runs import Runs, RunStatus, judged, whole_runs
 from optdesign.runs.search import GAIN, Best, Clock, Try, best_of, check_search, iterate, stream
@@ -44,6 +47,7 @@ def exact(
     tries: int | None = None,
     time_limit: float | None = None,
     n_jobs: int = 1,
+    prove: bool = False,
 ) -> Runs:
     """Search for the best whole runs of a problem whose budgets are numbers of runs.
 
@@ -64,6 +68,10 @@ def exact(
         work of about 1 s, or less if 10 tries find the same log det; the same seed gives the same runs.
     n_jobs : int, default 1
         Number of tries that run side by side, in threads; -1 for one per core.
+    prove : bool, default False
+        Continue with branch and bound until the runs are proved optimal among whole runs, which small
+        problems with a list of candidates allow. The search then has a quarter of the time limit. If the
+        proof is not complete, ``runs.bound`` is an upper bound on log det of whole runs.
 
     Returns
     -------
@@ -90,6 +98,13 @@ def exact(
     """
     stopwatch = clock.Stopwatch()
     check_search(seed, tries, time_limit, n_jobs)
+    if prove and isinstance(problem, MainEffects):
+        raise InputError(
+            "prove",
+            "must be False without a list of candidates",
+            f"got {problem!r}",
+            "List them: DesignProblem(candidates(factors, model)).",
+        )
     deadline = np.inf if time_limit is None else stopwatch.began + float(time_limit)
     if isinstance(problem, MainEffects):
         with DeferredInterrupt() as interrupted:
@@ -107,7 +122,8 @@ def exact(
     )
     with DeferredInterrupt() as interrupted:
         interrupted.held = best.status is Status.INTERRUPTED
-        watch = Clock(deadline, interrupted)
+        final = Clock(deadline, interrupted)
+        watch = final if time_limit is None or not prove else Clock(deadline - 0.75 * time_limit, interrupted)
         first = rounded(best, runs) if best.converged else None
         spanning = partial(apportioned, problem, best.weights, runs, proved=True)
         moves = (
@@ -128,16 +144,21 @@ def exact(
         counts = found.best.found
         if not found.best.is_final and not watch.stopped():
             counts = climbed(problem, counts, best.variances, watch.stopped)
-        return judged(
+        status, left = _status(watch, found, tries), 0.0 if found.best.is_final else np.inf
+        if prove and left and found.best.value > -np.inf:
+            counts, left = proved(problem, counts, final.stopped)
+            status = RunStatus.PROVED if left == 0 else _status(final, found, tries)
+        runs_found = judged(
             problem,
             counts,
             best,
             spanning=spanning,
-            status=_status(watch, found, tries),
-            method=moves.name,
+            status=status,
+            method=moves.name + " and branch and bound" * prove,
             tries=found.tries,
             **stopwatch.times(),
         )
+        return replace(runs_found, bound=runs_found.log_det + left)
 
 
 def _levels(

@@ -1,0 +1,202 @@
+"""Branch and bound: a proof that whole runs are optimal, or how far they can be from it.
+
+A node is a box lower <= c <= upper. For any positive definite M, with g_n = x_n' M^-1 x_n,
+
+    log det U(c) <= log det M + D log( sum_n c_n g_n / D ),
+
+because log det is concave and homogeneous. The largest sum over the box with the budgets of the groups is
+that of a fractional knapsack. M is the information of weights in the box, which exchanges between two
+candidates improve until the bound is at most the log det of the best runs known, or no longer falls.
+
+*Tightening.* If one more run of candidate n lowers the sum so far that the bound is at most the best log det,
+no better runs have it. So upper and lower shrink before a node is divided, at a weight that is not whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from optdesign.algebra.blocks import accumulate, factorise, invert, multiply
+from optdesign.problem.problem import DesignProblem
+from optdesign.runtime.jit import kernel
+
+TOLERANCE = 1e-8
+"""Gain of log det that a proof does not exclude."""
+
+MOST_NODES = 200_000
+"""Nodes of a proof without a time limit."""
+
+SWEEPS = 30
+"""Most sweeps of exchanges at a node."""
+
+
+def prove(
+    problem: DesignProblem, counts: np.ndarray, stopped: Callable[[], bool]
+) -> tuple[np.ndarray, float]:
+    """Return the best whole runs found from given ones, and how much larger log det of any runs can be."""
+    z = _rows(problem)
+    d, runs = z.shape[1], problem.budgets
+    groups = problem.groups
+    most = np.minimum(runs[groups], runs.sum() - d + 1)  # d different candidates have runs
+    best, value = counts.copy(), _log_det(z, counts)
+    nodes, done = [(math.inf, np.zeros(len(z)), most)], 0
+    g, weights = np.empty(len(z)), np.empty(len(z))
+    left = 0.0
+    while nodes:
+        bound, lower, upper = nodes.pop()
+        if bound <= value + TOLERANCE:
+            continue
+        if done >= MOST_NODES or stopped():
+            left = max(left, bound - value)
+            continue
+        done += 1
+        if not _fill(groups, runs, lower, upper, weights):
+            continue
+        out = _relax(z, groups, runs, lower, upper, weights, g, value + TOLERANCE)
+        bound = min(bound, out[0])
+        if bound <= value + TOLERANCE:
+            continue
+        nearest = np.round(weights)
+        if np.array_equal(np.bincount(groups, nearest), runs) and (new := _log_det(z, nearest)) > value:
+            best, value = nearest.astype(np.int64), new
+        spare = out[2] - d * math.exp((value + TOLERANCE - out[1]) / d)
+        _tighten(groups, runs, lower, upper, g, spare)
+        part = np.where(
+            lower < upper, np.minimum(weights - np.floor(weights), np.ceil(weights) - weights), -1
+        )
+        n = int(np.argmax(part))
+        if part[n] < 0:
+            continue
+        cut = min(max(math.floor(weights[n]), lower[n]), upper[n] - 1)
+        below, above = upper.copy(), lower.copy()
+        below[n], above[n] = cut, cut + 1
+        halves = [(bound, lower, below), (bound, above, upper)]
+        nodes.extend(halves if weights[n] - cut > 0.5 else halves[::-1])
+    return best, left
+
+
+def _rows(problem: DesignProblem) -> np.ndarray:
+    """Return rows in which the information of all parameter blocks is one matrix."""
+    z, first = problem.coordinates(slice(None)), np.cumsum(problem.ranks) - problem.ranks
+    out = np.zeros((problem.n_candidates, int(problem.ranks.sum())))
+    for b, rank in enumerate(problem.ranks):
+        rows = problem.parameter_blocks == b
+        out[rows, first[b] : first[b] + rank] = z[rows, :rank]
+    return out
+
+
+def _log_det(z: np.ndarray, counts: np.ndarray) -> float:
+    sign, value = np.linalg.slogdet((z.T * counts) @ z)
+    return float(value) if sign > 0 else -math.inf
+
+
+def _fill(
+    groups: np.ndarray, runs: np.ndarray, lower: np.ndarray, upper: np.ndarray, weights: np.ndarray
+) -> bool:
+    """Overwrite weights with a point inside the box, in proportion. Returns False if the box is empty."""
+    low, high = np.bincount(groups, lower, len(runs)), np.bincount(groups, upper, len(runs))
+    if np.any(low > runs) or np.any(high < runs):
+        return False
+    share = (runs - low) / np.maximum(high - low, 1.0)
+    weights[:] = lower + share[groups] * (upper - lower)
+    return True
+
+
+def _tighten(
+    groups: np.ndarray,
+    runs: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    g: np.ndarray,
+    spare: float,
+) -> None:
+    """Shrink a box, of whose largest sum ``spare`` may be lost. Updates lower and upper in place."""
+    for i, f in enumerate(runs):
+        rows = np.flatnonzero(groups == i)
+        order = rows[np.argsort(-g[rows], kind="stable")]
+        filled = np.cumsum(upper[order] - lower[order])
+        last = g[order[min(int(np.searchsorted(filled, f - lower[rows].sum())), len(rows) - 1)]]
+        gap = np.maximum(np.abs(last - g[rows]), 1e-300)
+        steps = np.floor(np.minimum(spare / gap * (1 + 1e-9) + 1e-9, 1e9))
+        few, many = g[rows] < last, g[rows] > last
+        upper[rows] = np.where(few, np.minimum(upper[rows], lower[rows] + steps), upper[rows])
+        lower[rows] = np.where(many, np.maximum(lower[rows], upper[rows] - steps), lower[rows])
+
+
+@kernel
+def _relax(z, groups, runs, lower, upper, weights, g, target):
+    """Improve weights in a box until the bound is at most the target. Overwrites weights and g.
+
+    Returns the smallest bound, -inf if no runs in the box have full rank, and log det and the largest sum of
+    the last weights, to which g belongs.
+    """
+    n, d = z.shape
+    ranks, blocks = np.array([d]), np.zeros(n, np.int64)
+    information, factor, inverse = np.zeros((1, d, d)), np.zeros((1, d, d)), np.zeros((1, d, d))
+    y = np.empty(d)
+    bound, log_det, total = np.inf, 0.0, 0.0
+    left = np.empty(len(runs))
+    for sweep in range(SWEEPS):
+        information[:] = 0.0
+        accumulate(z, blocks, ranks, weights, information)
+        log_det = factorise(information, ranks, factor)[0]
+        if log_det == -np.inf:
+            if sweep == 0:
+                bound = -np.inf
+            break
+        invert(factor, ranks, inverse)
+        now, total = 0.0, 0.0
+        left[:] = runs
+        for k in range(n):
+            g[k] = multiply(inverse[0], z[k], y)
+            now += weights[k] * g[k]
+            total += lower[k] * g[k]
+            left[groups[k]] -= lower[k]
+        order = np.argsort(-g)
+        for k in order:
+            more = min(left[groups[k]], upper[k] - lower[k])
+            total += more * g[k]
+            left[groups[k]] -= more
+        bound = min(bound, log_det + d * math.log(total / d))
+        if bound <= target or total - now <= 1e-7 * d:
+            break
+        if sweep == SWEEPS - 1:
+            break
+        u = g.copy()
+        for _ in range(n):
+            for i in range(len(runs)):
+                up, down = -1, -1
+                for k in range(n):
+                    if groups[k] == i:
+                        if weights[k] < upper[k] and (up < 0 or u[k] > u[up]):
+                            up = k
+                        if weights[k] > lower[k] and (down < 0 or u[k] < u[down]):
+                            down = k
+                if up < 0 or down < 0 or u[up] <= u[down] * (1.0 + 1e-9):
+                    continue
+                multiply(inverse[0], z[down], y)
+                cross = 0.0
+                for j in range(d):
+                    cross += y[j] * z[up, j]
+                curve = u[up] * u[down] - cross * cross
+                step = min(upper[up] - weights[up], weights[down] - lower[down])
+                if curve > 0.0:
+                    step = min(step, 0.5 * (u[up] - u[down]) / curve)
+                for row, change in ((up, step), (down, -step)):
+                    own = multiply(inverse[0], z[row], y)
+                    scale = change / (1.0 + change * own)
+                    if not abs(1.0 + change * own) > 1e-6:
+                        break
+                    weights[row] = min(max(weights[row] + change, lower[row]), upper[row])
+                    for k in range(n):
+                        s = 0.0
+                        for j in range(d):
+                            s += y[j] * z[k, j]
+                        u[k] -= scale * s * s
+                    for j in range(d):
+                        for q in range(d):
+                            inverse[0, j, q] -= scale * y[j] * y[q]
+    return bound, log_det, total
