@@ -30,10 +30,33 @@ BOUND_POINTS = 64
 def plot_regret(
     runs: Mapping[str, Run], title: str = "", bounds: Mapping[str, Callable[[int], float]] | None = None
 ) -> Figure:
-    """Return a figure of the cumulative regret per client over time, one curve per run.
+    """Return a figure of the cumulative regret per client over time, with one curve per run.
 
-    ``bounds`` maps labels to functions of the horizon, say of :mod:`bandits.theory` divided by the number of
-    clients; they are drawn thin and grey, and both axes become logarithmic, since bounds lie far above.
+    Parameters
+    ----------
+    runs : mapping of str to Run
+        Runs by label.
+    title : str, default ""
+        Title of the figure.
+    bounds : mapping of str to callable, optional
+        Functions of the horizon by label, such as those of :mod:`bandits.theory` divided by the number of
+        clients. They are thin grey lines, and both axes become logarithmic, because bounds lie far above.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    See Also
+    --------
+    bandits.plotting.save_figure : Write the figure.
+    bandits.plotting.write_csv : Write the numbers.
+
+    Examples
+    --------
+    >>> import bandits
+    >>> env = bandits.environments.authors(clients=3, arms=2, dim=2)
+    >>> figure = plot_regret({"local": bandits.simulate(bandits.LocalUCB(), env, 50, trials=2)})
     """
     from matplotlib.figure import Figure
 
@@ -67,7 +90,32 @@ def plot_regret(
 
 
 def save_figure(figure: Figure, stem: Path) -> list[Path]:
-    """Write a figure as PNG and SVG; return both paths."""
+    """Write a figure as PNG and SVG.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        Figure to write.
+    stem : Path
+        Path without the ending.
+
+    Returns
+    -------
+    list of Path
+        The two files.
+
+    See Also
+    --------
+    bandits.plotting.plot_regret : Draw runs.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from matplotlib.figure import Figure
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [path.name for path in save_figure(Figure(), Path(folder) / "empty")]
+    ['empty.png', 'empty.svg']
+    """
     stem.parent.mkdir(parents=True, exist_ok=True)
     paths = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
     figure.savefig(paths[0], dpi=200)
@@ -76,7 +124,29 @@ def save_figure(figure: Figure, stem: Path) -> list[Path]:
 
 
 def write_csv(runs: Mapping[str, Run], path: Path) -> None:
-    """Write one row per policy and time: mean and standard deviation of the regret, and every trial."""
+    """Write one row per policy and time: mean and standard deviation of the regret, and every trial.
+
+    Parameters
+    ----------
+    runs : mapping of str to Run
+        Runs by label.
+    path : Path
+        File to write.
+
+    See Also
+    --------
+    bandits.plotting.plot_regret : Draw runs.
+
+    Examples
+    --------
+    >>> import tempfile, bandits
+    >>> env = bandits.environments.authors(clients=3, arms=2, dim=2)
+    >>> run = bandits.simulate(bandits.LocalUCB(), env, 50, trials=2, times=[25])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_csv({"local": run}, Path(folder) / "run.csv")
+    ...     len((Path(folder) / "run.csv").read_text().splitlines())
+    3
+    """
     width = max(len(run.trials) for run in runs.values())
     rows: list[list[object]] = [["policy", "time", "mean", "std", *(f"trial_{n}" for n in range(width))]]
     for label, run in runs.items():
@@ -86,7 +156,29 @@ def write_csv(runs: Mapping[str, Run], path: Path) -> None:
 
 
 def write_rows(path: Path, rows: Iterable[Sequence[object]]) -> None:
-    """Write a CSV file, whole or not at all; numbers have 10 digits, and NaN is an empty cell."""
+    """Write a CSV file. An interrupted call leaves no partial file.
+
+    Numbers have 10 digits, and NaN is an empty cell.
+
+    Parameters
+    ----------
+    path : Path
+        File to write.
+    rows : iterable of sequence
+        Cells of every row.
+
+    See Also
+    --------
+    bandits.plotting.write_csv : Write runs.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_rows(Path(folder) / "a.csv", [["x", "y"], [1, 0.5]])
+    ...     (Path(folder) / "a.csv").read_text().split()
+    ['x,y', '1,0.5']
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([_csv_cell(value) for value in row] for row in rows)

@@ -44,7 +44,18 @@ M = TypeVar("M", bound="Message")
 
 @dataclass(frozen=True, eq=False)
 class Message(ABC):
-    """Base of all messages: arrays with a leading client axis."""
+    """Base of all messages: arrays with a leading client axis.
+
+    See Also
+    --------
+    bandits.protocol.Ledger : Count messages.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ActiveArms(np.array([[True, False]])).scalars
+    1
+    """
 
     @property
     @abstractmethod
@@ -52,7 +63,18 @@ class Message(ABC):
         """Cost of the message in scalars."""
 
     def part(self: M, rows: slice | np.ndarray) -> M:
-        """Return the message for some of the clients."""
+        """Return the message for some of the clients.
+
+        Parameters
+        ----------
+        rows : slice or ndarray of int
+            Numbers of the clients.
+
+        Returns
+        -------
+        Message
+            Message of the same class.
+        """
         return type(self)(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
 
 
@@ -69,20 +91,54 @@ def gather(messages: Sequence[M]) -> M:
 
 @dataclass(frozen=True, eq=False)
 class FirstEstimates(Message):
-    """theta-hat^0: one vector per arm; ``directions`` has its direction if it is zero."""
+    """First estimates theta-hat^0 of every client: one vector per arm.
+
+    Attributes
+    ----------
+    vectors : ndarray of shape (m, K, d)
+        Estimates.
+    directions : ndarray of shape (m, K, d)
+        Unit directions of estimates that are zero; zero elsewhere.
+
+    See Also
+    --------
+    bandits.protocol.LocalEstimates : Estimates of later phases.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> FirstEstimates(np.ones((1, 2, 3)), np.zeros((1, 2, 3))).scalars
+    6
+    """
 
     vectors: np.ndarray
     directions: np.ndarray
 
     @property
     def scalars(self) -> int:
-        """K d per client, plus d for every direction that had to be sent apart."""
+        """Cost of K d per client, and d for every direction that is sent."""
         return self.vectors.size + self.directions.shape[2] * int(self.directions.any(axis=2).sum())
 
 
 @dataclass(frozen=True, eq=False)
 class ActiveArms(Message):
-    """A_i^p, as booleans (m, K)."""
+    """Active arms A_i^p of every client.
+
+    Attributes
+    ----------
+    active : ndarray of bool of shape (m, K)
+        True for active arms.
+
+    See Also
+    --------
+    bandits.protocol.PullPlan : Pulls of the active arms.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ActiveArms(np.array([[True, True, False]])).scalars
+    2
+    """
 
     active: np.ndarray
 
@@ -94,7 +150,25 @@ class ActiveArms(Message):
 
 @dataclass(frozen=True, eq=False)
 class PullPlan(Message):
-    """f_{i,a}^p for the active arms, as integers (m, K)."""
+    """Pulls f_{i,a}^p of the active arms.
+
+    Attributes
+    ----------
+    pulls : ndarray of int of shape (m, K)
+        Numbers of pulls.
+    active : ndarray of bool of shape (m, K)
+        True for active arms.
+
+    See Also
+    --------
+    bandits.protocol.ActiveArms : Active arms of a phase.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> PullPlan(np.array([[3, 0]]), np.array([[True, True]])).scalars
+    2
+    """
 
     pulls: np.ndarray
     active: np.ndarray
@@ -107,7 +181,25 @@ class PullPlan(Message):
 
 @dataclass(frozen=True, eq=False)
 class LocalEstimates(Message):
-    """theta-hat_{i,a}^p of the pulled arms: vectors (m, K, d), or scalars along the directions, (m, K)."""
+    """Estimates theta-hat_{i,a}^p of the pulled arms.
+
+    Attributes
+    ----------
+    values : ndarray of shape (m, K, d) or (m, K)
+        Vectors, or scalars along the directions.
+    pulled : ndarray of bool of shape (m, K)
+        True for pulled arms.
+
+    See Also
+    --------
+    bandits.protocol.GlobalEstimates : Estimates of the server.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> LocalEstimates(np.ones((1, 2, 3)), np.array([[True, False]])).scalars
+    3
+    """
 
     values: np.ndarray
     pulled: np.ndarray
@@ -121,11 +213,32 @@ class LocalEstimates(Message):
 
 @dataclass(frozen=True, eq=False)
 class GlobalEstimates(Message):
-    """theta-hat_a^{p+1} and V_a^{p+1}: (C, B, d) and (C, B, d, d), one set per class of collinear clients.
+    """Estimates theta-hat_a^{p+1} and V_a^{p+1} of the server, one set per class of collinear clients.
 
-    B is the number of arms, or 1 if parameters are shared; ``alive`` (C, B) says which arms somebody of the
-    class has active, and ``member`` (m,) which class a client belongs to. With one class, the usual case,
-    this is the paper's broadcast.
+    B is the number of arms, or 1 if parameters are shared. With one class, the usual case, this is the
+    paper's broadcast.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (C, B, d)
+        Estimates.
+    potential : ndarray of shape (C, B, d, d)
+        Matrices V_a.
+    alive : ndarray of bool of shape (C, B)
+        True for arms that are active for a client of the class.
+    member : ndarray of int of shape (m,)
+        Class of every client.
+
+    See Also
+    --------
+    bandits.protocol.Projections : Shorter message with the same decisions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> alive, member = np.ones((1, 2), dtype=bool), np.zeros(1, dtype=int)
+    >>> GlobalEstimates(np.ones((1, 2, 3)), np.ones((1, 2, 3, 3)), alive, member).scalars
+    24
     """
 
     theta: np.ndarray
@@ -135,7 +248,7 @@ class GlobalEstimates(Message):
 
     @property
     def scalars(self) -> int:
-        """d + d^2 for every client and every arm alive in its class."""
+        """Cost of d + d^2 for every client and every arm that is active in its class."""
         d = self.theta.shape[2]
         return (d + d * d) * int(self.alive.sum(axis=1)[self.member].sum())
 
@@ -147,7 +260,28 @@ class GlobalEstimates(Message):
 
 @dataclass(frozen=True, eq=False)
 class Projections(Message):
-    """e' theta-hat_a and sqrt(e' V_a e) along each client's direction e, (m, K) each, zero where inactive."""
+    """Numbers e' theta-hat_a and sqrt(e' V_a e) along each client's direction e.
+
+    Attributes
+    ----------
+    estimate : ndarray of shape (m, K)
+        Estimates, zero where an arm is inactive.
+    deviation : ndarray of shape (m, K)
+        Deviations, zero where an arm is inactive.
+    active : ndarray of bool of shape (m, K)
+        True for active arms.
+
+    See Also
+    --------
+    bandits.protocol.GlobalEstimates : Message of the paper.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> active = np.array([[True, False]])
+    >>> Projections(np.ones((1, 2)), np.ones((1, 2)), active).scalars
+    2
+    """
 
     estimate: np.ndarray
     deviation: np.ndarray
@@ -160,18 +294,53 @@ class Projections(Message):
 
 
 class Ledger:
-    """Counts the scalars that pass, up and down."""
+    """Count the scalars that pass, up and down.
+
+    See Also
+    --------
+    bandits.protocol.Message : Message with a cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ledger = Ledger()
+    >>> _ = ledger.up(ActiveArms(np.array([[True, False]])))
+    >>> ledger.uploaded, ledger.downloaded
+    (1, 0)
+    """
 
     def __init__(self) -> None:
         self.uploaded = 0
         self.downloaded = 0
 
     def up(self, message: M) -> M:
-        """Count a message to the server and hand it on."""
+        """Count a message to the server and return it.
+
+        Parameters
+        ----------
+        message : Message
+            Message.
+
+        Returns
+        -------
+        Message
+            The same message.
+        """
         self.uploaded += message.scalars
         return message
 
     def down(self, message: M) -> M:
-        """Count a message to the clients and hand it on."""
+        """Count a message to the clients and return it.
+
+        Parameters
+        ----------
+        message : Message
+            Message.
+
+        Returns
+        -------
+        Message
+            The same message.
+        """
         self.downloaded += message.scalars
         return message

@@ -28,19 +28,49 @@ ARRAYS = ("features", "parameters", "means", "gaps", "optimal")
 
 @dataclass(frozen=True, eq=False)
 class LinearEnvironment:
-    """Features, parameters and noise. Frozen, and validated once, here.
+    """Features, parameters and noise of a linear bandit with several clients. Frozen.
 
     Parameters
     ----------
-    features : (M, K, d) array
-        x_{i,a}, none of them zero. They are copied, cannot be written to, and stay the same in all rounds.
-    parameters : (K, d) array, or (d,) when all arms share one
-    noise : "gaussian", "bounded", "two-point", "bernoulli" or a :class:`bandits.environments.noise.Noise`
-    scale : float
+    features : array_like of shape (M, K, d)
+        Features x_{i,a}, none of them zero. They are copied, cannot be written to, and stay the same in all
+        rounds.
+    parameters : array_like of shape (K, d) or (d,)
+        One vector per arm, or one for all arms.
+    noise : {"gaussian", "bounded", "two-point", "bernoulli"} or Noise, default "gaussian"
+        Distribution of the rewards.
+    scale : float, default 1.0
         Scale of the noise; for Gaussian noise its standard deviation.
-    ell, L, s : float, optional
-        Bounds that policies may use: ell <= ||x|| <= L and ||theta|| <= s. Default: the tightest. Given
-        bounds must hold.
+    ell : float, optional
+        Lower bound on the norms of the features that policies may use. Default: the tightest. A given bound
+        must hold.
+    L : float, optional
+        Upper bound on the norms of the features. Default: the tightest.
+    s : float, optional
+        Upper bound on the norms of the parameters. Default: the tightest.
+
+    Attributes
+    ----------
+    features : ndarray of shape (M, K, d)
+        Features.
+    parameters : ndarray of shape (K, d) or (d,)
+        Parameters.
+    noise : Noise
+        Distribution of the rewards.
+    shared : bool
+        True if all arms share one parameter vector.
+    means : ndarray of shape (M, K)
+        Expected reward of every client and arm.
+
+    Raises
+    ------
+    ValueError
+        If an argument breaks a rule.
+
+    See Also
+    --------
+    bandits.environments.synthetic : Return the instance of the paper's text.
+    bandits.simulate : Play a policy on an environment.
 
     Examples
     --------
@@ -120,12 +150,12 @@ class LinearEnvironment:
 
     @property
     def clients(self) -> int:
-        """M."""
+        """Number M of clients."""
         return self.features.shape[0]
 
     @property
     def arms(self) -> int:
-        """K."""
+        """Number K of arms."""
         return self.features.shape[1]
 
     @property
@@ -160,7 +190,20 @@ class LinearEnvironment:
             object.__setattr__(self, name, frozen(value) if fixed else value)
 
     def pull(self, rng: np.random.Generator, counts: np.ndarray) -> np.ndarray:
-        """Return sums of the rewards of ``counts`` (M, K) pulls. A subclass may have another rule."""
+        """Return sums of the rewards of pulls. A subclass may override it.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of the random numbers.
+        counts : ndarray of int of shape (M, K)
+            Number of pulls of every client and arm.
+
+        Returns
+        -------
+        ndarray of shape (M, K)
+            Sums of the rewards.
+        """
         return self.noise.sums(rng, self.means, counts)
 
     @property
@@ -169,7 +212,13 @@ class LinearEnvironment:
         return law(self.noise) if type(self).pull is LinearEnvironment.pull else None
 
     def fresh(self) -> LinearEnvironment:
-        """Return the environment for a trial: itself if it has no state, else a deep copy."""
+        """Return the environment for a trial.
+
+        Returns
+        -------
+        LinearEnvironment
+            This environment if it has no state, else a deep copy.
+        """
         if type(self) is LinearEnvironment and self.law is not None:
             return self
         try:

@@ -23,35 +23,103 @@ CHUNK = 1 << 20
 
 @runtime_checkable
 class Noise(Protocol):
-    """A family of reward distributions indexed by the mean."""
+    """Protocol of a family of reward distributions indexed by the mean.
+
+    See Also
+    --------
+    bandits.noise.Gaussian : Normal rewards.
+    bandits.LinearEnvironment : Use a noise.
+
+    Examples
+    --------
+    >>> isinstance(Gaussian(), Noise)
+    True
+    """
 
     @property
     def sigma(self) -> float:
         """Sub-Gaussian parameter: E exp(s (y - mu)) <= exp(s^2 sigma^2 / 2)."""
 
     def sums(self, rng: np.random.Generator, means: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """Independent sums of ``counts`` rewards with the given means; zero where the count is zero."""
+        """Return independent sums of rewards.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of the random numbers.
+        means : ndarray
+            Mean of every distribution.
+        counts : ndarray of int
+            Number of rewards in every sum.
+
+        Returns
+        -------
+        ndarray
+            Sums, zero where the count is zero.
+        """
 
 
 @dataclass(frozen=True)
 class Gaussian:
-    """y = mu + N(0, scale^2); the sum of n is N(n mu, n scale^2)."""
+    """Normal rewards: y = mu + N(0, scale^2). The sum of n is N(n mu, n scale^2).
+
+    Parameters
+    ----------
+    scale : float, default 1.0
+        Standard deviation.
+
+    See Also
+    --------
+    bandits.noise.Bounded : Uniform rewards.
+
+    Examples
+    --------
+    >>> Gaussian(0.5).sigma
+    0.5
+    """
 
     scale: float = 1.0
 
     @property
     def sigma(self) -> float:
-        """The standard deviation."""
+        """Standard deviation."""
         return self.scale
 
     def sums(self, rng: np.random.Generator, means: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """One draw each. The stream advances by one draw per entry, also where the count is zero."""
+        """Return sums, with one draw per entry, also where the count is zero.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of the random numbers.
+        means : ndarray
+            Mean of every distribution.
+        counts : ndarray of int
+            Number of rewards in every sum.
+
+        Returns
+        -------
+        ndarray
+            Sums, zero where the count is zero.
+        """
         return counts * means + np.sqrt(counts) * (self.scale * rng.standard_normal(counts.shape))
 
 
 @dataclass(frozen=True)
 class Bernoulli:
-    """y = 1 with probability mu, else 0; the sum of n is binomial. Means must lie in [0, 1]."""
+    """Binary rewards: y = 1 with probability mu, else 0. The sum of n is binomial.
+
+    Means must lie in [0, 1].
+
+    See Also
+    --------
+    bandits.noise.Gaussian : Normal rewards.
+
+    Examples
+    --------
+    >>> Bernoulli().sigma
+    0.5
+    """
 
     @property
     def sigma(self) -> float:
@@ -59,13 +127,43 @@ class Bernoulli:
         return 0.5
 
     def sums(self, rng: np.random.Generator, means: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """One binomial draw each."""
+        """Return sums, with one binomial draw per entry.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of the random numbers.
+        means : ndarray
+            Mean of every distribution.
+        counts : ndarray of int
+            Number of rewards in every sum.
+
+        Returns
+        -------
+        ndarray
+            Sums, zero where the count is zero.
+        """
         return rng.binomial(counts, means).astype(float)
 
 
 @dataclass(frozen=True)
 class TwoPoint:
-    """y = mu +- scale, each with probability one half: the bounded noise of largest variance."""
+    """Rewards mu + scale or mu - scale, each with probability 1/2: the bounded noise of largest variance.
+
+    Parameters
+    ----------
+    scale : float, default 1.0
+        Distance from the mean.
+
+    See Also
+    --------
+    bandits.noise.Bounded : Uniform rewards.
+
+    Examples
+    --------
+    >>> TwoPoint(2.0).sigma
+    2.0
+    """
 
     scale: float = 1.0
 
@@ -75,23 +173,68 @@ class TwoPoint:
         return self.scale
 
     def sums(self, rng: np.random.Generator, means: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """One binomial draw each."""
+        """Return sums, with one binomial draw per entry.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of the random numbers.
+        means : ndarray
+            Mean of every distribution.
+        counts : ndarray of int
+            Number of rewards in every sum.
+
+        Returns
+        -------
+        ndarray
+            Sums, zero where the count is zero.
+        """
         return counts * means + self.scale * (2.0 * rng.binomial(counts, 0.5) - counts)
 
 
 @dataclass(frozen=True)
 class Bounded:
-    """y uniform on [mu - scale, mu + scale]. Its sums have no simple law, so every pull is drawn."""
+    """Rewards uniform on [mu - scale, mu + scale]. Every pull is drawn, because the sums have no simple law.
+
+    Parameters
+    ----------
+    scale : float, default 1.0
+        Half the length of the interval.
+
+    See Also
+    --------
+    bandits.noise.TwoPoint : Rewards with two values.
+
+    Examples
+    --------
+    >>> round(float(Bounded(3.0).sigma), 6)
+    1.732051
+    """
 
     scale: float = 1.0
 
     @property
     def sigma(self) -> float:
-        """The standard deviation scale / sqrt(3): the uniform law is strictly sub-Gaussian."""
+        """Standard deviation scale / sqrt(3); the uniform law is strictly sub-Gaussian."""
         return self.scale / np.sqrt(3.0)
 
     def sums(self, rng: np.random.Generator, means: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """``counts.sum()`` draws, a chunk at a time."""
+        """Return sums of ``counts.sum()`` draws, made in chunks.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of the random numbers.
+        means : ndarray
+            Mean of every distribution.
+        counts : ndarray of int
+            Number of rewards in every sum.
+
+        Returns
+        -------
+        ndarray
+            Sums, zero where the count is zero.
+        """
         flat = counts.ravel()
         noise = np.zeros(flat.size)
         ends = np.cumsum(flat)

@@ -100,16 +100,27 @@ class PoolingServer(OpenServer):
 
 @dataclass(frozen=True)
 class CollaborativeFedPE(Phased):
-    """Fed-PE with full information exchange. Further options are those of ``bandits.Phased``.
+    """Fed-PE with full information exchange. Further options are those of :class:`bandits.Phased`.
 
     Parameters
     ----------
-    intervals : "fedpe" or "enhanced"
-        The confidence intervals of Fed-PE, which the paper's text describes, or those of Enhanced Fed-PE,
-        with which the regret is that of the authors' published experiments.
-    pooling : bool
-        Run one least squares over all phases, without a proved guarantee, in place of one per phase. Needs
-        ``intervals="fedpe"``.
+    intervals : {"fedpe", "enhanced"}, default "fedpe"
+        Confidence intervals of Fed-PE, which the paper's text describes, or those of Enhanced Fed-PE, with
+        which the regret is that of the authors' published experiments.
+    pooling : bool, default False
+        True for one least squares over all phases, without a proved guarantee, in place of one per phase. It
+        needs ``intervals="fedpe"``.
+
+    See Also
+    --------
+    bandits.FedPE : Send estimates instead of rewards.
+
+    Examples
+    --------
+    >>> import bandits
+    >>> env = bandits.environments.authors(clients=6, arms=3, dim=2)
+    >>> bandits.simulate(bandits.CollaborativeFedPE(), env, horizon=1000, trials=2).policy
+    'CollaborativeFedPE'
     """
 
     intervals: str = FEDPE
@@ -127,7 +138,7 @@ class CollaborativeFedPE(Phased):
 
     @property
     def name(self) -> str:
-        """As for Fed-PE, and the intervals and the pooling if they are not the defaults."""
+        """Name of Fed-PE, with the intervals and the pooling if they are not the defaults."""
         own = " (enhanced intervals)" if self.intervals == ENHANCED else ""
         return super().name + own + (" (pooling)" if self.pooling else "")
 

@@ -20,12 +20,30 @@ ZERO = 1e-10
 
 
 def collinear_classes(features: np.ndarray, *, shared: bool = False) -> np.ndarray:
-    """Return the label (M,) of each client's class, numbered in the order of their first clients.
+    """Return the class of collinear clients to which each client belongs.
 
     Every feature is written in a basis made of some of the features of its arm (of all arms, if parameters
-    are shared); it forms a circuit with those basis vectors whose coordinate is not zero, and circuits are
-    what connects a matroid.
+    are shared). It forms a circuit with the basis vectors whose coordinate is not zero, and circuits connect
+    the elements of a matroid.
 
+    Parameters
+    ----------
+    features : ndarray of shape (M, K, d)
+        Features of all clients.
+    shared : bool, default False
+        True if all arms have the same parameter vector.
+
+    Returns
+    -------
+    ndarray of int of shape (M,)
+        Label of every client's class, numbered in the order of their first clients.
+
+    See Also
+    --------
+    bandits.environments.clusters : Return an instance with several classes.
+
+    Examples
+    --------
     >>> collinear_classes(np.array([[[1.0, 0.0]], [[0.0, 1.0]], [[2.0, 0.0]]])).tolist()
     [0, 1, 0]
     """

@@ -33,16 +33,29 @@ from optdesign import DesignProblem
 
 @dataclass(frozen=True)
 class DELB:
-    """DELB.
+    """DELB: distributed elimination for clients with the same features and one parameter vector.
 
     Parameters
     ----------
-    delta : float
-        Probability with which a best arm may be lost.
-    design_gap, design_method
-        The design of each phase is solved to this gap G - d, by this method of ``optdesign.solve``.
+    delta : float, default 0.1
+        Probability with which a best arm may be eliminated.
+    design_gap : float, default 0.1
+        Gap G - d to which the design of each phase is solved.
+    design_method : {"auto", "bca", "newton"}, default "auto"
+        Method of :func:`optdesign.solve`.
     sigma : float, optional
-        Sub-Gaussian parameter of the rewards. Default: the environment's.
+        Sub-Gaussian parameter of the rewards. Default: that of the environment.
+
+    See Also
+    --------
+    bandits.environments.identical : Return an instance on which it can be played.
+
+    Examples
+    --------
+    >>> import bandits
+    >>> env = bandits.environments.identical(clients=3, arms=2, dim=2)
+    >>> bandits.simulate(bandits.DELB(), env, 50, trials=1).policy
+    'DELB'
     """
 
     delta: float = 0.1
@@ -63,7 +76,13 @@ class DELB:
         return type(self).__name__
 
     def play(self, trial: Trial) -> None:
-        """One trial, phase by phase."""
+        """Play one trial, phase by phase.
+
+        Parameters
+        ----------
+        trial : Trial
+            Trial to play.
+        """
         env, ledger, clock = trial.env, trial.ledger, trial.clock
         blocks(SHARED, env)
         if np.any(env.features != env.features[0]):

@@ -56,7 +56,25 @@ LEVERAGE, SHARE = 1e-12, 1e-6
 
 
 class Design(NamedTuple):
-    """Weights, one per candidate, and how many iterations it took to find them."""
+    """Weights of a design, and the number of iterations that computed them.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (N,)
+        One weight per candidate.
+    iterations : int
+        Number of iterations.
+
+    See Also
+    --------
+    bandits.ascent : Compute a design.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Design(np.array([0.5, 0.5]), 3).iterations
+    3
+    """
 
     weights: np.ndarray
     iterations: int
@@ -71,10 +89,29 @@ def ascent(
 ) -> Design:
     """Return the design of Algorithm 3: block coordinate ascent from the uniform design while G > D + gap.
 
-    ``iterations`` is the smallest number of sweeps that is enough, 0 if the uniform design is. With a
-    ``start`` it is the number of sweeps that ``optdesign.solve`` made from there. The gap is larger if
-    ``max_sweeps`` are not enough.
+    Parameters
+    ----------
+    problem : DesignProblem
+        Problem of one phase.
+    gap : float
+        Gap at which it stops.
+    start : ndarray of shape (N,), optional
+        Initial weights of :func:`optdesign.solve`, whose number of sweeps is counted. Default: the uniform
+        design.
+    max_sweeps : int
+        Largest number of sweeps. The gap is larger if they do not suffice.
 
+    Returns
+    -------
+    Design
+        Weights, and the smallest sufficient number of sweeps, 0 if the uniform design suffices.
+
+    See Also
+    --------
+    optdesign.coordinate_ascent : Return the design with its certificate.
+
+    Examples
+    --------
     >>> import numpy as np, optdesign
     >>> ascent(optdesign.DesignProblem(np.eye(2)), 0.1).iterations
     0

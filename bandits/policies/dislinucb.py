@@ -64,12 +64,26 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class DisLinUCB(LinearPolicy):
-    """DisLinUCB. Further options are those of :class:`bandits.policies.linear.LinearPolicy`.
+    """DisLinUCB, which synchronises when a determinant has grown enough.
+
+    Further options are those of :class:`bandits.policies.linear.LinearPolicy`.
 
     Parameters
     ----------
     threshold : float, optional
-        D: the larger, the rarer the synchronisations. Default: the paper's.
+        Threshold D. A larger one makes synchronisations rarer. Default: that of the paper on DisLinUCB.
+
+    See Also
+    --------
+    bandits.FedUCB : Add differential privacy.
+    bandits.LinUCB : Synchronise in every round.
+
+    Examples
+    --------
+    >>> import bandits
+    >>> env = bandits.environments.authors(clients=3, arms=2, dim=2)
+    >>> bandits.simulate(bandits.DisLinUCB(), env, 50, trials=1).policy
+    'DisLinUCB'
     """
 
     threshold: float | None = None
@@ -86,7 +100,20 @@ class DisLinUCB(LinearPolicy):
         return self.clients(trial, self.model(trial.env, trial.env.clients))
 
     def clients(self, trial: Trial, model: Model) -> State:
-        """Return the state of clients that have a model and nothing to send."""
+        """Return the state of clients that have a model and no data to send.
+
+        Parameters
+        ----------
+        trial : Trial
+            Trial in progress.
+        model : Model
+            Model of every client.
+
+        Returns
+        -------
+        State
+            The state.
+        """
         m, count = model.width.shape
         d, horizon = trial.env.dim, trial.horizon
         usual = horizon * math.log(max(m * horizon, 2)) / (d * count * m)

@@ -47,7 +47,19 @@ class EnhancedClient(Client):
 
 
 class EnhancedFedPE(Phased):
-    """Enhanced Fed-PE; see :class:`bandits.policies.phased.Phased` for the options."""
+    """Enhanced Fed-PE, whose estimates use all phases. The options are those of :class:`bandits.Phased`.
+
+    See Also
+    --------
+    bandits.FedPE : Use the estimates of the last phase.
+
+    Examples
+    --------
+    >>> import bandits
+    >>> env = bandits.environments.authors(clients=6, arms=3, dim=2)
+    >>> bandits.simulate(bandits.EnhancedFedPE(), env, horizon=1000, trials=2).policy
+    'EnhancedFedPE'
+    """
 
     def parties(self) -> tuple[type[Client], type[Server]]:
         """Return Algorithm 1 with other intervals, and Algorithm 2."""

@@ -282,8 +282,15 @@ class Server:
 
 
 class FedPE(Phased):
-    """Fed-PE as in the paper; see :class:`bandits.policies.phased.Phased` for the options.
+    """Fed-PE as in the paper. The options are those of :class:`bandits.Phased`.
 
+    See Also
+    --------
+    bandits.EnhancedFedPE : Use the estimates of all phases.
+    bandits.CollaborativeFedPE : Exchange all information.
+
+    Examples
+    --------
     >>> import bandits
     >>> env = bandits.environments.authors(clients=6, arms=3, dim=2)
     >>> bandits.simulate(bandits.FedPE(), env, horizon=1000, trials=2).regret.shape[0]

@@ -81,19 +81,35 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class FedUCB(DisLinUCB):
-    """FedUCB; no upload is private without ``epsilon``. Further options are those of ``bandits.DisLinUCB``.
+    """FedUCB. Uploads are private only with ``epsilon``.
+
+    Further options are those of :class:`bandits.DisLinUCB`.
 
     Parameters
     ----------
-    epsilon : float in (0, 1], optional
-        Privacy of each client's uploads. Default: none.
-    privacy_delta : float in (0, 1 / horizon), optional
-        Probability with which the privacy of one observation may fail. Default: delta / (M T).
+    epsilon : float, optional
+        Privacy of each client's uploads, in (0, 1]. Default: no privacy.
+    privacy_delta : float, optional
+        Probability with which the privacy of one observation may fail, in (0, 1 / horizon). Default:
+        delta / (M T).
     reward_bound : float, optional
-        c: larger rewards are clipped before they are uploaded. Default: so large that with probability
-        1 - delta / 4 none is.
+        Bound c to which rewards are clipped before they are uploaded. Default: a bound that no reward exceeds
+        with probability 1 - delta / 4.
     period : int, optional
-        Synchronise every so many rounds. Default: by log det, whose times are not private.
+        Number of rounds between synchronisations. Default: they depend on log det, and their times are not
+        private.
+
+    See Also
+    --------
+    bandits.DisLinUCB : Synchronise without privacy.
+
+    Examples
+    --------
+    >>> import bandits
+    >>> env = bandits.environments.authors(clients=3, arms=2, dim=2)
+    >>> run = bandits.simulate(bandits.FedUCB(epsilon=1.0), env, 50, trials=1)
+    >>> run.regret.shape[0]
+    1
     """
 
     epsilon: float | None = None
@@ -120,7 +136,7 @@ class FedUCB(DisLinUCB):
 
     @property
     def name(self) -> str:
-        """As for DisLinUCB, and the privacy."""
+        """Name of DisLinUCB, and the privacy."""
         return super().name + ("" if self.epsilon is None else f" (epsilon = {self.epsilon:g})")
 
     def start(self, trial: Trial) -> State:

@@ -44,14 +44,16 @@ class LinearPolicy(Stepwise):
 
     Parameters
     ----------
-    parameters : "disjoint" or "shared"
+    parameters : {"disjoint", "shared"}, default "disjoint"
         Every arm has a parameter vector of its own, or all arms have the same.
-    ridge : float
-        lambda.
-    delta : float
+    ridge : float, default 1.0
+        Ridge parameter lambda.
+    delta : float, default 0.1
         Probability with which the confidence intervals may fail.
-    sigma, s : float, optional
-        Sub-Gaussian parameter of the rewards, and bound on ||theta||. Default: the environment's.
+    sigma : float, optional
+        Sub-Gaussian parameter of the rewards. Default: that of the environment.
+    s : float, optional
+        Bound on ||theta||. Default: that of the environment.
     """
 
     parameters: str = "disjoint"

@@ -75,9 +75,13 @@ class LinTS(LinearPolicy):
 
     Parameters
     ----------
-    v : "beta", "worst-case", "sigma" or float
-        Deviation of the samples: the confidence radius beta_t of Abeille and Lazaric (default), the constant
+    v : {"beta", "worst-case", "sigma"} or float, default "beta"
+        Deviation of the samples: the confidence radius beta_t of Abeille and Lazaric, the constant
         sigma sqrt(9 d log(t / delta)) of Agrawal and Goyal, the posterior deviation sigma, or a constant.
+
+    See Also
+    --------
+    bandits.LinUCB : Use an upper bound instead of samples.
 
     Examples
     --------

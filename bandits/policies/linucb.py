@@ -33,7 +33,19 @@ class LinUCB(LinearPolicy):
     Parameters
     ----------
     alpha : float, optional
-        A constant width. Default: the radius of the confidence ellipsoid, which grows with the data.
+        Constant width. Default: the radius of the confidence ellipsoid, which grows with the data.
+
+    See Also
+    --------
+    bandits.LinTS : Sample instead of using an upper bound.
+    bandits.DisLinUCB : Synchronise rarely.
+
+    Examples
+    --------
+    >>> import bandits
+    >>> env = bandits.environments.authors(clients=3, arms=2, dim=2)
+    >>> bandits.simulate(bandits.LinUCB(), env, 50, trials=1).policy
+    'LinUCB'
     """
 
     alpha: float | None = None

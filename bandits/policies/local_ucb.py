@@ -36,13 +36,25 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class LocalUCB(Stepwise):
-    """UCB at every client alone.
+    """UCB at every client alone, without communication.
 
     Parameters
     ----------
-    index : "authors" or "ucb1"
+    index : {"authors", "ucb1"}, default "authors"
+        Index of the authors' experiments, or that of UCB1.
     sigma : float, optional
-        Sub-Gaussian parameter of the rewards. Default: the environment's.
+        Sub-Gaussian parameter of the rewards. Default: that of the environment.
+
+    See Also
+    --------
+    bandits.FedPE : Share the exploration between clients.
+
+    Examples
+    --------
+    >>> import bandits
+    >>> env = bandits.environments.authors(clients=3, arms=2, dim=2)
+    >>> int(bandits.simulate(bandits.LocalUCB(), env, 50, trials=1).uploaded[0])
+    0
     """
 
     index: str = "authors"

@@ -23,6 +23,12 @@ TIE = 1e-12
 class LongestFeature:
     """Pull the arm with the longest feature vector in every round.
 
+    See Also
+    --------
+    bandits.LocalUCB : Use the rewards of every client.
+
+    Examples
+    --------
     >>> import bandits
     >>> env = bandits.LinearEnvironment([[[1.0, 0.0], [0.0, 2.0]]], [[0.5, 0.0], [0.0, 0.1]])
     >>> run = bandits.simulate(bandits.LongestFeature(), env, horizon=100, trials=1)
@@ -36,7 +42,13 @@ class LongestFeature:
         return type(self).__name__
 
     def play(self, trial: Trial) -> None:
-        """Play one trial. No reward is drawn, since no decision depends on one."""
+        """Play one trial. No reward is drawn, because no decision depends on one.
+
+        Parameters
+        ----------
+        trial : Trial
+            Trial to play.
+        """
         arms = longest(trial.env.features)
         trial.clock.advance(np.zeros(trial.env.means.shape, dtype=np.int64), arms, trial.horizon)
 

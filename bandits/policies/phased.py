@@ -35,19 +35,62 @@ Rounding = Callable[[np.ndarray, int], np.ndarray]
 
 
 def ceiling(weights: np.ndarray, f: int) -> np.ndarray:
-    """f_{i,a} = ceil(pi_{i,a} f^p), the paper's way from weights to pulls; a positive weight gets a pull.
+    """Return the pulls ceil(pi_{i,a} f^p) of the paper; every positive weight gets a pull.
 
     A product that differs from an integer by round-off only is that integer: half of 128 is 64 pulls, not 65.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (M, K)
+        Weights of the design.
+    f : int
+        Phase length f^p.
+
+    Returns
+    -------
+    ndarray of int of shape (M, K)
+        Pulls.
+
+    See Also
+    --------
+    bandits.efficient : Keep to the budget f^p.
+
+    Examples
+    --------
+    >>> ceiling(np.array([[0.5, 0.3, 0.2]]), 8).tolist()
+    [[4, 3, 2]]
     """
     products, nearest, is_whole = _products(weights, f)
     return np.where(is_whole, nearest, np.ceil(products)).astype(np.int64)
 
 
 def efficient(weights: np.ndarray, f: int) -> np.ndarray:
-    """Efficient rounding of every client's weights: its whole budget, and the largest fraction of each.
+    """Return the efficient rounding of every client's weights, which spends its whole budget.
 
     A client whose budget is less than a pull for every arm with weight rounds up, as the paper does, so that
-    no direction is lost. See :func:`optdesign.apportion`.
+    no direction is lost.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (M, K)
+        Weights of the design.
+    f : int
+        Phase length f^p.
+
+    Returns
+    -------
+    ndarray of int of shape (M, K)
+        Pulls.
+
+    See Also
+    --------
+    bandits.ceiling : Round up, as in the paper.
+    optdesign.apportion : Round rows of weights.
+
+    Examples
+    --------
+    >>> efficient(np.array([[0.5, 0.3, 0.2]]), 8).tolist()
+    [[4, 2, 2]]
     """
     pulls = ceiling(weights, f)
     products, nearest, is_whole = _products(weights.sum(axis=1), f)
@@ -75,7 +118,32 @@ KeepRule = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 def confident(r: np.ndarray, u: np.ndarray, active: np.ndarray) -> np.ndarray:
-    """Keep arms whose upper bound is not below the lower bound of the best estimate, as in the paper."""
+    """Return the arms whose upper bound is not below the lower bound of the best estimate, as in the paper.
+
+    Parameters
+    ----------
+    r : ndarray of shape (M, K)
+        Estimated rewards.
+    u : ndarray of shape (M, K)
+        Widths of the confidence intervals.
+    active : ndarray of bool of shape (M, K)
+        Active arms.
+
+    Returns
+    -------
+    ndarray of bool of shape (M, K)
+        Arms that stay active.
+
+    See Also
+    --------
+    bandits.Phased : Use a rule of this form as ``keep``.
+
+    Examples
+    --------
+    >>> active = np.ones((1, 3), dtype=bool)
+    >>> confident(np.array([[0.9, 0.8, 0.2]]), np.full((1, 3), 0.1), active).tolist()
+    [[True, True, False]]
+    """
     best = np.argmax(np.where(active, r, -np.inf), axis=1)
     return r + u >= np.take_along_axis(r - u, best[:, None], axis=1)
 
@@ -109,36 +177,54 @@ class Phased:
 
     Parameters
     ----------
-    parameters : "disjoint" or "shared"
+    parameters : {"disjoint", "shared"}, default "disjoint"
         Every arm has a parameter vector of its own, or all arms have the same.
-    delta : float
+    delta : float, default 0.1
         Probability with which confidence intervals may fail.
-    schedule : Schedule or sequence of integers
-        Phase lengths f^p; see :mod:`bandits.theory.schedules`.
-    protocol : "vectors" or "scalars"
-        The paper's messages, or the cheap ones of its remark. Decisions are the same.
-    design_gap, design_method, warm_start
-        The design of each phase is solved to this gap G - D, by this method. "bca" is the paper's block
-        coordinate ascent from the uniform design, whose weights are exactly zero for most arms; every
-        positive weight costs at least one pull. The default, "auto", is the same for the first 200 sweeps,
-        10 if there are a million candidates. A design that needs more is continued by the method "auto" of
-        ``optdesign.solve``, and its ``iterations`` are not the paper's number; see
-        :mod:`bandits.policies.design`. "newton" is that of ``optdesign.solve``. With ``warm_start`` all of
-        them start from the design of the phase before.
-    design : DesignRule, optional
-        A function of yours in place of the method: see :mod:`bandits.policies.design`.
-    keep : KeepRule
-        From estimates, widths and active arms to the arms that stay active.
-    rounding : function
-        From weights and f^p to pulls: ``ceiling``, the paper's, or ``efficient``, which keeps to f^p.
-    sparse : bool
-        Move the design to as few arms as have the same information: fewer pulls, and fewer scalars to send.
-    budgets : (M,) numbers in (0, 1], optional
+    schedule : Schedule or sequence of int
+        Phase lengths f^p; see :mod:`bandits.theory.schedules`. Default: 2^p.
+    protocol : {"vectors", "scalars"}, default "vectors"
+        Messages of the paper, or the shorter ones of its remark. Decisions are the same.
+    design_gap : float, default 0.1
+        Gap G - D to which the design of each phase is solved.
+    design_method : {"auto", "bca", "newton"}, default "auto"
+        Method of the design. "bca" is the paper's block coordinate ascent from the uniform design, whose
+        weights are exactly zero for most arms; every positive weight costs at least one pull. "auto" is the
+        same for the first 200 sweeps, 10 if there are a million candidates. A design that needs more is
+        continued by the method "auto" of :func:`optdesign.solve`, and its ``iterations`` are not the paper's
+        number; see :mod:`bandits.policies.design`. "newton" is that of :func:`optdesign.solve`.
+    warm_start : bool, default False
+        True to start from the design of the phase before.
+    design : callable, optional
+        Function in place of the method: see :mod:`bandits.policies.design`.
+    keep : callable, default confident
+        Function of estimates, widths and active arms that returns the arms that stay active.
+    rounding : callable, default ceiling
+        Function of weights and f^p that returns pulls: ``ceiling``, the paper's, or ``efficient``, which
+        keeps to f^p.
+    sparse : bool, default False
+        True to move the design to as few arms as have the same information, which takes fewer pulls and fewer
+        scalars.
+    budgets : tuple of float, optional
         Client i explores with a budget of budgets[i] f^p in each phase (the paper's lemma for clients that
-        work asynchronously) and spends the rest of the phase on its estimated best arm. Default: all 1.
-    ell, sigma : float, optional
-        Lower bound on the norms of the features and sub-Gaussian parameter of the rewards. Default: the
-        environment's.
+        work asynchronously), with budgets[i] in (0, 1]. It spends the rest of the phase on its estimated best
+        arm. Default: all 1.
+    ell : float, optional
+        Lower bound on the norms of the features. Default: that of the environment.
+    sigma : float, optional
+        Sub-Gaussian parameter of the rewards. Default: that of the environment.
+
+    See Also
+    --------
+    bandits.FedPE : The algorithm of the paper.
+    bandits.Policy : Protocol of all policies.
+
+    Examples
+    --------
+    >>> import bandits
+    >>> policy = bandits.FedPE(protocol="scalars", rounding=bandits.efficient)
+    >>> policy.lengths(horizon=100, arms=10).tolist()
+    [2, 4, 8, 16, 32]
     """
 
     parameters: str = "disjoint"
@@ -176,7 +262,7 @@ class Phased:
 
     @property
     def name(self) -> str:
-        """Class name, and what is not the default about the parameters."""
+        """Class name, with the parameters if they are not the default."""
         return type(self).__name__ + suffix(self.parameters)
 
     @property
@@ -185,12 +271,46 @@ class Phased:
         return self.parameters == SHARED
 
     def lengths(self, horizon: int, arms: int) -> np.ndarray:
-        """f^1 .. f^H: the schedule's phases that begin before the horizon, the last of which reaches it."""
+        """Return the phase lengths f^1 .. f^H; phase H reaches the horizon.
+
+        Parameters
+        ----------
+        horizon : int
+            T, the number of pulls of each client.
+        arms : int
+            Number K of arms.
+
+        Returns
+        -------
+        ndarray of int
+            Lengths.
+        """
         assert not isinstance(self.schedule, Sequence)
         return checked_lengths(self.schedule, horizon, arms)
 
     def setting(self, clients: int, arms: int, dim: int, horizon: int, ell: float, sigma: float) -> Setting:
-        """Return the constants of clients and server: sizes, phase lengths, confidence level, bounds."""
+        """Return the constants of clients and server: sizes, phase lengths, confidence level, bounds.
+
+        Parameters
+        ----------
+        clients : int
+            Number M of clients.
+        arms : int
+            Number K of arms.
+        dim : int
+            Length d of a feature vector.
+        horizon : int
+            T, the number of pulls of each client.
+        ell : float
+            Lower bound on the norms of the features.
+        sigma : float
+            Sub-Gaussian parameter of the rewards.
+
+        Returns
+        -------
+        Setting
+            The constants.
+        """
         if horizon < 1:
             raise ValueError(f"horizon must be at least 1; got {horizon}.")
         if self.budgets is not None and len(self.budgets) != clients:
@@ -207,6 +327,18 @@ class Phased:
         """Return the bound on the total regret that holds with probability 1 - delta, all pulls included.
 
         The theorems have an optimal design, G = d B; the policy's design has G <= d B + design_gap.
+
+        Parameters
+        ----------
+        env : LinearEnvironment
+            Environment.
+        horizon : int
+            T, the number of pulls of each client.
+
+        Returns
+        -------
+        float
+            Bound on the total regret of all clients.
         """
         own_rules = self.design is not None or self.keep is not confident or self.rounding is not ceiling
         if own_rules or self.budgets is not None:
@@ -232,9 +364,21 @@ class Phased:
         return float(inexact * bound + env.gaps.sum())
 
     def theorem(self, lengths: np.ndarray, horizon: int, **constants: Any) -> float:  # noqa: ARG002
-        """Return the regret bound of the paper for these phase lengths; a variant that has one overrides it.
+        """Return the regret bound of the paper for given phase lengths. A variant that has one overrides it.
 
-        ``constants`` are the keyword arguments of :func:`bandits.theory.phase_regret`.
+        Parameters
+        ----------
+        lengths : ndarray of int
+            Phase lengths.
+        horizon : int
+            T, the number of pulls of each client.
+        **constants : object
+            Keyword arguments of :func:`bandits.theory.phase_regret`.
+
+        Returns
+        -------
+        float
+            Bound on the total regret of all clients.
         """
         raise ValueError(self._no_theorem())
 
@@ -246,15 +390,47 @@ class Phased:
         )
 
     def parties(self) -> tuple[type[Client], type[Server]]:
-        """Return the classes of clients and server; a variant overrides this."""
+        """Return the classes of clients and server. A variant overrides it.
+
+        Returns
+        -------
+        client : type
+            Class of the clients.
+        server : type
+            Class of the server.
+        """
         raise NotImplementedError
 
     def client(self, features: np.ndarray, setting: Setting) -> Client:
-        """Return one client, or a batch of them, with features (m, K, d)."""
+        """Return one client, or a batch of them.
+
+        Parameters
+        ----------
+        features : ndarray of shape (m, K, d)
+            Features of m clients.
+        setting : Setting
+            Constants.
+
+        Returns
+        -------
+        Client
+            The clients.
+        """
         return self.parties()[0](features, setting, self.keep)
 
     def server(self, setting: Setting) -> Server:
-        """Return the server."""
+        """Return the server.
+
+        Parameters
+        ----------
+        setting : Setting
+            Constants.
+
+        Returns
+        -------
+        Server
+            The server.
+        """
         rule = self.design or phase_rule(self.design_method)
         return self.parties()[1](
             setting,
@@ -266,7 +442,13 @@ class Phased:
         )
 
     def play(self, trial: Trial) -> None:
-        """Play one trial; see :class:`bandits.Policy`."""
+        """Play one trial; see :class:`bandits.Policy`.
+
+        Parameters
+        ----------
+        trial : Trial
+            Trial to play.
+        """
         env, ledger, clock = trial.env, trial.ledger, trial.clock
         blocks(self.parameters, env)
         setting = self.setting(env.clients, env.arms, env.dim, trial.horizon, env.ell, env.sigma)

@@ -42,8 +42,14 @@ NO_INTEGER = -(1 << 62)
 
 
 class Stepwise:
-    """Base of policies that decide at every step; a subclass gives ``start`` and the functions.
+    """Base of policies that decide at every step. A subclass defines ``start`` and the functions.
 
+    See Also
+    --------
+    bandits.Policy : Protocol of all policies.
+
+    Examples
+    --------
     >>> import bandits, numpy as np
     >>> from typing import NamedTuple
     >>> class Counts(NamedTuple):
@@ -69,27 +75,85 @@ class Stepwise:
         return type(self).__name__
 
     def start(self, trial: Trial) -> Any:
-        """Return the state before the first round: a new NamedTuple of arrays and numbers for every trial.
+        """Return the state before the first round.
 
-        What is sent before the first round goes to ``trial.ledger.uploaded`` and ``downloaded``.
+        Scalars that are sent before the first round are added to ``trial.ledger.uploaded`` and
+        ``downloaded``.
+
+        Parameters
+        ----------
+        trial : Trial
+            Trial that begins.
+
+        Returns
+        -------
+        NamedTuple
+            Arrays and numbers, new for every trial.
         """
         raise NotImplementedError
 
     @staticmethod
     def choose(state, i, t, rng):
-        """Return the arm that client i pulls in round t."""
+        """Return the arm that client i pulls in round t.
+
+        Parameters
+        ----------
+        state : NamedTuple
+            State.
+        i : int
+            Client.
+        t : int
+            Round.
+        rng : numpy.random.Generator
+            Random stream of the trial.
+
+        Returns
+        -------
+        int
+            Arm.
+        """
         raise NotImplementedError
 
     @staticmethod
     def observe(state, i, a, y):
-        """Client i pulled arm a and got y. Overwrites the state."""
+        """Update the state after client i pulled arm a and got reward y. Overwrites the state.
+
+        Parameters
+        ----------
+        state : NamedTuple
+            State.
+        i : int
+            Client.
+        a : int
+            Arm.
+        y : float
+            Reward.
+        """
 
     @staticmethod
     def synchronise(state, t, rng, sent):
-        """Exchange data between clients and server after round t. Overwrites the state, and adds to sent."""
+        """Exchange data between clients and server after round t. Overwrites the state, and adds to sent.
+
+        Parameters
+        ----------
+        state : NamedTuple
+            State.
+        t : int
+            Round.
+        rng : numpy.random.Generator
+            Random stream of the trial.
+        sent : ndarray of int of shape (2,)
+            Scalars up and down.
+        """
 
     def play(self, trial: Trial) -> None:
-        """One trial, a million decisions at a time."""
+        """Play one trial, a million decisions at a time.
+
+        Parameters
+        ----------
+        trial : Trial
+            Trial to play.
+        """
         env, state, sent = trial.env, self.start(trial), np.zeros(2, dtype=np.int64)
         fault = np.zeros(3)
         if env.law is None:

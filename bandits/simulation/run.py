@@ -15,32 +15,74 @@ from optdesign.runtime.files import atomic
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """The result of :func:`bandits.simulate`.
+    """Result of :func:`bandits.simulate`.
 
-    ``regret`` is cumulative pseudo-regret per client (the mean over clients), every pull counted; its last
-    column is at the horizon.
+    Attributes
+    ----------
+    policy : str
+        Name of the policy.
+    horizon : int
+        T, the number of pulls of each client.
+    times : ndarray of int of shape (C,)
+        Times at which regret was read; the last is the horizon.
+    trials : ndarray of int
+        Numbers of the trials, ascending.
+    regret : ndarray of shape (trials, C)
+        Cumulative pseudo-regret per client (the mean over clients), with every pull counted. The last column
+        is at the horizon.
+    uploaded : ndarray of int of shape (trials,)
+        Scalars from clients to server, by the paper's cost model.
+    downloaded : ndarray of int of shape (trials,)
+        Scalars from server to clients, by the paper's cost model.
+    phases : structured ndarray
+        One row per trial and phase; see ``bandits.trials.trial.PHASE`` for the columns.
+    identity : str
+        Hashes of code, policy, environment and plan. Only runs that agree in all of them can be joined.
+
+    See Also
+    --------
+    bandits.simulate : Make a run.
+    bandits.concatenate : Join runs.
+
+    Examples
+    --------
+    >>> import bandits
+    >>> env = bandits.environments.authors(clients=3, arms=2, dim=2)
+    >>> run = bandits.simulate(bandits.LocalUCB(), env, horizon=50, trials=2)
+    >>> run.policy, run.regret[:, -1].shape, run.uploaded.tolist()
+    ('LocalUCB', (2,), [0, 0])
     """
 
     policy: str
     horizon: int
     times: np.ndarray = field(repr=False)
-    """Times at which regret was read, (C,); the last is the horizon."""
     trials: np.ndarray
-    """Numbers of the trials, ascending."""
     regret: np.ndarray = field(repr=False)
-    """(trials, C)."""
     uploaded: np.ndarray = field(repr=False)
-    """Scalars from clients to server, (trials,)."""
     downloaded: np.ndarray = field(repr=False)
-    """Scalars from server to clients, (trials,)."""
     phases: np.ndarray = field(repr=False)
-    """A structured array with a row per trial and phase; see ``bandits.trials.trial.PHASE``."""
     identity: str = field(repr=False)
-    """Hashes of code, policy, environment and plan: only runs that agree in all of them can be joined."""
 
     @classmethod
     def empty(cls, policy: str, horizon: int, times: np.ndarray, identity: str) -> Run:
-        """Return a run without trials."""
+        """Return a run without trials.
+
+        Parameters
+        ----------
+        policy : str
+            Name of the policy.
+        horizon : int
+            Number of pulls of each client.
+        times : ndarray of int
+            Times at which regret is read.
+        identity : str
+            Hashes of code, policy, environment and plan.
+
+        Returns
+        -------
+        Run
+            The run.
+        """
         none = np.empty(0, dtype=np.int64)
         return cls(
             policy, horizon, times, none, np.empty((0, len(times))), none, none, np.empty(0, PHASE), identity
@@ -57,7 +99,18 @@ class Run:
         return self.regret.std(axis=0, ddof=1) if len(self.trials) > 1 else np.zeros(len(self.times))
 
     def extended(self, finished: Iterable[tuple[int, Record]]) -> Run:
-        """Return this run with more trials."""
+        """Return this run with more trials.
+
+        Parameters
+        ----------
+        finished : iterable of tuple
+            Pairs of a trial's number and its :class:`bandits.Record`.
+
+        Returns
+        -------
+        Run
+            All trials in ascending order.
+        """
         pairs = list(finished)
         if not pairs:
             return self
@@ -75,7 +128,18 @@ class Run:
         )
 
     def select(self, numbers: Iterable[int]) -> Run:
-        """Return the trials with these numbers."""
+        """Return the trials with the given numbers.
+
+        Parameters
+        ----------
+        numbers : iterable of int
+            Numbers of trials.
+
+        Returns
+        -------
+        Run
+            The selected trials.
+        """
         wanted = np.array(sorted(numbers))
         keep = np.isin(self.trials, wanted)
         rows = np.isin(self.phases["trial"], wanted)
@@ -85,7 +149,13 @@ class Run:
         )  # fmt: skip
 
     def save(self, path: str | Path) -> None:
-        """Write a .npz file, all or nothing: an interrupt leaves the old file or the new one."""
+        """Write a .npz file. An interrupt leaves the old file or the new one.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+        """
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         with atomic(target) as partial, partial.open("wb") as file:
@@ -121,7 +191,31 @@ class Run:
 
 
 def load(path: str | Path) -> Run:
-    """Read a run written by ``Run.save``."""
+    """Return a run that ``Run.save`` wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+        File to read.
+
+    Returns
+    -------
+    Run
+        The run.
+
+    See Also
+    --------
+    bandits.simulate : Make a run.
+
+    Examples
+    --------
+    >>> import tempfile, bandits
+    >>> env = bandits.environments.authors(clients=3, arms=2, dim=2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     bandits.simulate(bandits.LocalUCB(), env, 50, trials=2).save(f"{folder}/run.npz")
+    ...     bandits.load(f"{folder}/run.npz").trials.tolist()
+    [0, 1]
+    """
     with Path(path).open("rb") as file:
         # Damaged archives raise errors of zipfile, zlib, tokenize and NumPy, among them NotImplementedError.
         try:
@@ -164,7 +258,35 @@ def _check_consistent(run: Run) -> None:
 
 
 def concatenate(runs: Sequence[Run]) -> Run:
-    """Join runs of the same policy, environment, horizon, times and seed with different trials."""
+    """Join runs of the same policy, environment, horizon, times and seed with different trials.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        Runs to join.
+
+    Returns
+    -------
+    Run
+        All trials in ascending order.
+
+    Raises
+    ------
+    ValueError
+        If the runs do not belong together, or share a trial.
+
+    See Also
+    --------
+    bandits.Run.select : Return some of the trials.
+
+    Examples
+    --------
+    >>> import bandits
+    >>> env = bandits.environments.authors(clients=3, arms=2, dim=2)
+    >>> run = bandits.simulate(bandits.LocalUCB(), env, 50, trials=3)
+    >>> bandits.concatenate([run.select([0]), run.select([1, 2])]).trials.tolist()
+    [0, 1, 2]
+    """
     if not runs:
         raise ValueError("runs must have at least one run; got none.")
     out = runs[0]

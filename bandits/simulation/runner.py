@@ -51,26 +51,41 @@ def simulate(
         ``FedPE()``, ``EnhancedFedPE()``, ``CollaborativeFedPE()``, ``LocalUCB()``, ``LinUCB()``, ``LinTS()``,
         ``DELB()``, ``DisLinUCB()``, ``FedUCB()``, or one of your own.
     env : LinearEnvironment
+        Environment to play on.
     horizon : int
         T, the number of pulls of each client.
-    trials, seed : int
-        Trial n uses the n-th stream spawned from the seed.
-    times : integers, optional
-        When to read the regret; the horizon is appended. Default: 128 evenly spaced times.
-    n_jobs : int
-        Trials at a time, in processes of their own (-1: one per core). Results do not depend on it.
-    progress : bool
-        Show trials done and time left on standard error once a second has passed.
-    checkpoint : path, optional
-        File (.npz) that finished trials are saved to as the run goes on, and taken from when it exists. It
-        must belong to the same policy, environment, horizon, times and seed. A file written by other code, of
-        this package or in another version of a library, is stale: it is renamed to ``NAME.stale.npz`` with a
-        warning, and its trials are played again. Several processes may share a file: their trials are merged,
-        under a lock (the file ``.checkpoints.lock`` beside it).
+    trials : int, default 10
+        Number of trials. Trial n uses the n-th stream spawned from the seed.
+    seed : int, default 0
+        Seed of all trials.
+    times : array_like of int, optional
+        Times at which regret is read; the horizon is appended. Default: 128 evenly spaced times.
+    n_jobs : int, default 1
+        Number of trials at a time, in processes of their own; -1 for one per core. Results do not depend on
+        it.
+    progress : bool, default False
+        Show finished trials and the time left on standard error after one second.
+    checkpoint : str or Path, optional
+        File (.npz) to which finished trials are saved during the run, and from which they are read if it
+        exists. It must belong to the same policy, environment, horizon, times and seed. A file written by
+        other code of this package, or with another version of a library, is stale: it is renamed to
+        ``NAME.stale.npz`` with a warning, and its trials are played again. Several processes may share a
+        file. Their trials are merged under a lock (the file ``.checkpoints.lock`` beside it).
 
     Returns
     -------
     Run
+        Regret, scalars and phases of all trials.
+
+    Raises
+    ------
+    ValueError
+        If an argument breaks a rule, or the policy does.
+
+    See Also
+    --------
+    bandits.load : Read a saved run.
+    bandits.plotting.plot_regret : Draw runs.
 
     Examples
     --------

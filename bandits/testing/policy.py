@@ -32,12 +32,30 @@ Maker = Callable[[LinearEnvironment], Policy]
 
 
 def assert_played(run: Run, env: LinearEnvironment) -> None:
-    """Assert that a run on this environment is well formed.
+    """Assert that a run on an environment is well formed.
 
-    Regret is finite, starts at nothing, never falls, and grows by no more a pull than the mean over clients
-    of the largest gap; so with a single arm it is zero. Scalars are counted, phases follow one another up to
-    the horizon, and each leaves a client between one and all arms.
+    Regret is finite, starts at 0, never decreases, and increases per pull by at most the mean over clients of
+    the largest gap. Scalars are counted. Phases follow one another up to the horizon, and each leaves every
+    client at least one arm.
 
+    Parameters
+    ----------
+    run : Run
+        Run to check.
+    env : LinearEnvironment
+        Environment of the run.
+
+    Raises
+    ------
+    AssertionError
+        If the run breaks a rule.
+
+    See Also
+    --------
+    bandits.testing.assert_plays : Check a policy on one environment.
+
+    Examples
+    --------
     >>> import bandits
     >>> env = bandits.environments.authors(3, 2, 2)
     >>> assert_played(bandits.simulate(bandits.FedPE(), env, 100, trials=2), env)
@@ -94,16 +112,39 @@ def _assert_phases(run: Run, env: LinearEnvironment, who: str) -> None:
 def assert_plays(policy: Policy | Maker, env: LinearEnvironment, horizon: int, seed: int = 0) -> None:
     """Assert that a policy obeys the rules on one environment.
 
-    1. It plays to the horizon, and its runs pass :func:`assert_played`.
-    2. Trials do not depend on one another: a trial played first, by a copy, is the trial played second. So
-       results depend neither on n_jobs nor on what was played before.
+    1. It plays to the horizon, and its runs pass :func:`bandits.testing.assert_played`.
+    2. Trials are independent: a trial played first, by a copy, equals the same trial played second. So
+       results depend neither on n_jobs nor on earlier trials.
     3. The times at which regret is read do not matter.
-    4. It pays for what it sees: no client learns the rewards of more pulls than it has made, and the regret
-       is at least that of the pulls whose rewards were drawn; if those are all pulls, it is that.
-    5. It does not peek: with the parameters hidden, and the same rewards, it makes the same pulls.
-    6. A step-wise policy does not index its arrays out of bounds, which compiled code would not notice.
+    4. Every observed reward costs a pull: no client sees the rewards of more pulls than it has made, and the
+       regret is at least that of the pulls whose rewards were drawn.
+    5. Decisions do not use the parameters: with hidden parameters and the same rewards, the pulls are equal.
+    6. A step-wise policy does not index its arrays out of bounds, which compiled code would not detect.
 
-    ``policy`` may be a function of the environment that makes one.
+    Parameters
+    ----------
+    policy : Policy or callable
+        Policy, or a function of the environment that returns one.
+    env : LinearEnvironment
+        Environment to play on.
+    horizon : int
+        Number of pulls of each client.
+    seed : int, default 0
+        Seed of the trials.
+
+    Raises
+    ------
+    AssertionError
+        If the policy breaks a rule.
+
+    See Also
+    --------
+    bandits.testing.check_policy : Try many environments.
+
+    Examples
+    --------
+    >>> import bandits
+    >>> assert_plays(bandits.LocalUCB(), bandits.environments.authors(3, 2, 2), horizon=20)
     """
     own: Policy = policy(env) if not hasattr(policy, "play") else policy  # type: ignore[assignment]
     if isinstance(own, Stepwise):
@@ -127,10 +168,35 @@ def check_policy(
     max_horizon: int = 100,
     max_examples: int = 50,
 ) -> None:
-    """Look for an environment, a horizon and a seed with which a policy of yours breaks a rule.
+    """Search for an environment, a horizon and a seed for which a policy breaks a rule.
 
-    Draws environments, of ``strategy`` or of :func:`bandits.testing.environments`, and asks
-    :func:`assert_plays` of each; what fails is shrunk. Whatever the policy raises counts as a failure too.
+    Each drawn case is passed to :func:`bandits.testing.assert_plays`. A failing case is shrunk. An exception
+    of the policy counts as a failure.
+
+    Parameters
+    ----------
+    policy : Policy or callable
+        Policy, or a function of the environment that returns one.
+    strategy : hypothesis strategy of LinearEnvironment, optional
+        Environments to draw. Default: :func:`bandits.testing.environments`.
+    max_horizon : int, default 100
+        Largest horizon.
+    max_examples : int, default 50
+        Number of cases.
+
+    Raises
+    ------
+    AssertionError
+        If the policy breaks a rule.
+
+    See Also
+    --------
+    bandits.testing.assert_plays : Check one environment.
+
+    Examples
+    --------
+    >>> import bandits
+    >>> check_policy(bandits.LongestFeature(), max_examples=3)
     """
 
     @settings(max_examples=max_examples, deadline=None, phases=PHASES, report_multiple_bugs=False)

@@ -36,26 +36,41 @@ def environments(
     collinear: bool = False,
     identical: bool = False,
 ) -> st.SearchStrategy[LinearEnvironment]:
-    """Environments, small and often degenerate; they shrink towards one client, one arm and rewards zero.
+    """Return a strategy of small and often degenerate environments.
+
+    They shrink towards one client, one arm and rewards zero.
 
     Parameters
     ----------
-    parameters : str, optional
-        "disjoint", one vector per arm, or "shared". Default: either.
-    noise : str or several, optional
-        Of "gaussian", "bounded", "two-point", "bernoulli". Default: any. For Bernoulli rewards all numbers
-        are made non-negative and the parameters small enough, so that every mean is a probability.
-    max_clients, max_arms, max_dim : int
-        Sizes.
-    entries : strategy of floats, optional
-        Entries of features and parameters. Default: :func:`optdesign.testing.lattice`. Features that would
-        be zero become the first basis vector.
+    parameters : {"disjoint", "shared"}, optional
+        One vector per arm, or one for all arms. Default: both occur.
+    noise : str or sequence of str, optional
+        Any of "gaussian", "bounded", "two-point", "bernoulli". For Bernoulli rewards all numbers are made
+        non-negative and the parameters small enough, so that every mean is a probability. Default: all occur.
+    max_clients : int, default 4
+        Largest number of clients.
+    max_arms : int, default 4
+        Largest number of arms.
+    max_dim : int, default 3
+        Largest length of a feature vector.
+    entries : hypothesis strategy of float, optional
+        Entries of features and parameters. Zero features become the first basis vector. Default:
+        :func:`optdesign.testing.lattice`.
     scale : float, optional
         Scale of the noise, 0 for none. Default: 1, 1/2 or 2.
-    collinear : bool
-        True: some client's features are multiples of another's. Else only by chance.
-    identical : bool
-        True: all clients have the features of the first.
+    collinear : bool, default False
+        True if the features of some client are multiples of another's.
+    identical : bool, default False
+        True if all clients have the features of the first.
+
+    Returns
+    -------
+    hypothesis strategy of LinearEnvironment
+        The strategy.
+
+    See Also
+    --------
+    bandits.testing.random_environments : Draw environments in general position.
 
     Examples
     --------
@@ -129,9 +144,38 @@ def random_environments(
     max_arms: int = 5,
     max_dim: int = 4,
 ) -> st.SearchStrategy[LinearEnvironment]:
-    """Environments in general position: :func:`bandits.environments.random` of a seed.
+    """Return a strategy of environments in general position: :func:`bandits.environments.random` of a seed.
 
-    No two arms tie, and sizes shrink; the numbers do not.
+    No two arms tie. Sizes shrink; the numbers do not.
+
+    Parameters
+    ----------
+    parameters : {"disjoint", "shared"}, optional
+        One vector per arm, or one for all arms. Default: both occur.
+    noise : str or sequence of str, optional
+        Any of "gaussian", "bounded", "two-point", "bernoulli". Default: all occur.
+    max_clients : int, default 6
+        Largest number of clients.
+    max_arms : int, default 5
+        Largest number of arms.
+    max_dim : int, default 4
+        Largest length of a feature vector.
+
+    Returns
+    -------
+    hypothesis strategy of LinearEnvironment
+        The strategy.
+
+    See Also
+    --------
+    bandits.testing.environments : Draw small environments with exact numbers.
+
+    Examples
+    --------
+    >>> from hypothesis import Phase, find, settings
+    >>> smallest = settings(phases=[Phase.generate, Phase.shrink])
+    >>> find(random_environments(), lambda env: True, settings=smallest).clients
+    1
     """
     shared = st.booleans() if parameters is None else st.just(parameters == SHARED)
     return st.builds(

@@ -26,9 +26,46 @@ def fedpe_regret(
         R(T) <= 4 alpha (L / ell) sqrt(d B M) ( sqrt(n^2 - n) / (sqrt(n) - 1) sqrt(T)
                 + K sqrt(n) / (sqrt(c n) - sqrt(c)) + (1 - 1 / sqrt(c)) (c n + K) )
 
-    with B = K parameter vectors, or 1 if shared; ``ratio`` is L / ell. It holds with probability 1 - delta.
-    Two constants differ from the print: the geometric series sum_p n^{-(p-1)/2} K / sqrt(c) gives the sqrt(n)
-    in the second term, and the third is there because f^0 is one pull, and not c.
+    with B = K parameter vectors, or 1 if shared. It holds with probability 1 - delta. Two constants differ
+    from the print: the geometric series sum_p n^{-(p-1)/2} K / sqrt(c) gives the sqrt(n) in the second term,
+    and the third is added because f^0 is one pull, not c.
+
+    Parameters
+    ----------
+    clients : int
+        Number M of clients.
+    arms : int
+        Number K of arms.
+    dim : int
+        Length d of a feature vector.
+    horizon : int
+        T, the number of pulls of each client.
+    delta : float, default 0.1
+        Probability with which the bound may fail.
+    ratio : float, default 1.0
+        Ratio L / ell of the bounds on the norms of the features.
+    c : int, default 1
+        Factor of the phase lengths.
+    n : int, default 2
+        Base of the phase lengths.
+    shared : bool, default False
+        True if all arms have the same parameter vector.
+    sigma : float, default 1.0
+        Sub-Gaussian parameter of the rewards.
+
+    Returns
+    -------
+    float
+        Bound on the total regret of all clients.
+
+    See Also
+    --------
+    bandits.theory.regret_bound : Return the bound for a policy and an environment.
+
+    Examples
+    --------
+    >>> round(fedpe_regret(clients=100, arms=10, dim=3, horizon=2**17))
+    1363143
     """
     phases = len(Exponential(c, n).lengths(horizon, arms))
     level = sigma * alpha(clients, arms, dim, phases, delta, shared=shared)
@@ -44,7 +81,42 @@ def phase_regret(
 ) -> float:  # fmt: skip
     """Return the bound of Lemma "PhaseRegret", summed over the phases: sharper, and for every schedule.
 
-    R_p <= 4 alpha (L / ell) sqrt(d B M) (f^p + K) / sqrt(f^{p-1})
+        R_p <= 4 alpha (L / ell) sqrt(d B M) (f^p + K) / sqrt(f^{p-1})
+
+    Parameters
+    ----------
+    lengths : ndarray of int
+        Phase lengths f^1 .. f^H.
+    clients : int
+        Number M of clients.
+    arms : int
+        Number K of arms.
+    dim : int
+        Length d of a feature vector.
+    delta : float, default 0.1
+        Probability with which the bound may fail.
+    ratio : float, default 1.0
+        Ratio L / ell of the bounds on the norms of the features.
+    shared : bool, default False
+        True if all arms have the same parameter vector.
+    sigma : float, default 1.0
+        Sub-Gaussian parameter of the rewards.
+
+    Returns
+    -------
+    float
+        Bound on the total regret of all clients.
+
+    See Also
+    --------
+    bandits.theory.fedpe_regret : Return the bound of the theorem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bound = phase_regret(np.array([2, 4, 8]), clients=10, arms=2, dim=3)
+    >>> bound < phase_regret(np.array([2, 4, 8]), clients=20, arms=2, dim=3)
+    True
     """
     level = sigma * alpha(clients, arms, dim, len(lengths), delta, shared=shared)
     before = np.append(1, lengths[:-1])
@@ -56,9 +128,48 @@ def enhanced_regret(
     lengths: np.ndarray, clients: int, arms: int, dim: int, horizon: int, *, delta: float = 0.1,
     ratio: float = 1.0, shared: bool = False, sigma: float = 1.0,
 ) -> float:  # fmt: skip
-    """Return the bound of Theorem "BoundRefinedAlgorithm", with S_p = sum_{q <= p} f^q and f^0 = 1:
+    """Return the bound of Theorem "BoundRefinedAlgorithm".
 
-    R(T) <= 4 sqrt(6) (L / ell) sum_p (f^p + K) / sqrt(S_{p-1}) sqrt(d B M log(L K M T / (ell delta)))
+        R(T) <= 4 sqrt(6) (L / ell) sum_p (f^p + K) / sqrt(S_{p-1}) sqrt(d B M log(L K M T / (ell delta)))
+
+    with S_p = sum_{q <= p} f^q and f^0 = 1.
+
+    Parameters
+    ----------
+    lengths : ndarray of int
+        Phase lengths f^1 .. f^H.
+    clients : int
+        Number M of clients.
+    arms : int
+        Number K of arms.
+    dim : int
+        Length d of a feature vector.
+    horizon : int
+        T, the number of pulls of each client.
+    delta : float, default 0.1
+        Probability with which the bound may fail.
+    ratio : float, default 1.0
+        Ratio L / ell of the bounds on the norms of the features.
+    shared : bool, default False
+        True if all arms have the same parameter vector.
+    sigma : float, default 1.0
+        Sub-Gaussian parameter of the rewards.
+
+    Returns
+    -------
+    float
+        Bound on the total regret of all clients.
+
+    See Also
+    --------
+    bandits.theory.phase_regret : Return the bound for Fed-PE.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bound = enhanced_regret(np.array([2, 4, 8]), clients=10, arms=2, dim=3, horizon=20)
+    >>> bound < enhanced_regret(np.array([2, 4, 8]), clients=20, arms=2, dim=3, horizon=20)
+    True
     """
     if not len(lengths):
         return 0.0
@@ -73,7 +184,38 @@ def regret_bound(policy: Any, env: LinearEnvironment, horizon: int) -> float:
     """Return the bound on a policy's regret that holds with probability 1 - delta, all pulls included.
 
     The paper bounds ``FedPE`` and ``EnhancedFedPE`` with equal budgets and its own rules for designs and for
-    the arms to keep. ValueError for other policies.
+    the arms to keep.
+
+    Parameters
+    ----------
+    policy : FedPE or EnhancedFedPE
+        Policy with its options.
+    env : LinearEnvironment
+        Environment.
+    horizon : int
+        T, the number of pulls of each client.
+
+    Returns
+    -------
+    float
+        Bound on the total regret of all clients.
+
+    Raises
+    ------
+    ValueError
+        If the paper has no bound for the policy.
+
+    See Also
+    --------
+    bandits.theory.fedpe_regret : Return the bound for given constants.
+
+    Examples
+    --------
+    >>> import bandits
+    >>> env = bandits.environments.authors(clients=6, arms=3, dim=2)
+    >>> run = bandits.simulate(bandits.FedPE(), env, horizon=1000, trials=2)
+    >>> bool(6 * run.mean[-1] < regret_bound(bandits.FedPE(), env, 1000))
+    True
     """
     bound = getattr(policy, "regret_bound", None)
     if bound is None:
@@ -87,14 +229,56 @@ def regret_bound(policy: Any, env: LinearEnvironment, horizon: int) -> float:
 def lower_bound(clients: int, arms: int, dim: int, horizon: int) -> float:
     """Return the bound of Theorem "lower" on the regret of any policy on one of two instances.
 
-    The proof bounds the sum of the regrets on both by M T Delta / 4 exp(-2 M T Delta^2 / (d (K - 1))); with
+    The proof bounds the sum of the regrets on both by M T Delta / 4 exp(-2 M T Delta^2 / (d (K - 1))). With
     Delta = sqrt(d (K - 1) / (4 M T)) that is sqrt(d (K - 1) M T / (64 e)), and one of them has half of it.
+
+    Parameters
+    ----------
+    clients : int
+        Number M of clients.
+    arms : int
+        Number K of arms.
+    dim : int
+        Length d of a feature vector.
+    horizon : int
+        T, the number of pulls of each client.
+
+    Returns
+    -------
+    float
+        Bound on the total regret of all clients.
+
+    See Also
+    --------
+    bandits.environments.lower_bound : Return the instances.
+
+    Examples
+    --------
+    >>> round(lower_bound(clients=100, arms=10, dim=3, horizon=2**17), 1)
+    713.1
     """
     return float(np.sqrt(dim * (arms - 1) * clients * horizon / np.e) / 16.0)
 
 
 class Cost(NamedTuple):
-    """Scalars from clients to server, and back."""
+    """Scalars from clients to server, and back.
+
+    Attributes
+    ----------
+    uploaded : int
+        Scalars from clients to server.
+    downloaded : int
+        Scalars from server to clients.
+
+    See Also
+    --------
+    bandits.theory.communication_bound : Return the cost of Fed-PE.
+
+    Examples
+    --------
+    >>> Cost(3, 4).uploaded
+    3
+    """
 
     uploaded: int
     downloaded: int
@@ -103,11 +287,40 @@ class Cost(NamedTuple):
 def communication_bound(
     clients: int, arms: int, dim: int, phases: int, *, protocol: str = VECTORS, shared: bool = False
 ) -> Cost:
-    """Return the most scalars that Fed-PE can send in H phases, those sent if no arm is ever eliminated.
+    """Return the largest number of scalars that Fed-PE can send in H phases: no arm is ever eliminated.
 
-    At the start K d up; in every phase the global estimates down (K (d + d^2), or d + d^2 if shared; 2 K with
-    scalars), active arms up (K) and pulls down (K); after every phase but the last the local estimates up
-    (K d, or K with scalars). All per client.
+    Per client, K d scalars go up at the start. In every phase the global estimates go down (K (d + d^2), or d
+    + d^2 if shared; 2 K with scalars), active arms up (K) and pulls down (K). After every phase but the last
+    the local estimates go up (K d, or K with scalars).
+
+    Parameters
+    ----------
+    clients : int
+        Number M of clients.
+    arms : int
+        Number K of arms.
+    dim : int
+        Length d of a feature vector.
+    phases : int
+        Number H of phases.
+    protocol : {"vectors", "scalars"}, default "vectors"
+        Messages of the paper, or the shorter ones of its remark.
+    shared : bool, default False
+        True if all arms have the same parameter vector.
+
+    Returns
+    -------
+    Cost
+        Scalars up and down of all clients.
+
+    See Also
+    --------
+    bandits.protocol.Ledger : Count the scalars of a trial.
+
+    Examples
+    --------
+    >>> communication_bound(clients=1, arms=2, dim=3, phases=2)
+    Cost(uploaded=16, downloaded=52)
     """
     if not phases:
         return Cost(0, 0)

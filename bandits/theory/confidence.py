@@ -25,8 +25,31 @@ def smallest_k(dim: int, blocks: int, phases: int, delta: float) -> float:
     """Return the smallest k > 1 with  k d >= 2 log(B H / delta) + d log(k e).
 
     Dividing by d gives k - log k = 1 + c with c = 2 log(B H / delta) / d. The left side is convex and
-    grows for k > 1, and 1 + c + sqrt(2 c) lies to the right of the root, so Newton's method descends to it.
+    increases for k > 1, and 1 + c + sqrt(2 c) lies to the right of the root, so Newton's method descends to
+    it.
 
+    Parameters
+    ----------
+    dim : int
+        Length d of a feature vector.
+    blocks : int
+        Number B of parameter vectors.
+    phases : int
+        Number H of phases.
+    delta : float
+        Probability with which confidence intervals may fail.
+
+    Returns
+    -------
+    float
+        The root.
+
+    See Also
+    --------
+    bandits.confidence.alpha : Use it in the width.
+
+    Examples
+    --------
     >>> k = smallest_k(dim=3, blocks=10, phases=16, delta=0.1)
     >>> abs(3 * k - 2 * math.log(1600) - 3 * math.log(k * math.e)) < 1e-12
     True
@@ -43,6 +66,32 @@ def smallest_k(dim: int, blocks: int, phases: int, delta: float) -> float:
 def alpha(clients: int, arms: int, dim: int, phases: int, delta: float, *, shared: bool = False) -> float:
     """Return the multiple of the sub-Gaussian width at which all intervals hold with probability 1 - delta.
 
+    Parameters
+    ----------
+    clients : int
+        Number M of clients.
+    arms : int
+        Number K of arms.
+    dim : int
+        Length d of a feature vector.
+    phases : int
+        Number H of phases.
+    delta : float
+        Probability with which confidence intervals may fail.
+    shared : bool, default False
+        True if all arms have the same parameter vector.
+
+    Returns
+    -------
+    float
+        The multiple.
+
+    See Also
+    --------
+    bandits.confidence.smallest_k : Solve the equation for k.
+
+    Examples
+    --------
     >>> round(alpha(clients=100, arms=10, dim=3, phases=16, delta=0.1), 4)
     4.8983
     """
@@ -56,16 +105,65 @@ def alpha(clients: int, arms: int, dim: int, phases: int, delta: float, *, share
 def prior_variance(clients: int, arms: int, dim: int, *, shared: bool = False) -> float:
     """Return the constant of the mixture bound (Lemma "Laplace"): the paper's d K / M, or d / M if shared.
 
-    It is the average over clients of what the optimal design makes of the variance, times the phase
-    length: G* = d K for disjoint parameters and d for shared ones.
+    It is the variance under the optimal design, averaged over clients, times the phase length: G* = d K for
+    disjoint parameters and d for shared ones.
+
+    Parameters
+    ----------
+    clients : int
+        Number M of clients.
+    arms : int
+        Number K of arms.
+    dim : int
+        Length d of a feature vector.
+    shared : bool, default False
+        True if all arms have the same parameter vector.
+
+    Returns
+    -------
+    float
+        The constant.
+
+    See Also
+    --------
+    bandits.confidence.mixture_alpha : Use it in the width.
+
+    Examples
+    --------
+    >>> prior_variance(clients=10, arms=5, dim=2)
+    1.0
     """
     return dim * (1 if shared else arms) / clients
 
 
 def mixture_alpha(variance: np.ndarray, prior: float, failure: float) -> np.ndarray:
-    """Return the width multiple of a martingale of this total variance, prior included, at all times.
+    """Return the width multiple of a martingale of a given total variance, prior included, at all times.
 
-    Lemma "Laplace": ``|sum| <= sqrt(v log(v / (prior failure^2)))`` for every phase with probability at
-    least 1 - failure, where v = prior + the variances so far.
+    Lemma "Laplace": ``|sum| <= sqrt(v log(v / (prior failure^2)))`` for every phase with probability at least
+    1 - failure, where v = prior + the variances so far.
+
+    Parameters
+    ----------
+    variance : ndarray
+        Total variance v.
+    prior : float
+        Constant of the mixture.
+    failure : float
+        Probability with which the bound may fail.
+
+    Returns
+    -------
+    ndarray
+        Multiples of the deviation.
+
+    See Also
+    --------
+    bandits.confidence.prior_variance : Return the constant.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mixture_alpha(np.array([2.0]), prior=1.0, failure=0.1).round(4).tolist()
+    [2.3018]
     """
     return np.sqrt(np.log(variance / prior) - 2.0 * np.log(failure))

@@ -25,15 +25,55 @@ LONGEST = LARGEST
 
 
 class Schedule(Protocol):
-    """A rule for the phase lengths, given a horizon and a number of arms."""
+    """Protocol of a rule for the phase lengths, given a horizon and a number of arms.
+
+    See Also
+    --------
+    bandits.schedules.Exponential : The paper's choice.
+
+    Examples
+    --------
+    >>> Exponential().lengths(horizon=20, arms=2).tolist()
+    [2, 4, 8]
+    """
 
     def lengths(self, horizon: int, arms: int) -> np.ndarray:
-        """f^1 .. f^H as integers; H is 0 when the K initial pulls reach the horizon."""
+        """Return the phase lengths f^1 .. f^H; H is 0 if the K initial pulls reach the horizon.
+
+        Parameters
+        ----------
+        horizon : int
+            T, the number of pulls of each client.
+        arms : int
+            Number K of arms.
+
+        Returns
+        -------
+        ndarray of int
+            Lengths.
+        """
 
 
 @dataclass(frozen=True)
 class Exponential:
-    """f^p = c n^p, the paper's choice: O(log T) phases."""
+    """Phase lengths f^p = c n^p, the paper's choice: O(log T) phases.
+
+    Parameters
+    ----------
+    c : int, default 1
+        Factor.
+    n : int, default 2
+        Base.
+
+    See Also
+    --------
+    bandits.schedules.Uniform : Phases of equal length.
+
+    Examples
+    --------
+    >>> Exponential(c=1, n=3).lengths(horizon=20, arms=1).tolist()
+    [3, 9, 27]
+    """
 
     c: int = 1
     n: int = 2
@@ -43,13 +83,41 @@ class Exponential:
         whole("n", self.n, 2)
 
     def lengths(self, horizon: int, arms: int) -> np.ndarray:
-        """Return the lengths c n^p of the phases that begin before the horizon."""
+        """Return the lengths c n^p of the phases that begin before the horizon.
+
+        Parameters
+        ----------
+        horizon : int
+            T, the number of pulls of each client.
+        arms : int
+            Number K of arms.
+
+        Returns
+        -------
+        ndarray of int
+            Lengths.
+        """
         return _cut((self.c * self.n**p for p in range(1, horizon + 1)), horizon, arms)
 
 
 @dataclass(frozen=True)
 class Uniform:
-    """Phases of equal length: the paper's K (the first one pull shorter), or any other."""
+    """Phases of equal length: K, as in the paper (the first one pull shorter), or any other length.
+
+    Parameters
+    ----------
+    length : int, optional
+        Length. Default: the number of arms.
+
+    See Also
+    --------
+    bandits.schedules.Exponential : The paper's choice.
+
+    Examples
+    --------
+    >>> Uniform(5).lengths(horizon=22, arms=2).tolist()
+    [5, 5, 5]
+    """
 
     length: int | None = None
 
@@ -58,7 +126,20 @@ class Uniform:
             whole("length", self.length, 1, remedy=" Leave it out for K.")
 
     def lengths(self, horizon: int, arms: int) -> np.ndarray:
-        """Return equal lengths until the horizon."""
+        """Return equal lengths until the horizon.
+
+        Parameters
+        ----------
+        horizon : int
+            T, the number of pulls of each client.
+        arms : int
+            Number K of arms.
+
+        Returns
+        -------
+        ndarray of int
+            Lengths.
+        """
         if self.length is None:
             return _cut(chain([max(arms - 1, 1)], repeat(arms)), horizon, arms)
         return _cut(repeat(self.length), horizon, arms)
@@ -66,10 +147,33 @@ class Uniform:
 
 @dataclass(frozen=True)
 class Greedy:
-    """The paper's O(log log T) phases:  S_p - S_{p-1} + K = 2 sqrt(T S_{p-1}),  f^p = S_p - S_{p-1}."""
+    """Phase lengths with O(log log T) phases:  S_p - S_{p-1} + K = 2 sqrt(T S_{p-1}),  f^p = S_p - S_{p-1}.
+
+    See Also
+    --------
+    bandits.schedules.Exponential : The paper's choice.
+
+    Examples
+    --------
+    >>> len(Greedy().lengths(horizon=10_000, arms=2)) < 6
+    True
+    """
 
     def lengths(self, horizon: int, arms: int) -> np.ndarray:
-        """Return lengths that grow as fast as the regret bound allows; the last phase ends at the horizon."""
+        """Return lengths that grow as fast as the regret bound allows; the last phase ends at the horizon.
+
+        Parameters
+        ----------
+        horizon : int
+            T, the number of pulls of each client.
+        arms : int
+            Number K of arms.
+
+        Returns
+        -------
+        ndarray of int
+            Lengths.
+        """
         out = _cut(self._steps(horizon, arms), horizon, arms)
         if len(out):
             left = horizon - arms - int(out[:-1].sum()) - arms * len(out)
@@ -88,7 +192,22 @@ class Greedy:
 
 @dataclass(frozen=True)
 class Lengths:
-    """Any sequence of phase lengths, given one by one."""
+    """Given sequence of phase lengths.
+
+    Parameters
+    ----------
+    values : iterable of int
+        Phase lengths f^1, f^2, ...
+
+    See Also
+    --------
+    bandits.schedules.Exponential : The paper's choice.
+
+    Examples
+    --------
+    >>> Lengths([3, 3, 100]).lengths(horizon=20, arms=2).tolist()
+    [3, 3, 100]
+    """
 
     values: tuple[int, ...]
 
@@ -99,7 +218,20 @@ class Lengths:
         object.__setattr__(self, "values", given)
 
     def lengths(self, horizon: int, arms: int) -> np.ndarray:
-        """Return the given lengths of the phases that begin before the horizon."""
+        """Return the given lengths of the phases that begin before the horizon.
+
+        Parameters
+        ----------
+        horizon : int
+            T, the number of pulls of each client.
+        arms : int
+            Number K of arms.
+
+        Returns
+        -------
+        ndarray of int
+            Lengths.
+        """
         reach = arms + sum(self.values) + arms * len(self.values)
         if reach < horizon:
             raise ValueError(

@@ -47,7 +47,32 @@ CONSTANT = ("features", "parameters", "means", "gaps")
 
 
 class Record(NamedTuple):
-    """Regret at the chosen times, scalars up and down, and a row of ``PHASE`` per phase."""
+    """Regret, scalars and phases of one trial.
+
+    Attributes
+    ----------
+    regret : ndarray of shape (C,)
+        Regret per client at the chosen times.
+    uploaded : int
+        Scalars from clients to server.
+    downloaded : int
+        Scalars from server to clients.
+    phases : structured ndarray
+        One row of ``PHASE`` per phase.
+
+    See Also
+    --------
+    bandits.Trial : Trial that makes the record.
+
+    Examples
+    --------
+    >>> import bandits
+    >>> env = bandits.LinearEnvironment([[[1.0], [0.5]]], [[0.2], [0.8]])
+    >>> trial = Trial(env, 1, [1], np.random.default_rng(0))
+    >>> _ = trial.step(np.array([1]))
+    >>> trial.record.uploaded
+    0
+    """
 
     regret: np.ndarray
     uploaded: int
@@ -56,23 +81,27 @@ class Record(NamedTuple):
 
 
 class Trial:
-    """A trial in progress.
+    """Trial in progress.
 
-    Policies that explore in phases ``pull`` sums of rewards and advance the ``clock``; policies
-    that decide at every step call ``step`` until ``done``. Messages pass the ``ledger``.
+    Policies that explore in phases ``pull`` sums of rewards and advance the ``clock``. Policies that decide
+    at every step call ``step`` until ``done``. Messages pass the ``ledger``.
 
     Parameters
     ----------
     env : LinearEnvironment
-        The trial plays on ``env.fresh()``.
+        Environment. The trial plays on ``env.fresh()``.
     horizon : int
         T, the number of pulls of each client.
-    times : integers, ascending
-        When to read the regret; the last is the horizon.
+    times : array_like of int
+        Times at which regret is read, ascending; the last is the horizon.
     rng : numpy.random.Generator
-        The one stream of this trial: rewards come from it, and whatever a policy draws.
-    policy : str
+        Random stream of this trial, for rewards and for the draws of a policy.
+    policy : str, default "the policy"
         Name of the policy in error messages.
+
+    See Also
+    --------
+    bandits.Policy : Object that plays a trial.
 
     Examples
     --------
@@ -130,7 +159,18 @@ class Trial:
         )
 
     def finished(self) -> Record:
-        """Return the record, or raise ValueError unless the trial was played to the end by the rules."""
+        """Return the record of a finished trial.
+
+        Returns
+        -------
+        Record
+            Regret, scalars and phases.
+
+        Raises
+        ------
+        ValueError
+            If the trial was not played to the horizon by the rules.
+        """
         if self.time != self.horizon:
             raise ValueError(
                 f"policy must play to the horizon {self.horizon}; {self.policy} made {self.time} pulls per "
@@ -160,9 +200,19 @@ class Trial:
         return record
 
     def pull(self, counts: ArrayLike) -> np.ndarray:
-        """Return sums of the rewards of ``counts`` (M, K) pulls.
+        """Return sums of the rewards of pulls.
 
         The clock does not move: see ``clock.advance``.
+
+        Parameters
+        ----------
+        counts : array_like of int of shape (M, K)
+            Number of pulls of every client and arm.
+
+        Returns
+        -------
+        ndarray of shape (M, K)
+            Sums of the rewards.
         """
         checked = pulls_per_arm("counts", counts, self._constant["means"].shape, self.policy)
         # A copy, because a pull that overwrites its argument would change the counts that the policy keeps.
@@ -171,7 +221,18 @@ class Trial:
         return sums
 
     def step(self, arms: ArrayLike) -> np.ndarray:
-        """Let client i pull arm arms[i] once; return the M rewards."""
+        """Pull one arm of every client once.
+
+        Parameters
+        ----------
+        arms : array_like of int of shape (M,)
+            Arm of every client.
+
+        Returns
+        -------
+        ndarray of shape (M,)
+            Rewards.
+        """
         chosen = self.clock.step(arms)
         once = np.zeros(self._constant["means"].shape, dtype=np.int64)
         rows = np.arange(len(once))
@@ -225,11 +286,35 @@ def _check_same(env: LinearEnvironment, name: str, before: np.ndarray, when: str
 
 
 class Policy(Protocol):
-    """An object that ``bandits.simulate`` can play. It must not keep state from trial to trial."""
+    """Protocol of an object that ``bandits.simulate`` can play. It must not keep state from trial to trial.
+
+    See Also
+    --------
+    bandits.Stepwise : Base of policies that decide at every step.
+    bandits.Phased : Base of policies that explore in phases.
+
+    Examples
+    --------
+    >>> import bandits
+    >>> class First:
+    ...     name = "first arm"
+    ...     def play(self, trial):
+    ...         while not trial.done:
+    ...             trial.step(np.zeros(trial.env.clients, dtype=int))
+    >>> env = bandits.environments.authors(clients=3, arms=2, dim=2)
+    >>> bandits.simulate(First(), env, horizon=10, trials=1).policy
+    'first arm'
+    """
 
     @property
     def name(self) -> str:
         """Name in tables and plots."""
 
     def play(self, trial: Trial) -> None:
-        """Play a trial until it is done."""
+        """Play a trial until it is done.
+
+        Parameters
+        ----------
+        trial : Trial
+            Trial to play.
+        """
