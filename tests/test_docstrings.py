@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-validation = pytest.importorskip("numpydoc.validate")
-pytest.importorskip("docutils")
+from numpydoc import validate as validation
 
 SPEC = importlib.util.spec_from_file_location(
     "reference_pages", Path(__file__).parents[1] / "docs" / "_ext" / "reference_pages.py"
