@@ -133,7 +133,8 @@ class Process(NamedTuple):
 
 class Small(NamedTuple):
     """Solves in the first seconds of a process, the longest of them and functions that they compiled;
-    functions compiled in the seconds that follow, and the processor's seconds of a solve in these."""
+    functions compiled in the seconds that follow, and the processor's seconds of a solve in these.
+    """
 
     solves: int
     longest: float

@@ -208,7 +208,7 @@ def _whitening(problem: DesignProblem, result: DesignResult, centred: bool) -> n
 
 
 def _offsets(x: np.ndarray, centre: np.ndarray, factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """factor (x - centre) of every point, by compensated products, and a bound on the error of each entry."""
+    """Return factor (x - centre) of every point by compensated products, and a bound on each error."""
     high = x - centre
     back = high - x  # the exact error of the difference, as in two_sum
     low = (x - (high - back)) - (centre + back)
@@ -223,7 +223,7 @@ def _offsets(x: np.ndarray, centre: np.ndarray, factor: np.ndarray) -> tuple[np.
 def _inflated(
     x: np.ndarray, centre: np.ndarray, factor: np.ndarray, weights: np.ndarray, centred: bool
 ) -> tuple[np.ndarray, float]:
-    """The factor scaled until all points are inside, and the ratio of volumes that then holds."""
+    """Return the factor scaled until all points are inside, and the ratio of volumes that then holds."""
     margin = 4 * UNIT
     # How often an ellipsoid is inflated: from the second time on by more than the points call for, twice as
     # much each time, because the factor itself is rounded.

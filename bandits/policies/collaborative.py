@@ -52,7 +52,7 @@ class FullInformation(Message):
 
     @property
     def scalars(self) -> int:
-        """d + 1 per arm."""
+        """Cost of d + 1 per arm."""
         return self.features.size + self.rewards.size
 
 

@@ -314,13 +314,13 @@ def directions(first: FirstEstimates) -> np.ndarray:
 
 
 def unsigned(x: np.ndarray) -> np.ndarray:
-    """x / ||x|| up to its sign: the largest coordinate is made positive, so that no sign is revealed."""
+    """Return x / ||x|| with a positive largest coordinate, so that no sign is revealed."""
     largest = np.take_along_axis(x, np.abs(x).argmax(axis=2)[:, :, None], axis=2)
     return np.sign(largest) * x / np.sqrt(dot(x, x))[:, :, None]
 
 
 def along(direction: np.ndarray, active: np.ndarray, estimates: GlobalEstimates) -> Projections:
-    """e' theta-hat_a and sqrt(e' V_a e) for the active arms. Client or server does this, by the protocol."""
+    """Return e' theta-hat_a and sqrt(e' V_a e) for the active arms, at the client or at the server."""
     estimate, deviation = np.zeros(active.shape), np.zeros(active.shape)
     project(direction, active, estimates.member, estimates.theta, estimates.potential, estimate, deviation)
     return Projections(estimate, deviation, active)

@@ -22,7 +22,7 @@ WIDE = 32
 
 
 def entries(ranks: Any) -> Any:
-    """r (r + 1) / 2, the numbers that make up a symmetric matrix, for one rank or several.
+    """Return r (r + 1) / 2, the number of entries of a symmetric matrix, for one rank or several.
 
     >>> entries(3)
     6

@@ -63,7 +63,7 @@ def information_matrices(
 def _summed(
     problem: DesignProblem, rows: Rows, some: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The information of some candidates, and what rounding took off it."""
+    """Return the information of some candidates, and what rounding took off it."""
     width = rows.maps.shape[2]
     total, rest = np.zeros((2, problem.n_parameter_blocks, width, width))
     if width < WIDE:
@@ -82,8 +82,9 @@ def _add_wide_information(
     total: np.ndarray,
     rest: np.ndarray,
 ) -> None:
-    """Add w t t' of some candidates to their blocks by BLAS. Overwrites total, and rest with what rounding
-    took off.
+    """Add w t t' of some candidates to their blocks by BLAS.
+
+    Overwrites total, and rest with the round-off.
     """
     for b, at in by_block(problem, some):
         rank = problem.ranks[b]
@@ -174,8 +175,10 @@ def variances_of(problem: DesignProblem, rows: Rows, white: np.ndarray) -> tuple
 def exceeding(
     problem: DesignProblem, rows: Rows, white: np.ndarray, bound: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The candidates whose variance exceeds the bound of their group, in order, and the largest of every
-    group, at least the bound, in one pass over the data that keeps nothing else.
+    """Return the candidates whose variance exceeds the bound of their group, and the largest of every group.
+
+    The candidates are in order, and the largest variances are at least the bounds. One pass over the data
+    keeps nothing else.
     """
     largest = bound.copy()
     one_at_a_time = threading.Lock()
@@ -194,7 +197,7 @@ def exceeding(
 
 
 def above(problem: DesignProblem, values: np.ndarray, bound: np.ndarray) -> np.ndarray:
-    """The candidates whose value is above the bound of their group, in order."""
+    """Return the candidates whose value is above the bound of their group, in order."""
 
     def find(first: int, last: int) -> np.ndarray:
         found = np.empty(last - first, np.int64)
@@ -355,8 +358,9 @@ def _variances(x, blocks, white, out):
 
 @kernel
 def find_exceeding(groups, values, bound, first, found):
-    """Overwrite found with the candidates above the bound of their group, numbered from first. Returns their
-    number. What is not a number exceeds anything.
+    """Overwrite found with the candidates above the bound of their group, and return their number.
+
+    They are numbered from first. A value that is not a number exceeds every bound.
     """
     count = 0
     for n in range(len(values)):

@@ -82,7 +82,7 @@ class CandidateFile:
         return 1 + (np.arange(len(self.candidates)) if self.rows is None else self.rows)
 
     def problem(self) -> DesignProblem:
-        """The problem of these candidates; budgets that are not given are 1."""
+        """Return the problem of these candidates; budgets that are not given are 1."""
         return DesignProblem(
             self.candidates,
             self.groups.numbers,
@@ -98,7 +98,7 @@ class CandidateFile:
         )
 
     def with_budgets(self, given: str, option: str = "--budget") -> CandidateFile:
-        """The same candidates with budgets: see :func:`optdesign.cli.budgets.parse`."""
+        """Return the same candidates with budgets: see :func:`optdesign.cli.budgets.parse`."""
         return replace(self, budgets=parse(given, option, self.group, self.groups.names, self.columns))
 
 
@@ -365,7 +365,7 @@ def _infer(columns: Table, path: Path, others: Set[str | None]) -> list[str]:
 
 
 def _finite(columns: Table, name: str, path: Path) -> np.ndarray:
-    """A column as finite floats."""
+    """Return a column as finite floats."""
     column = columns[name]
     if column.dtype.kind not in "biuf":
         raise InputError(
@@ -399,6 +399,6 @@ def _first_text(column: np.ndarray, name: str, path: Path) -> str:
 
 
 def _storable(labels: Labels) -> np.ndarray:
-    """The label of every row, as an array that needs no pickling."""
+    """Return the label of every row, as an array that needs no pickling."""
     names = labels.names.astype(str) if labels.names.dtype == object else labels.names
     return names[labels.numbers]

@@ -286,7 +286,7 @@ def _problem_facts(problem: DesignProblem, source: CandidateFile) -> Iterator[tu
 
 
 def _no_model(problem: DesignProblem, source: CandidateFile) -> str:
-    """What it means that no model was given: columns as they are, and whether one is an intercept."""
+    """Return the note about a missing model: the columns are the features, with or without an intercept."""
     first = problem.source.piece(0, 1)[0]
     same = first != 0
     for _, x in problem.source.pieces():

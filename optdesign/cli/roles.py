@@ -148,7 +148,7 @@ def assumed(labels: LabelColumns, given: tuple[Label, Label]) -> str:
 
 
 def numbered(columns: Table, name: str | None, n: int, path: Path) -> Labels:
-    """Number the labels of a column. Without one, all rows have the label 0."""
+    """Assign numbers to the labels of a column. Without a column, all rows have the label 0."""
     if name is None:
         return Labels(np.zeros(1, np.int64), np.zeros(n, np.int64))
     column = columns[name]

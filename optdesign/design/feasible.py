@@ -16,8 +16,9 @@ FEASIBILITY_RTOL = 1e-6
 
 
 def feasible(problem: DesignProblem, weights: ArrayLike) -> tuple[np.ndarray, float]:
-    """Check weights. Returns a copy without negligible negatives, rescaled where a budget is missed, and
-    by which fraction of its budget a group still misses it.
+    """Check weights, and return a rescaled copy and the largest fraction of a budget that it misses.
+
+    The copy has no negligible negative weights, and is rescaled in groups that miss their budget.
     """
     w = np.array(one_per_candidate(weights, "weights", problem.n_candidates), order="C")
     bad, low = clean(w, problem.groups, problem.budgets)
@@ -56,7 +57,7 @@ def scale(groups, budgets, w):
 
 @kernel
 def farthest_group(groups, budgets, w, total):
-    """The group whose sum is farthest from its budget, and that distance as a fraction, rounded up.
+    """Return the group whose sum is farthest from its budget, and that distance as a fraction, rounded up.
 
     Overwrites total with the sums.
     """

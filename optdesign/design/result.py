@@ -77,7 +77,7 @@ class History(NamedTuple):
 
 
 def rounded_down(efficiency: float) -> str:
-    """An efficiency to nine digits, never more than it is.
+    """Return an efficiency to nine digits, never more than it is.
 
     >>> rounded_down(0.99999999999)
     '0.999999999'
@@ -87,7 +87,7 @@ def rounded_down(efficiency: float) -> str:
 
 
 def rounded_up(gap: float) -> str:
-    """A gap to three digits, never less than it is.
+    """Return a gap to three digits, never less than it is.
 
     >>> rounded_up(3.9524e-14), rounded_up(0.1), rounded_up(0.0)
     ('3.96e-14', '0.101', '0')

@@ -352,7 +352,7 @@ def _restored_labels(saved: list[Any] | None) -> list[Any] | None:
 
 
 def _array(array: np.ndarray) -> dict[str, Any]:
-    """An array as JSON: its type, its shape, and its entries in order."""
+    """Return an array as JSON: its type, its shape, and its entries in order."""
     flat = array.reshape(-1)
     if array.dtype.kind in "mM":
         entries: list[Any] = flat.astype(np.int64).tolist()
@@ -373,5 +373,5 @@ def _values(saved: dict[str, Any]) -> np.ndarray:
 
 
 def _number(value: float) -> float | int | str:
-    """A number as JSON has it, or as text if JSON does not have it."""
+    """Return a number as JSON has it, or as text if JSON does not have it."""
     return value if math.isfinite(value) else repr(float(value))

@@ -97,12 +97,12 @@ class Evaluation:
 
     @property
     def g_efficiency(self) -> float:
-        """p / (n largest variance): the smallest possible largest variance of any design is p / n."""
+        """Ratio p / (n largest variance): the smallest possible largest variance of any design is p / n."""
         return self.rank / (self.n_runs * self.largest_variance)
 
     @property
     def i_efficiency(self) -> float:
-        """p / (n average variance); it may exceed 1 and compares designs on one region only."""
+        """Ratio p / (n average variance); it may exceed 1 and compares designs on one region only."""
         return self.rank / (self.n_runs * self.average_variance)
 
     @cached_property

@@ -53,7 +53,7 @@ class Model:
         return tuple(level.sub(r"\1]", name) for name in names) if numeric else tuple(names)
 
     def features(self, settings: Settings) -> np.ndarray:
-        """The features of settings, (N, d)."""
+        """Return the features of settings, (N, d)."""
         for name in self.factors:
             if name not in settings:
                 raise InputError(
@@ -87,7 +87,7 @@ class Model:
 def fit(
     formula: str, settings: Settings, *, coded: bool | Iterable[str] = False, whole: Settings | None = None
 ) -> tuple[Model, np.ndarray]:
-    """A model for these settings, and their features (N, d). Factors are coded by the range of ``whole``."""
+    """Return a model for settings, and their features (N, d). ``whole`` has the range for coded factors."""
     library = formulaic()
     if not isinstance(formula, str):
         raise TypeError(f"model must be a formula; got {type(formula).__name__}. Pass text such as '~ temp'.")
@@ -167,7 +167,7 @@ def coded(values: np.ndarray, low: float, high: float) -> np.ndarray:
 
 
 def _coding(settings: Settings, wanted: bool | Iterable[str]) -> dict[str, tuple[float, float]]:
-    """The range of the factors to be coded: all numeric ones, or those that are named."""
+    """Return the range of the factors to be coded: all numeric ones, or those that are named."""
     numeric = [k for k, v in settings.items() if v.dtype.kind in "iuf" and k not in settings.levels]
     if wanted is True or wanted is False:
         names = numeric if wanted else []

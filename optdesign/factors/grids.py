@@ -139,7 +139,7 @@ def simplex_centroid(components: int | Sequence[str]) -> Settings:
 
 
 def _levels(name: str, given: Any) -> tuple[np.ndarray, tuple[Any, ...] | None]:
-    """The levels of a factor, and their order if they are text."""
+    """Return the levels of a factor, and their order if they are text."""
     if _is_whole(given):
         if given < 1:
             raise InputError(

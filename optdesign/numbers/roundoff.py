@@ -23,7 +23,7 @@ def gamma(n):
 
 @kernel
 def two_sum(a, b):
-    """The rounded sum and its error."""
+    """Return the rounded sum and its error."""
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
@@ -31,7 +31,7 @@ def two_sum(a, b):
 
 @kernel
 def two_product(a, b):
-    """The rounded product and its error."""
+    """Return the rounded product and its error."""
     p = a * b
     splitter = 134217729.0  # 2^27 + 1, which cuts a double into two halves of 26 bits
     t = splitter * a
@@ -45,7 +45,7 @@ def two_product(a, b):
 
 @kernel
 def long_minus_product(a, a_low, b, b_low, c, c_low):
-    """a - b c for numbers in twice the precision, each given as a rounded value and what is left of it."""
+    """Return a - b c in twice the precision; each number is a rounded value and a remainder."""
     p, e = two_product(b, c)
     e += b * c_low + b_low * c
     s, f = two_sum(a, -p)
@@ -54,7 +54,7 @@ def long_minus_product(a, a_low, b, b_low, c, c_low):
 
 @kernel
 def long_quotient(a, a_low, b, b_low):
-    """a / b in twice the precision."""
+    """Return a / b in twice the precision."""
     q = a / b
     rest, rest_low = long_minus_product(a, a_low, q, 0.0, b, b_low)
     return two_sum(q, (rest + rest_low) / b)

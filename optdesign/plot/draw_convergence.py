@@ -53,7 +53,7 @@ def convergence(
 
 
 def draw_convergence(axes: Any, result: DesignResult, tol: float | None) -> None:
-    """The running gap on given axes."""
+    """Draw the running gap on given axes."""
     steps, gaps = result.history.iterations, result.history.gaps
     seen, zero = np.isfinite(gaps) & (gaps > 0), gaps <= 0
     goal = None if tol is None else tol * result.rank
@@ -81,7 +81,7 @@ def draw_convergence(axes: Any, result: DesignResult, tol: float | None) -> None
 
 
 def floor_percent(efficiency: float) -> str:
-    """A percentage that never promises more than the certificate.
+    """Return a percentage that is rounded down.
 
     >>> floor_percent(0.99999999)
     '99.9999989 %'

@@ -41,7 +41,7 @@ class Sensitivities(NamedTuple):
 
 
 def sensitivities(result: DesignResult) -> Sensitivities:
-    """The two quantities that are compared."""
+    """Return the two quantities that are compared."""
     p = result.problem
     informed = np.where(result.weights > 0, result.variances, 0.0)
     bounds = np.bincount(p.groups, weights=result.weights * informed, minlength=p.n_groups)

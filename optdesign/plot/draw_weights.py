@@ -75,12 +75,12 @@ def weights(
 
 
 def size_of(values: np.ndarray) -> tuple[float, float]:
-    """A figure that has room for the bars."""
+    """Return a figure that has room for the bars."""
     return 6.4, max(3.0, 1.3 + 0.21 * min(int(np.count_nonzero(values)), MOST_BARS))
 
 
 def draw_weights(axes: Any, values: np.ndarray, names: Names, word: str = "weight") -> None:
-    """The weights of a design, or counts of runs, on given axes."""
+    """Draw the weights of a design, or counts of runs, on given axes."""
     if np.count_nonzero(values) <= MOST_BARS:
         _bars(axes, values, names, word)
     elif names.problem.n_parameter_blocks == 1:

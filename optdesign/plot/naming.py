@@ -1,5 +1,4 @@
-"""Names in pictures: rows as the table numbers them, groups and parameter blocks by
-their labels."""
+"""Names in pictures: rows as the table numbers them, groups and parameter blocks by their labels."""
 
 from __future__ import annotations
 
@@ -116,7 +115,7 @@ def names_of(
 
 
 def number(value: Any) -> str:
-    """A setting as it is written: numbers without needless digits.
+    """Return the text of a setting; numbers have no needless digits.
 
     >>> number(np.float64(20.0)), number(1 / 3), number("a")
     ('20', '0.3333', 'a')

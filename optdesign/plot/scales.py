@@ -51,7 +51,7 @@ class View(NamedTuple):
         return len(self.scales) == 3
 
     def over(self, what: str) -> str:
-        """What was done about the other factors, to go behind the name of a quantity."""
+        """Return the note on factors that are not shown, which follows the name of a quantity."""
         names = ", ".join(self.others[:3]) + (", ..." if len(self.others) > 3 else "")
         return f"{what} over {readable(names, 40)}" if self.others else ""
 
@@ -65,7 +65,7 @@ class View(NamedTuple):
 
 
 def view(names: Names, factors: str | Sequence[str] | None = None) -> View | None:
-    """The factors to show: those asked for; else all, if two or three proportions, and else the first two.
+    """Return the factors to show: the given ones, all if 2 or 3 proportions, or the first 2.
 
     None if the candidates have no settings. Columns that only repeat groups or parameter blocks are not
     chosen.
@@ -147,7 +147,7 @@ class Profile(NamedTuple):
 
 
 def profile(places: np.ndarray, values: np.ndarray, most: int = MOST_LEVELS) -> Profile:
-    """The largest of the values at every place; more places along an axis than ``most`` are joined."""
+    """Return the largest value at every place; more than ``most`` places along an axis are joined."""
     found = [_along(axis, most) for axis in places.T]
     shape = [len(place) for place, _ in found]
     cell = np.ravel_multi_index([k for _, k in found], shape)

@@ -117,7 +117,7 @@ def _png(figure: Any) -> bytes:
 
 
 def legend(axes: Any, *, outside: bool) -> None:
-    """What the marks on axes mean: below all panels of a figure of our own, or within the axes."""
+    """Add the legend: below all panels of a new figure, or within given axes."""
     if outside:
         handles, labels = axes.get_legend_handles_labels()
         letters = 12.5 * axes.figure.get_figwidth()
@@ -128,7 +128,7 @@ def legend(axes: Any, *, outside: bool) -> None:
 
 
 def shades() -> Any:
-    """The colour map from small to large; its lightness falls all the way."""
+    """Return the colour map from small to large, with decreasing lightness."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("shades", SHADES)

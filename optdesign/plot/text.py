@@ -20,10 +20,10 @@ UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn")
 
 
 def readable(label: object, most: int = 24) -> str:
-    """Return a label as a picture can show it. Characters that no installed font has become their codes.
+    r"""Return a label as a picture can show it. Characters that no installed font has become their codes.
 
-    >>> readable("a  label\\nin two lines"), readable("costs $5, not $6"), readable("x" * 30 + "1", most=8)
-    ('a label in two lines', 'costs \\\\$5, not \\\\$6', 'xxxx…xx1')
+    >>> readable("a  label\nin two lines"), readable("costs $5, not $6"), readable("x" * 30 + "1", most=8)
+    ('a label in two lines', 'costs \\$5, not \\$6', 'xxxx…xx1')
     """
     text = " ".join(str(label).split())
     missing = sorted({c for c in text if c.isprintable() and _family(c) is None})

@@ -313,7 +313,7 @@ def _is_constant(values: np.ndarray) -> bool:
 
 
 def _repeated(settings: Settings) -> str:
-    """A sentence about rows that have the same settings, or an empty string."""
+    """Return a sentence about rows that have the same settings, or an empty string."""
     codes = np.zeros(settings.n_rows, np.int64)
     for values in settings.values():
         plain = values.astype(str) if values.dtype == object else values

@@ -62,7 +62,7 @@ def scope(problem: DesignProblem, *, listed: bool = True) -> str:
 
 
 def in_words(problem: DesignProblem, names: Sequence[object] | None = None) -> str:
-    """A sentence for the first block without full rank, or an empty string.
+    """Return a sentence for the first block without full rank, or an empty string.
 
     Columns are called by ``names``, or by those of the problem.
 

@@ -81,7 +81,7 @@ def mark_outside(
 
 @kernel
 def residue(value, prime, powers):
-    """A double modulo the prime."""
+    """Return a double modulo the prime."""
     mantissa, exponent = math.frexp(abs(value))
     r = np.int64(mantissa * 2.0**53) % prime * powers[exponent - 53 - LOWEST] % prime
     return prime - r if value < 0.0 and r > 0 else r
@@ -101,8 +101,9 @@ def inverse_modulo(a, prime):
 
 @kernel
 def _normals(x, ranks, free, prime, powers, normal, verdict):
-    """Overwrite normal with a vector orthogonal to the pivots of every block, with entries ``free`` where
-    free. Rows of x are the pivots, block by block.
+    """Overwrite normal with a vector orthogonal to the pivots of every block.
+
+    Its free entries are ``free``. Rows of x are the pivots, block by block.
 
     Gauss-Jordan elimination modulo the prime. Sets verdict to SMALLER where pivots are dependent.
     """

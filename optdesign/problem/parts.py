@@ -1,6 +1,4 @@
-"""Candidates in an array, a data frame, a file or :class:`optdesign.problem.candidates.Candidates`, taken
-apart.
-"""
+"""Parts of candidates that are an array, a data frame, a file or made of factors."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from optdesign.runtime import threads
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """A read-only view. Kernels are compiled once, for this kind of input."""
+    """Return a read-only view. Kernels are compiled once, for this kind of input."""
     out = array.view(np.ndarray)
     out.flags.writeable = False
     return out
@@ -44,7 +44,7 @@ class Source:
         return max(1, threads.PIECE // self.dim)
 
     def piece(self, first: int, last: int) -> np.ndarray:
-        """The rows first .. last - 1, in the precision they have; not to be changed."""
+        """Return the rows first .. last - 1, in the precision they have; not to be changed."""
         return self.array[first:last]
 
     def pieces(self) -> Iterator[tuple[int, np.ndarray]]:
@@ -54,11 +54,11 @@ class Source:
             yield first, self.piece(first, min(first + step, self.n_rows))
 
     def find(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """An array that has some rows, in the precision they have, and where in it they are."""
+        """Return an array that has some rows, in the precision they have, and where in it they are."""
         return self.array, rows
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        """A copy of some rows, in double precision."""
+        """Return a copy of some rows, in double precision."""
         x, at = self.find(rows)
         return np.asarray(x.take(at, axis=0), np.float64)
 

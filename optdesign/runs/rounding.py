@@ -294,7 +294,7 @@ def apportion(weights: ArrayLike, runs: ArrayLike) -> np.ndarray:
 
 @kernel
 def _whole(weight, kept, multiplier, short):
-    """The runs of one candidate at a multiplier: rounded up, or to the nearest and what must be kept."""
+    """Return the runs of one candidate at a multiplier: rounded up, or to nearest but at least ``kept``."""
     if short:
         return max(kept, np.int64(np.floor(multiplier * weight + 0.5)))
     return np.int64(np.ceil(multiplier * weight))
@@ -302,7 +302,7 @@ def _whole(weight, kept, multiplier, short):
 
 @kernel
 def _sum(weights, kept, lo, hi, multiplier, short):
-    """The runs of a group's candidates, lo .. hi - 1, at a multiplier."""
+    """Return the runs of a group's candidates, lo .. hi - 1, at a multiplier."""
     total = 0
     for n in range(lo, hi):
         total += _whole(weights[n], kept[n], multiplier, short)

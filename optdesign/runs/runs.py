@@ -31,7 +31,7 @@ MOST_RUNS = 1 << 53
 
 
 def whole_runs(problem: DesignProblem) -> np.ndarray:
-    """The budgets as numbers of runs, or an error."""
+    """Return the budgets as numbers of runs, or raise an error."""
     budgets = problem.budgets
     bad = np.flatnonzero((budgets != np.floor(budgets)) | (budgets > MOST_RUNS))
     if len(bad):
@@ -102,7 +102,7 @@ def _exact_log_det(problem: DesignProblem, counts: np.ndarray) -> float:
 def _with_budgets(
     problem: DesignProblem, best: DesignResult, budgets: np.ndarray
 ) -> tuple[DesignProblem, DesignResult]:
-    """The same candidates under other budgets, solved."""
+    """Solve the problem of the same candidates under other budgets."""
     other = object.__new__(DesignProblem)
     for one in fields(problem):  # and nothing that was computed from the budgets
         object.__setattr__(other, one.name, getattr(problem, one.name))

@@ -232,7 +232,7 @@ SAME = 1e-7
 
 
 def _in_turn(run: Callable[[int], Try], numbers: Iterator[int], n_jobs: int, watch: Clock) -> Iterator[Try]:
-    """What the tries find, in their order, until there is no more time."""
+    """Yield the results of the tries in their order, until the time limit."""
     if n_jobs == 1:
         for number in numbers:
             yield run(number)

@@ -103,7 +103,7 @@ def blas(order: int) -> Iterator[None]:
 
 
 def each(work: Callable[[int, int], Result], n: int, piece: int) -> list[Result]:
-    """What work(first, last) returns for pieces of 0 .. n - 1, in their order, several at work at a time.
+    """Return the results of work(first, last) for pieces of 0 .. n - 1 in order, computed in threads.
 
     They are equal, and no larger than ``piece``. Between two of them the work may be stopped
     (:func:`optdesign.runtime.stopping.raise_if_stopped`). No piece is under way any more when Stopped, or
@@ -118,8 +118,10 @@ def fits_one_piece(n: int, piece: int) -> bool:
 
 
 def in_order(work: Callable[[int, int], Result], n: int, piece: int, size: int = 1) -> Iterator[Result]:
-    """The same one after the other. What a thread has done before it is asked for takes no more memory than
-    a piece of the data; ``size`` is how many numbers work returns.
+    """Yield the results of work(first, last) for pieces of 0 .. n - 1 in order.
+
+    Results that wait take no more memory than a piece of the data; ``size`` is the number of values that work
+    returns.
     """
     bounds = _bounds(n, piece)
     count = min(getattr(_current, "count", 1), len(bounds))
@@ -139,7 +141,7 @@ def _one_by_one(work: Callable[[int, int], Result], bounds: list[tuple[int, int]
 def _at_once(
     work: Callable[[int, int], Result], bounds: list[tuple[int, int]], count: int
 ) -> Iterator[Result]:
-    """What work returns for every piece, by so many threads, of which one is that of whoever asks.
+    """Return the results of work for every piece, computed in threads and in the calling thread.
 
     What another thread compiles on its way is not on the clock of the one that waits for it.
     """
@@ -208,7 +210,7 @@ if hasattr(os, "register_at_fork"):
 
 @cache
 def _blas() -> list[Any]:
-    """The BLAS libraries of this process."""
+    """Return the BLAS libraries of this process."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas").lib_controllers

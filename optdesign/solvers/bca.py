@@ -118,8 +118,9 @@ class _State(NamedTuple):
         return sum(sums) / n_parts  # variances under U / L are L times those under U
 
     def _part(self, n_parts: int) -> _State:
-        """Return the state of a part of a parallel sweep. The parts share u; each has its own inverse and
-        buffers.
+        """Return the state of a part of a parallel sweep.
+
+        The parts share u; each has its own inverse and buffers.
         """
         fill, active = (None if old is None else np.empty_like(old) for old in (self.fill, self.active))
         return self._replace(
@@ -193,8 +194,9 @@ def _plan(state: _State, exchange_work: float) -> tuple[int, int]:
 
 @kernel
 def _sizes(starts, separable, width):
-    """Return the size of the largest group, the number of separable groups, and a bound on the
-    multiplications of the exchanges of a sweep.
+    """Return the size of the largest group, the number of separable groups, and a bound on work.
+
+    The work is the number of multiplications of the exchanges of a sweep.
     """
     largest, n_separable, work = 0, 0, 0.0
     for i in range(len(separable)):
@@ -224,9 +226,10 @@ def _separable(blocks, starts, n_blocks):
 
 @kernel
 def _sweeps(z, blocks, starts, separable, ranks, u, inverse, g, fill, active, target, done, gaps):
-    """Sweep len(gaps) times, or until the gap is at most target, or until the exchanges reach their work
-    limit. Overwrites u, inverse, gaps and the buffers. Returns the number of sweeps; ``done`` is
-    the number before this call.
+    """Sweep len(gaps) times, or until the gap is at most target, or until the work limit of exchanges.
+
+    Overwrites u, inverse, gaps and the buffers. Returns the number of sweeps; ``done`` is the number before
+    this call.
 
     The gap of a sweep is summed from the largest variance of each group at its visit, so it is not that of
     the final shares. It is recomputed from the shares if it is near the target.

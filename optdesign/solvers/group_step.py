@@ -1,5 +1,6 @@
-"""The optimal shares of one group while those of the others stay fixed: the step of block coordinate ascent
-(:mod:`optdesign.solvers.bca`).
+"""The optimal shares of one group while those of the others stay fixed.
+
+This is the step of block coordinate ascent (:mod:`optdesign.solvers.bca`).
 
 *Water-filling: all candidates of the group lie in different blocks.* The subproblem is separable. With
 g_n = z_n' V_b z_n, the new shares are u_n = max(0, mu - s_n), where s_n = 1 / g_n - u_n and mu makes them sum

@@ -64,10 +64,9 @@ class Stop:
             return fallback()
 
     def reserve_certificate(self, problem: DesignProblem, weights: np.ndarray) -> None:
-        """Bring the deadline earlier by the time of one certificate, so that the final certificate ends in
-        time.
+        """Bring the deadline earlier by the time of one certificate.
 
-        The time is measured on the given weights.
+        The final certificate then ends in time. The time is measured on the given weights.
         """
         if self.deadline < np.inf and not self.is_pending():
             before = clock.now()
@@ -86,8 +85,9 @@ class Recorder:
         self._times: list[tuple[float, float, int]] = []
 
     def consume(self, steps: Iterator[Step], stop: Stop) -> tuple[float, Status | None]:
-        """Run the steps of a method and record them. Returns its smallest gap and the status of the stop that
-        ended it, None if it ended by itself.
+        """Run the steps of a method and record them.
+
+        Returns its smallest gap and the status of the stop that ended it, None if it ended by itself.
         """
         smallest, before = np.inf, clock.now()
         for gaps, stage in steps:

@@ -111,10 +111,10 @@ class _InteriorPoint:
         self.point: _Point
 
     def start(self, gap: float) -> None:
-        """Move to an interior point near the best shares, whose gap is given. An infinite gap means the
-        uniform design.
+        """Move to an interior point near the best shares, whose gap is given.
 
-        The first steps may have larger gaps than the best shares, so the progress counters are reset.
+        An infinite gap means the uniform design. The first steps may have larger gaps than the best shares,
+        so the progress counters are reset.
         """
         self.point = _interior_point(self.free, self.best, gap)
         self.gap_at_start, self.gap_at_last_halving, self.steps_since_halved = self.best_gap, np.inf, 0
@@ -136,10 +136,10 @@ class _InteriorPoint:
         return not np.isfinite(gap) or self.steps_since_halved > PATIENCE
 
     def restart(self) -> bool:
-        """Start again, from the best shares or once from the uniform design. Returns False if no restart is
-        left.
+        """Start again, from the best shares or once from the uniform design.
 
-        Every restart from the best shares has halved their gap, so the number of restarts is bounded.
+        Returns False if no restart is left. Every restart from the best shares has halved their gap, so the
+        number of restarts is bounded.
         """
         gained = self.best_gap < self.gap_at_start / 2
         if not gained and self.uniform_start_used:
@@ -160,8 +160,9 @@ class _FreeRows(NamedTuple):
     """Information of the other groups."""
 
     def evaluate(self, u: np.ndarray, a: np.ndarray, g: np.ndarray) -> float:
-        """Overwrite a with the whitened rows at u and g with their variances. Returns the gap, inf if u loses
-        rank.
+        """Overwrite a with the whitened rows at u and g with their variances.
+
+        Returns the gap, inf if u loses rank.
         """
         raise_if_stopped()
         layout, width = self.layout, self.z.shape[1]

@@ -79,8 +79,9 @@ def _factorise_system(a, w, blocks, starts, ranks):
 
 @kernel
 def _block_by_block(blocks, starts, first, rows, group):
-    """Overwrite rows with all rows block by block, first (given as zeros) with the first row of each block,
-    and group with the group of every row. Returns the size of the largest block.
+    """Overwrite rows with all rows block by block, and return the size of the largest block.
+
+    Overwrites first (given as zeros) with the first row of each block, and group with the group of every row.
     """
     for k in range(len(blocks)):
         first[blocks[k] + 1] += 1
@@ -227,8 +228,10 @@ def _reach(x, dx):
 
 @kernel
 def centring(u, s, du, centre):
-    """Overwrite centre with Mehrotra's choice after the predictor du: (sigma mu - du ds) / u, where
-    ds = -s (1 + du / u). Returns the fraction of the products u s that the predictor would leave.
+    """Overwrite centre with Mehrotra's choice after the predictor du.
+
+    It is (sigma mu - du ds) / u with ds = -s (1 + du / u). Returns the fraction of the products u s that the
+    predictor would leave.
     """
     n = len(u)
     least, most = 0.0, 0.0

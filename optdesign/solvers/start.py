@@ -113,8 +113,9 @@ def high_leverage_start(problem: DesignProblem) -> np.ndarray:
 
 
 def large_groups(problem: DesignProblem) -> bool:
-    """Return True if an optimum may need several candidates per group, and Newton steps on as many as it may
-    need are estimated to take less time than sweeps over all candidates.
+    """Return True if Newton steps on a part are estimated to take less time than sweeps over all.
+
+    The part has as many candidates as an optimum may need, which is several per group.
     """
     needed, groups = problem.support_bound, problem.n_groups
     if needed <= 2 * groups or not _has_many_candidates(problem):
@@ -123,8 +124,9 @@ def large_groups(problem: DesignProblem) -> bool:
 
 
 def _has_many_candidates(problem: DesignProblem) -> bool:
-    """Return True if there are many more candidates than an optimum needs, in total and per group and
-    block.
+    """Return True if there are many more candidates than an optimum needs.
+
+    They are counted in total, and per group and block.
     """
     groups = problem.n_groups
     return problem.n_candidates > START.many * max(problem.rank + groups, groups * problem.n_parameter_blocks)

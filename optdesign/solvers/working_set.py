@@ -84,8 +84,7 @@ def _solve_on(
 
 
 def _subset(problem: DesignProblem, violators: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """Return the violators, or the largest of every group and every k-th of the others if there are very
-    many."""
+    """Return the violators; if very many, the largest of every group and every k-th of the others."""
     every = 1 + len(violators) // (MAX_VIOLATORS * problem.support_bound)
     if every == 1:
         return violators

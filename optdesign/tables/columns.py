@@ -74,7 +74,7 @@ class Settings(Mapping[str, np.ndarray]):
         return dict(self._levels)
 
     def take(self, rows: np.ndarray) -> Settings:
-        """Some of the rows."""
+        """Return some of the rows."""
         return Settings({name: array[rows] for name, array in self.items()}, self._levels)
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -101,7 +101,7 @@ class Labels(NamedTuple):
 
 
 def number(array: np.ndarray, levels: tuple[Any, ...] | None = None) -> Labels:
-    """Number the labels of a column, in the order of the levels if there is one, and else sorted.
+    """Assign numbers to the labels of a column, in the order of its levels or sorted.
 
     >>> number(np.array(["b", "a", "b"], dtype=object))
     Labels(names=array(['a', 'b'], dtype=object), numbers=array([1, 0, 1]))
@@ -118,7 +118,7 @@ def number(array: np.ndarray, levels: tuple[Any, ...] | None = None) -> Labels:
 
 
 def missing(array: np.ndarray) -> int | None:
-    """The first row without an entry, or None."""
+    """Return the first row without an entry, or None."""
     if array.dtype == object:
         return next((k for k, v in enumerate(array) if v is None), None)
     gone = array != array
@@ -134,7 +134,7 @@ def missing_label(array: np.ndarray) -> int | None:
 
 
 def lookup(columns: Mapping[str, Any], name: str, argument: str, source: str = "the settings") -> Any:
-    """The column of a name, or an error that lists the names."""
+    """Return the column of a name, or an error that lists the names."""
     if name not in columns:
         raise InputError(
             argument,
@@ -146,7 +146,7 @@ def lookup(columns: Mapping[str, Any], name: str, argument: str, source: str = "
 
 
 def meant(name: str, known: Mapping[str, Any] | list[str]) -> str:
-    """A guess at what a misspelled name should have been, or nothing."""
+    """Return a guess at what a misspelled name should have been, or nothing."""
     close = get_close_matches(name, list(known), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
@@ -189,7 +189,7 @@ def refuse_mask(array: Any, name: str) -> None:
 
 
 def column(values: Any, name: str) -> tuple[np.ndarray, tuple[Any, ...] | None]:
-    """A column as a read-only array of its own, and the levels of a categorical one in their order."""
+    """Return a column as a read-only array of its own, and the levels of a categorical one in their order."""
     values, levels = _decoded(values, name)
     refuse_mask(values, name)
     try:
@@ -247,7 +247,7 @@ def check_exact(source: np.ndarray, x: np.ndarray, name: str = "candidates") -> 
 
 
 def _items(columns: Any) -> Iterator[tuple[str, Any]]:
-    """The columns of a mapping or a frame, under names that are text and differ."""
+    """Return the columns of a mapping or a frame, under names that are text and differ."""
     if isinstance(columns, Mapping):
         pairs = list(columns.items())
     elif hasattr(columns, "column_names"):
@@ -341,7 +341,7 @@ def _type_name(values: Any) -> str:
 
 
 def _by_code(codes: np.ndarray, levels: tuple[Any, ...]) -> np.ndarray:
-    """The level of every code, None where the code is -1."""
+    """Return the level of every code, None where the code is -1."""
     table = np.empty(len(levels) + 1, dtype=object)
     table[:-1] = levels
     return table[codes]
@@ -358,7 +358,7 @@ def _utf8(array: np.ndarray, name: str) -> np.ndarray:
 
 
 def _plain(array: np.ndarray, name: str) -> np.ndarray:
-    """An object array as booleans, numbers or text, with None or NaN where entries are missing."""
+    """Return an object array as booleans, numbers or text, with None or NaN where entries are missing."""
     values = [None if _is_missing(v) else v for v in array.reshape(-1).tolist()]
     present = [v for v in values if v is not None]
     if present and all(isinstance(v, datetime) and v.tzinfo == present[0].tzinfo for v in present):

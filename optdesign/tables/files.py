@@ -51,7 +51,7 @@ Table = dict[str, np.ndarray]
 
 
 def read_table(path: Path, *, text: set[str], numbers: set[str] | None = None) -> Table:
-    """The columns of a CSV or Parquet file.
+    """Return the columns of a CSV or Parquet file.
 
     Columns of a CSV file that are named in ``text`` stay text unless all are integers, so that a label
     comes out as it went in; if ``numbers`` is given, no other columns are converted to numbers.
@@ -115,7 +115,7 @@ def write_table(path: Path, columns: Table) -> None:
 
 
 def read_archive(path: Path) -> Table:
-    """The arrays of an NPZ file."""
+    """Return the arrays of an NPZ file."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
@@ -128,7 +128,7 @@ def read_archive(path: Path) -> Table:
 
 
 def csv_rows(path: Path) -> Iterator[list[str]]:
-    """The rows of a CSV file that are not blank."""
+    """Return the rows of a CSV file that are not blank."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             yield from filter(None, csv.reader(file, delimiter=separator(path), skipinitialspace=True))
@@ -149,7 +149,7 @@ def separator(path: Path) -> str:
 
 
 def number(text: str, separator: str = ",") -> float | None:
-    """The number that a field holds, or None; with a decimal comma if columns are not separated by commas.
+    """Return the number in a field, or None. A decimal comma needs another separator of columns.
 
     >>> number("1.5"), number("1,5"), number("1,5", ";"), number("1.234,5", ";")
     (1.5, None, 1.5, None)
@@ -174,7 +174,7 @@ def looks_numeric(text: str) -> bool:
 
 
 def written(value: Any) -> str:
-    """A value as a CSV file would show it; whole numbers without a decimal point."""
+    """Return a value as a CSV file would show it; whole numbers without a decimal point."""
     if isinstance(value, float | np.floating) and isfinite(value) and value == int(value):
         return str(int(value))
     return str(value)
@@ -209,7 +209,7 @@ def place(path: Path, row: int, header: bool = True) -> str:
 
 
 def check_suffix(path: Path, argument: str, known: Sequence[str]) -> str:
-    """The suffix of a path in lower case, if it is a known one."""
+    """Return the suffix of a path in lower case, if it is a known one."""
     suffix = path.suffix.lower()
     if suffix not in known:
         export = "Export the sheet as .csv." if suffix.startswith(".xls") else "Rename the file."

@@ -219,7 +219,7 @@ def _check_result(result: object) -> None:
 
 
 def _audited(result: DesignResult) -> Audit:
-    """The audit of a result, all of whose claims hold."""
+    """Return the audit of a result, all of whose claims hold."""
     _check_result(result)
     given = result.status is Status.GIVEN
     assert_feasible(result.problem, result.weights, rtol=FEASIBILITY_RTOL if given else None)
@@ -262,7 +262,7 @@ def _deserving(result: DesignResult) -> str:
 
 
 def _about(problem: DesignProblem, *designs: np.ndarray) -> str:
-    """The problem and the weights, for the end of a message."""
+    """Return the problem and the weights, for the end of a message."""
     lines = f"\n  problem  {as_code(problem)}"
     for w in designs:
         lines += f"\n  weights  {w.tolist() if w.size <= MOST_ENTRIES else np.array2string(w, threshold=10)}"
@@ -270,7 +270,7 @@ def _about(problem: DesignProblem, *designs: np.ndarray) -> str:
 
 
 def as_code(problem: DesignProblem) -> str:
-    """The call that makes a problem, if it is small; else what it is.
+    """Return the call that makes a problem, if it is small; else what it is.
 
     >>> as_code(DesignProblem([[1.0], [2.0]], groups=[0, 1]))
     'DesignProblem([[1.0], [2.0]], groups=[0, 1])'

@@ -149,7 +149,7 @@ def labelled(
 
 
 def gaussian(rng: np.random.Generator) -> np.ndarray:
-    """A few Gaussian rows."""
+    """Return a few Gaussian rows."""
     d = int(rng.integers(2, 5))
     return rng.normal(size=(int(rng.integers(d + 1, 30)), d))
 
@@ -174,7 +174,7 @@ def plane_with_small_rows(rng: np.random.Generator) -> DesignProblem:
 
 
 def tiny_budget_carrier(rng: np.random.Generator) -> DesignProblem:
-    """A direction that only a group of a tiny budget informs."""
+    """Return a direction that only a group of a tiny budget informs."""
     d = int(rng.integers(2, 5))
     basis = rng.normal(size=(d - 1, d)) if rng.random() < 0.5 else rng.integers(-9, 10, size=(d - 1, d))
     plane = rng.integers(-9, 10, size=(int(rng.integers(4, 12)), d - 1)) @ basis

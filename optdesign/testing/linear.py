@@ -71,7 +71,7 @@ def matrices(
 
 @st.composite
 def filled(draw: st.DrawFn, shape: tuple[int, ...], entries: st.SearchStrategy[float]) -> np.ndarray:
-    """An array of that shape; if all entries were zero the first is one instead."""
+    """Return an array of that shape; if all entries were zero the first is one instead."""
     x = draw(arrays(np.float64, shape, elements=entries, fill=st.nothing()))
     if not x.any():
         x.flat[0] = 1.0

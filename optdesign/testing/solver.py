@@ -150,7 +150,7 @@ def check_solver(
 
 
 def _as_result(problem: DesignProblem, answer: ArrayLike | DesignResult, name: str) -> DesignResult:
-    """An answer as a result; weights are certified here."""
+    """Return an answer as a result; weights are certified here."""
     if isinstance(answer, DesignResult):
         if not same_problem(problem, answer.problem):
             raise AssertionError(

@@ -211,7 +211,7 @@ for _make in (_disjoint, _shared):  # as hypothesis should print them
 def _built(
     make: Callable[..., DesignProblem], x: np.ndarray, options: dict[str, Any]
 ) -> st.SearchStrategy[DesignProblem]:
-    """The problem by a call that hypothesis remembers, and prints."""
+    """Return the problem by a call that hypothesis remembers, and prints."""
     return st.builds(make, st.just(x.tolist()), **{name: st.just(v) for name, v in options.items()})
 
 

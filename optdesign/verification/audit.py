@@ -1,5 +1,6 @@
-"""The claims of a design, recomputed in the arithmetic of :mod:`optdesign.verification.exact_arithmetic` from
-candidates, weights and budgets.
+"""Recompute the claims of a design from candidates, weights and budgets.
+
+The arithmetic is that of :mod:`optdesign.verification.exact_arithmetic`.
 
 Every claim of a certificate is compared with its own value: the ranks, log Det, the variances, and then what
 follows from them. G, the sum over groups of budget times largest variance, must not exceed what was proved:
@@ -152,7 +153,7 @@ def _compared_variances(
     noise: float,
     doubt: float,
 ) -> list[Comparison]:
-    """The claimed variances against those of the chosen candidates, and what follows from the latter."""
+    """Compare the claimed variances with those of the chosen candidates, and the numbers that follow."""
     problem = result.problem
     support = np.flatnonzero(w != 0)
     total = math.fsum(w[support] * result.variances[support])
@@ -182,10 +183,9 @@ def _compared_variances(
 def _left_out(
     problem: DesignProblem, members: np.ndarray, factor: Factor, chosen: np.ndarray
 ) -> tuple[float, float, float]:
-    """The largest share that a claimed rank leaves out of a candidate, and what claims may be off by for
-    that.
+    """Return the largest share of a candidate outside a claimed rank, and the errors that it allows.
 
-    They are relative to the sizes of what is claimed: first for what does not depend on units, then for log
+    They are relative to the sizes of the claims: first for claims that do not depend on units, then for log
     Det.
     """
     part = np.intersect1d(members, chosen)
@@ -202,7 +202,7 @@ def _left_out(
 
 
 def _excess(value: float) -> float:
-    """The positive part; not a number stays what it is."""
+    """Return the positive part; not a number stays what it is."""
     return 0.0 if value <= 0 else float(value)
 
 
@@ -221,7 +221,7 @@ def _weights(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, f
 
 
 def _rows_of_blocks(problem: DesignProblem) -> dict[int, np.ndarray]:
-    """The candidates of every block that has any."""
+    """Return the candidates of every block that has any."""
     order = np.argsort(problem.parameter_blocks, kind="stable")
     ends = np.cumsum(np.bincount(problem.parameter_blocks, minlength=problem.n_parameter_blocks))
     parts = np.split(order, ends[:-1])
@@ -231,7 +231,7 @@ def _rows_of_blocks(problem: DesignProblem) -> dict[int, np.ndarray]:
 def _ranks(
     problem: DesignProblem, w: np.ndarray, rows: dict[int, np.ndarray]
 ) -> tuple[np.ndarray, int, list[str], list[int]]:
-    """The rank of every block, by how much the design falls short, notes, and the blocks that are noted.
+    """Return the rank of every block, the ranks that the design lacks, notes, and the noted blocks.
 
     The rank is the exact one, or a lower one if the problem says that it is open to doubt.
     """
@@ -257,7 +257,7 @@ def _ranks(
 def _factors(
     problem: DesignProblem, w: np.ndarray, rows: dict[int, np.ndarray], ranks: np.ndarray
 ) -> dict[int, Factor]:
-    """The information of every block for which there is time."""
+    """Return the information of every block for which there is time."""
     factors, work = {}, 0
     for b in sorted(rows, key=lambda b: np.count_nonzero(w[rows[b]])):
         used = rows[b][w[rows[b]] > 0]

@@ -70,7 +70,7 @@ def exact_rank(x: np.ndarray, basis: np.ndarray) -> tuple[int, int]:
 
 
 def _first_outside(x: np.ndarray, v: np.ndarray) -> int:
-    """The first row with x'v != 0 modulo the prime, or -1."""
+    """Return the first row with x'v != 0 modulo the prime, or -1."""
     chunk = 1 << 15  # candidates worked on at a time
     for start in range(0, len(x), chunk):
         dots = (residues(x[start : start + chunk]) * v % PRIME).sum(axis=1) % PRIME
@@ -112,7 +112,7 @@ class Information:
 
 
 def information(x: np.ndarray, weights: np.ndarray) -> Information:
-    """The information of some candidates, without any rounding."""
+    """Return the information of some candidates, without any rounding."""
     rows, shift = _integers(x)
     w, exponent = _integers(weights[:, None])
     weighted = rows * w
@@ -134,8 +134,7 @@ def _integers(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class LeftOut(NamedTuple):
-    """Distances of candidates from a span, all of them zero but for rounding where that is the span of
-    all."""
+    """Distances of candidates from a span; zero up to round-off if it is the span of all candidates."""
 
     share: np.ndarray
     """Over their own lengths, with columns in units of Delta."""
@@ -170,7 +169,7 @@ class Factor:
             return _substitute(self.lower, _decimals(x[:, self.columns]) / self.size[self.columns])
 
     def variances(self, x: np.ndarray) -> np.ndarray:
-        """g of some candidates, rounded to doubles at the end."""
+        """Return the variances of some candidates, rounded to doubles at the end."""
         with _arithmetic(self.digits):
             y = self.whiten(x)
             return np.array([float(g) for g in (y * y).sum(axis=1)])
@@ -196,7 +195,7 @@ class Factor:
             return _substitute(self.lower, half.T).astype(np.float64)
 
     def inverse(self) -> np.ndarray:
-        """The map from x_J to whitened coordinates as doubles, (r, r): good for sorting, not for proofs."""
+        """Return the map from x_J to whitened coordinates in doubles, (r, r), for sorting, not for proofs."""
         with _arithmetic(self.digits):
             identity = _decimal_identity(len(self.columns))
             return (_substitute(self.lower, identity) / self.size[self.columns, None]).astype(np.float64)
@@ -273,7 +272,7 @@ def _substitute(lower: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _scaled(u: Information) -> np.ndarray:
-    """The entries as Decimals."""
+    """Return the entries as Decimals."""
     powers = np.array([Decimal(2) ** int(e) for e in u.shift], dtype=object)
     return _decimals(u.entries) * powers[:, None] * powers * Decimal(2) ** u.exponent
 
@@ -287,7 +286,7 @@ def _decimal_identity(n: int) -> np.ndarray:
 
 
 def _arithmetic(digits: int) -> AbstractContextManager[Context]:
-    """That many digits, whatever context the caller has set."""
+    """Set the number of digits, independent of the caller's context."""
     return localcontext(Context(prec=digits))
 
 

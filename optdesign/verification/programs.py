@@ -28,7 +28,7 @@ from optdesign.algebra.reduced import Reduced
 
 
 def primal(reduced: Reduced, solver: str, options: dict[str, Any]) -> tuple[np.ndarray, int]:
-    """The shares u as the solver leaves them, zero if it has none, and its iterations."""
+    """Return the shares u as the solver leaves them, zero if it has none, and its iterations."""
     import cvxpy as cp
 
     u = cp.Variable(len(reduced.z), nonneg=True)
@@ -44,7 +44,7 @@ def primal(reduced: Reduced, solver: str, options: dict[str, Any]) -> tuple[np.n
 
 
 def dual(reduced: Reduced, solver: str, options: dict[str, Any]) -> tuple[np.ndarray, int]:
-    """The multipliers, which are multiples of u, zero if the solver has none, and its iterations."""
+    """Return the multipliers, which are multiples of u, zero if the solver has none, and its iterations."""
     import cvxpy as cp
 
     group = np.repeat(np.arange(reduced.n_groups), np.diff(reduced.starts))

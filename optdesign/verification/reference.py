@@ -177,7 +177,7 @@ def _plan(problem: DesignProblem, solver: str, form: str, options: dict[str, Any
 
 
 def _others(plan: list[_Attempt]) -> list[_Attempt]:
-    """The attempts with another solver than the first."""
+    """Return the attempts with another solver than the first."""
     return [attempt for attempt in plan if attempt.solver != plan[0].solver]
 
 
@@ -229,8 +229,7 @@ class _Run:
             rows = next_rows(problem, rows, weights, certificate.variances, bound)
 
     def _answer(self, plan: list[_Attempt], rows: np.ndarray | None) -> tuple[np.ndarray, Certificate]:
-        """The answer of the first attempt that does not break down. Overwrites plan: no failure is
-        repeated."""
+        """Return the result of the first attempt that does not break down. Overwrites plan."""
         problem, reduced = self.problem, reduce(self.problem, rows)
         given = np.arange(problem.n_candidates) if rows is None else rows
         while True:
@@ -359,7 +358,7 @@ def _entries(ranks: np.ndarray, blocks: np.ndarray) -> int:
 
 
 def largest_variances(problem: DesignProblem, rows: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """The largest variance in every group, of some candidates."""
+    """Return the largest variance in every group, of some candidates."""
     largest = np.zeros(problem.n_groups)
     np.maximum.at(largest, problem.groups[rows], variances[rows])
     return largest
@@ -375,7 +374,7 @@ def first_rows(problem: DesignProblem) -> np.ndarray:
 def next_rows(
     problem: DesignProblem, rows: np.ndarray, weights: np.ndarray, variances: np.ndarray, bound: np.ndarray
 ) -> np.ndarray:
-    """The candidates that were used or nearly so, and those outside with the largest variances."""
+    """Return the candidates that were used or nearly so, and those outside with the largest variances."""
     share = weights[rows] / problem.budgets[problem.groups[rows]]
     # Candidates stay from round to round if they have this share of their budget, or a variance this near the
     # largest.
@@ -386,7 +385,7 @@ def next_rows(
 
 
 def _top(problem: DesignProblem, values: np.ndarray, count: int) -> np.ndarray:
-    """The candidates with the largest values, and the one with the largest of every group."""
+    """Return the candidates with the largest values, and the one with the largest of every group."""
     order = np.argsort(-values, kind="stable")
     _, first = np.unique(problem.groups[order], return_index=True)
     return np.union1d(order[first], order[:count])

@@ -264,7 +264,7 @@ def relative_eigenvalues(own: Audit, theirs: DesignResult) -> np.ndarray:
 
 
 def log_eigenvalue_range(gap: float) -> tuple[float, float]:
-    """The logarithms of the two roots of t - 1 - log t = gap, bracketed: they meet where gap is zero."""
+    """Return the logarithms of the two roots of t - 1 - log t = gap, which are equal for gap = 0."""
     if gap <= 0:
         return 0.0, 0.0
 

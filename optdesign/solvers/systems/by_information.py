@@ -121,18 +121,18 @@ class ByInformation:
         return matrix
 
     def _add_by_blocks(self) -> Iterator[None]:
-        """The same, by products of matrices."""
+        """Return the same by products of matrices."""
         for first in range(0, self.layout.n_groups, dense.PIECE):
             sums = np.zeros((min(dense.PIECE, self.layout.n_groups - first), self.order))
             yield from self._add_batch(first, sums)
             yield from dense.add_square(self.matrix, sums, -1.0)
 
     def _add_batch(self, first: int, sums: np.ndarray) -> Iterator[None]:
-        """Add the squares of M for some groups, by a product for each block; write the rows to subtract into
-        sums.
+        """Add the squares of M for some groups, by a product for each block.
 
-        Candidates of other blocks than their pivots' add -w (phi phi_p' + phi_p phi') as well, which is a
-        product of the sums of a group and its pivot: one more for each block of pivots.
+        Writes the rows to subtract into sums. Candidates of other blocks than their pivots' add -w (phi
+        phi_p' + phi_p phi') as well, which is a product of the sums of a group and its pivot: one more for
+        each block of pivots.
         """
         a, _, total, pivot, starts, block, ranks, offsets = self.rows
         last = first + len(sums)
@@ -155,8 +155,10 @@ class ByInformation:
     def _add_squares(
         self, first: int, lo: int, hi: int, sums: np.ndarray, elsewhere: np.ndarray
     ) -> Iterator[None]:
-        """Add w psi psi' of the rows lo .. hi - 1 within their blocks, and w psi to sums, which begin with
-        the group ``first``; to elsewhere the weights of those that are in other blocks than their pivots.
+        """Add w psi psi' of the rows lo .. hi - 1 within their blocks, and w psi to sums.
+
+        The sums begin with the group ``first``. Weights of rows in other blocks than their pivots are added
+        to elsewhere.
         """
         a, w, _, pivot, _, block, ranks, offsets = self.rows
         rows = lo + np.argsort(block[lo:hi], kind="stable")

@@ -102,11 +102,11 @@ class ByIteration:
         return largest * self.g * out + v / self.w
 
     def _precondition(self, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The solution of the preconditioner, and its dlambda."""
+        """Return the solution of the preconditioner, and its dlambda."""
         scaled = r / self.diagonal
         dbound = self._sum(scaled) / self.sums
         return scaled - dbound[self.layout.group] / self.diagonal, dbound
 
     def _sum(self, v: np.ndarray) -> np.ndarray:
-        """Sums over groups."""
+        """Return sums over groups."""
         return np.add.reduceat(v, self.layout.starts[:-1])

@@ -34,7 +34,7 @@ class Layout:
 
     @cached_property
     def entries(self) -> np.ndarray:
-        """r (r + 1) / 2 of every block."""
+        """Number r (r + 1) / 2 of entries of every block."""
         return entries(self.ranks)
 
     @cached_property
@@ -59,7 +59,7 @@ class Layout:
         return np.split(rows, starts[1:-1])
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray | slice, int]]:
-        """Number, rows and rank of every block that has any rows."""
+        """Yield number, rows and rank of every block that has any rows."""
         for b, (rows, size, rank) in enumerate(zip(self._rows, self.sizes, self.ranks, strict=True)):
             if size:
                 yield b, rows, rank
