@@ -16,7 +16,7 @@ COMMIT = $$(git describe --always)$$(git diff --quiet HEAD -- optdesign bandits 
 # Every table of docs/measured that a benchmark prints, whole, in one run of one commit.
 TABLES := first_use design suite before classical wide large exact rounding fedpe regret baselines movielens ablation
 
-.PHONY: demo test slow lint hooks hunt mutants bench times docs package clean
+.PHONY: demo test slow lint hooks hunt mutants bench times docs look package clean
 
 demo: $(STAMP)
 	@echo "== demo: the paper's synthetic instance, solved, certified, verified (output in demo/)"
@@ -82,6 +82,10 @@ docs: $(STAMP)
 	@echo "== documentation: docs/_build/index.html"
 	@$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	@$(BIN)/python -m sphinx -q -E -W -n --keep-going -b html docs docs/_build
+
+look: $(STAMP)
+	@echo "== every page of docs/_build in headless Chromium, at 1280 and 390 pixels, light and dark"
+	@$(BIN)/python docs/look.py
 
 # The wheel is tested alone: in a virtual environment of its own, outside the checkout, without optional dependencies.
 package: $(STAMP)

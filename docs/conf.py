@@ -44,6 +44,7 @@ html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_theme_options = {
     "header_links_before_dropdown": 7,
+    "navbar_persistent": ["search-button"],
     "navigation_with_keys": False,
     "show_prev_next": True,
     "show_toc_level": 2,
@@ -58,6 +59,7 @@ html_sidebars = {
     "glossary": [],
     "changelog": [],
     "mathematics": [],
+    "measured": [],
 }
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "

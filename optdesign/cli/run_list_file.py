@@ -165,7 +165,7 @@ def _matched(source: CandidateFile, table: Table, path: Path) -> np.ndarray:
 
 
 def _codes(candidates: np.ndarray, runs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Number the values of a column, of candidates and then of runs; also return which runs are known."""
+    """Assign numbers to the values of a column, of candidates and then of runs, and return the known runs."""
     if candidates.dtype.kind in "biuf" and runs.dtype.kind in "biuf":
         values = np.unique(candidates.astype(np.float64))
         nearest = np.clip(np.searchsorted((values[1:] + values[:-1]) / 2, runs), 0, len(values) - 1)

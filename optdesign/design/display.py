@@ -36,7 +36,7 @@ CANDIDATE = "candidate"
 
 
 def own_columns(problem: DesignProblem) -> dict[str, np.ndarray]:
-    """The columns that tell candidates apart: their settings, or their features by name, or nothing."""
+    """Return the columns that identify candidates: settings, features by name, or none."""
     if problem.settings is not None:
         return dict(problem.settings)
     if problem.names is not None:
@@ -45,7 +45,7 @@ def own_columns(problem: DesignProblem) -> dict[str, np.ndarray]:
 
 
 def labels(problem: DesignProblem, which: str) -> np.ndarray:
-    """The label of the group, or of the parameter block, of every candidate."""
+    """Return the label of the group, or of the parameter block, of every candidate."""
     names, numbers = (
         (problem.group_names, problem.groups)
         if which == GROUP
@@ -80,7 +80,7 @@ def group_places(problem: DesignProblem) -> np.ndarray:
 
 
 def to_frame(design: DesignResult | Runs) -> Any:
-    """A pandas frame with a row for every candidate; see :meth:`optdesign.DesignResult.to_frame`."""
+    """Return a pandas frame with a row for every candidate; see :meth:`optdesign.DesignResult.to_frame`."""
     problem = design.problem
     counts = getattr(design, "counts", None)
     ours = {
@@ -111,7 +111,7 @@ def beside(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> dict[s
 
 
 def text(value: Any) -> str:
-    """A setting as a table shows it: numbers as they were given if they have up to ten digits, else to six.
+    """Return a setting as a table shows it: numbers of up to 10 digits as given, others to 6 digits.
 
     >>> text(20), text(0.1 + 0.2), text("a"), text(np.float64(1e-9)), text(1234567.5), text(1 / 3)
     ('20', '0.3', 'a', '1e-09', '1234567.5', '0.333333')
