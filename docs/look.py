@@ -34,9 +34,10 @@ FINDINGS = """
       e => e.getBoundingClientRect().right > root.clientWidth + 1);
     found.push(`overflow: ${root.scrollWidth} of ${root.clientWidth} pixels, ${wide.slice(0, 3).map(name)}`);
   }
+  const scrolls = "div.math, pre, .pst-scrollable-table-container";
   for (const e of document.querySelectorAll("main h1, main h2, main h3, main p, main li, main dt, main td"))
     if (e.scrollWidth > e.clientWidth + 1 && e.clientWidth && getComputedStyle(e).overflowX === "visible"
-        && getComputedStyle(e).display !== "inline" && !e.closest("div.math, pre, .pst-scrollable-table-container"))
+        && getComputedStyle(e).display !== "inline" && !e.closest(scrolls))
       found.push(`text is cut: ${name(e)} "${e.textContent.trim().slice(0, 30)}"`);
   for (const e of document.images)
     if (e.complete && !e.naturalWidth) found.push(`picture does not load: ${e.src}`);

@@ -167,7 +167,7 @@ def add_outer(v, y, scale):
 
 @kernel
 def variance(factor, b, t, n, rank):
-    """g_n = |L^-1 t_n|^2, in block b."""
+    """Return g_n = |L^-1 t_n|^2, in block b."""
     g = 0.0
     for i in range(rank):
         s = 0.0

@@ -147,7 +147,7 @@ def composed(maps: np.ndarray, ranks: np.ndarray, factor: np.ndarray) -> np.ndar
 
 
 def variances_of(problem: DesignProblem, rows: Rows, white: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """g_n = |x_n @ white[b]|^2 of every candidate, the largest in every group, in one pass over the data."""
+    """Return g_n = |x_n @ white[b]|^2 of every candidate and the largest of every group, in one pass."""
     n, piece = problem.n_candidates, rows.source.rows_a_piece
     g, largest = np.empty(n), np.zeros(problem.n_groups)
     if threads.fits_one_piece(n, piece):
@@ -209,7 +209,7 @@ def above(problem: DesignProblem, values: np.ndarray, bound: np.ndarray) -> np.n
 
 
 def variances_at(problem: DesignProblem, rows: Rows, white: np.ndarray, some: np.ndarray) -> np.ndarray:
-    """g_n of some candidates."""
+    """Return g_n of some candidates."""
     g = np.empty(len(some))
 
     def write(first: int, last: int) -> None:

@@ -249,7 +249,7 @@ class Runs:
 
     @property
     def variances(self) -> np.ndarray:
-        """g_n of every candidate, in units of the variance of one response."""
+        """Variance g_n of every candidate, in units of the variance of one response."""
         return self.certificate.variances
 
     @cached_property

@@ -72,7 +72,7 @@ class Evaluation:
     """Leverage of every run, in the order of the run list; for fractions, of every candidate with weight, its
     weight included. They sum to the rank."""
     d_efficiency: float
-    """|X'X|^(1/p) / n, which depends on the coding."""
+    """``|X'X|^(1/p) / n``, which depends on the coding."""
     a_efficiency: float
     """p / (n trace (X'X)^-1), which depends on the coding."""
     effect: Any
