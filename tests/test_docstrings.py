@@ -20,7 +20,9 @@ assert SPEC.loader is not None
 PAGES: Any = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(PAGES)
 
-PENDING = {"optdesign.Evaluation"}
+PENDING = {"optdesign.Evaluation"} | {
+    f"optdesign.plot.{name}" for name in ("correlations", "design_space", "power", "profiles")
+}
 """Names whose docstrings are not complete yet."""
 PUBLIC = sorted(
     {name for _, _, listed in PAGES.TOPICS.values() for name in PAGES.names(listed)}.difference(PENDING)

@@ -123,7 +123,7 @@ Measure = Callable[[DesignProblem, Rows, np.ndarray, np.ndarray], Measured]
 def certificate_of(
     problem: DesignProblem, support: np.ndarray, w: np.ndarray, missed: float, measure: Measure = measured
 ) -> Certificate:
-    """The certificate of weights of some candidates, missing budgets by a fraction of at most ``missed``.
+    """Return the certificate of weights of some candidates that miss budgets by at most ``missed``.
 
     It holds for the candidates whose variances are measured.
     """

@@ -107,8 +107,9 @@ def reach(
     maps: np.ndarray,
     root: np.ndarray,
 ) -> np.ndarray:
-    """Return the largest refined coordinate by block and column, times the root of the budget. A task; its
-    merge is np.maximum.
+    """Return the largest refined coordinate by block and column, times the root of the budget.
+
+    This is a task whose merge is np.maximum.
     """
     out = np.zeros((len(maps), maps.shape[2]))
     raise_reach(refined(x, blocks, maps), blocks, groups, root, out)

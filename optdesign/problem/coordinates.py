@@ -1,5 +1,4 @@
-"""The numbers that solvers and certificates read: the candidates, or their coordinates where those lose
-digits.
+"""The numbers that solvers and certificates read: candidates, or coordinates if candidates lose digits.
 
 A coordinate x_n' T_k computed term by term has an error of gamma(d) |x_n|' |T_k|
 (:mod:`optdesign.numbers.roundoff`). Mostly that is nothing. But where candidates are nearly parallel, or
@@ -37,7 +36,7 @@ class Rows(NamedTuple):
 
 
 def working_rows(problem: DesignProblem) -> Rows:
-    """The candidates, or their coordinates where products with the maps would lose too much."""
+    """Return the candidates, or their coordinates where products with the maps would lose too much."""
     reach = _reach(problem)
     # Errors of coordinates above this, where pivots are unit vectors, call for compensated products.
     cancellation = 2.0**-36
@@ -48,7 +47,7 @@ def working_rows(problem: DesignProblem) -> Rows:
 
 
 def refined_rows(problem: DesignProblem, reach: np.ndarray | None = None) -> Rows:
-    """The coordinates of all candidates by compensated products; their own map is the identity.
+    """Return the coordinates of all candidates by compensated products; their own map is the identity.
 
     ``reach`` bounds the coordinates times the root of the budget, if the problem is part of a larger one.
     """

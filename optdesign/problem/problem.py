@@ -434,7 +434,18 @@ class DesignProblem:
         return note
 
     def pivots_of(self, blocks: int | np.ndarray) -> np.ndarray:
-        """Return the candidates of the basis of some parameter blocks, one after the other."""
+        """Return the candidates of the basis of some parameter blocks, one after the other.
+
+        Parameters
+        ----------
+        blocks : int or ndarray of int
+            Numbers of the parameter blocks.
+
+        Returns
+        -------
+        ndarray of shape (pivots, d)
+            Candidates of the bases.
+        """
         own = self.span.pivots[blocks]
         return self.source.take(own[own >= 0])
 

@@ -86,7 +86,7 @@ ROW, IDLE, OFTEN, CHANGES = range(4)
 
 
 def lay_out(problem: DesignProblem, rows: np.ndarray) -> tuple[Board, np.ndarray]:
-    """The board of some candidates, at least one a group, and the candidate of each of its rows."""
+    """Return the board of some candidates, at least one a group, and the candidate of each of its rows."""
     order = rows[np.lexsort((rows, problem.parameter_blocks[rows], problem.groups[rows]))]
     groups, blocks = problem.groups[order], problem.parameter_blocks[order]
     z = coordinates_of(problem, order)
@@ -154,7 +154,7 @@ def variances_under(problem: DesignProblem, counts: np.ndarray) -> np.ndarray:
 def climbed(
     problem: DesignProblem, counts: np.ndarray, g: np.ndarray, stopped: Callable[[], bool] = lambda: False
 ) -> np.ndarray:
-    """Runs from which no exchange gains, reached from some of full rank; g ranks the candidates to try."""
+    """Return runs that no exchange improves, from runs of full rank; g orders the candidates to try."""
     best = -np.inf
     rounds = 20  # most times that all candidates are priced
     for _ in range(rounds):
@@ -311,7 +311,7 @@ def _move(z, columns, blocks, at, ranks, row, sign, counts, inverse, g, work):
 
 @kernel
 def _best_move(z, columns, groups, blocks, at, ranks, row, inverse, g, work):
-    """The row that a run should move to from the given one, and the factor that it gains. Overwrites work."""
+    """Return the best row to move a run to from a given row, and the factor of det. Overwrites work."""
     i, b = groups[row], blocks[row]
     lo, hi = at[i, b], at[i, b + 1]
     y = np.empty(ranks[b])
