@@ -50,7 +50,7 @@ lint: $(STAMP)
 	@$(BIN)/mypy
 	@$(BIN)/mypy --config-file tests/mypy.ini
 	@$(BIN)/lint-imports --no-logo --no-cache
-	@$(BIN)/python -m pytest -q tests/test_docstrings.py
+	@$(BIN)/python -m pytest -q tests/test_docstrings.py tests/test_language.py
 
 hooks: $(STAMP)
 	@echo "== the checks of make lint before every commit"

@@ -1,7 +1,7 @@
 """Fed-PE: federated phased elimination, as in Algorithms 1 and 2 of the paper.
 
 M clients pull the same K arms; arm a pays client i  x_{i,a}' theta_a  plus noise. Features and rewards stay
-with the clients. In each phase the server tells every client how often to explore each arm that is still
+with the clients. In each phase the server sends every client the number of pulls of each arm that is still
 active for it, by an optimal design over all clients; the clients report what they saw along the directions
 of their features; the server pools it into estimates; the clients drop arms that cannot be best.
 
@@ -48,7 +48,7 @@ from bandits.theory.bounds import phase_regret
 from optdesign import DesignProblem
 
 TINY = 1e-100
-"""A first estimate whose largest entry is below this does not tell its direction."""
+"""A first estimate whose largest entry is below this does not determine its direction."""
 
 
 class Client:
@@ -197,7 +197,7 @@ class Server:
         return self._broadcast(vectors)
 
     def _meet(self, first: Message) -> np.ndarray:
-        """Keep the directions that the clients' first messages tell; return theta-hat^0."""
+        """Keep the directions in the clients' first messages; return theta-hat^0."""
         assert isinstance(first, FirstEstimates)
         self.direction = directions(first)
         return first.vectors

@@ -89,7 +89,7 @@ class Case:
 
     @property
     def slug(self) -> str:
-        """A file name that tells cases apart; trials of the same case have it in common."""
+        """File name that identifies a case; trials of the same case have it in common."""
         i = self.instance
         words = f"{i.kind} M{i.clients} K{i.arms} d{i.dim} T{self.horizon} {self.policy}"
         return re.sub(r"[^A-Za-z0-9]+", "-", words.replace("'", "")).strip("-").lower()

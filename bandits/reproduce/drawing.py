@@ -1,6 +1,6 @@
 """Pictures and CSV files of figures and tables.
 
-Curves are told apart by dash and marker as well as by colour, so they survive a printer without colours.
+Curves differ in dash and marker as well as in colour, for printers without colours.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 If A_b maps the candidates of a block to y_n with sum_n w_n y_n y_n' = I, variances are squared lengths:
 g_n = |y_n|^2. From the inverse factor of the information A is found but for rounding, which grows with the
-condition of the weights; the information of what comes out tells how far it is from the identity, and its
+condition of the weights; the information of the result has a measured distance from the identity, and its
 own factor makes good for it. A proof looks (:mod:`optdesign.design.certificate`), an estimate need not.
 """
 

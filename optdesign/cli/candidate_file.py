@@ -66,7 +66,7 @@ class CandidateFile:
     model: str | None = None
     """The formula that made the features, if there is one."""
     factors: tuple[str, ...] = ()
-    """Columns that tell candidates apart besides their labels: the factors of the model, or the features."""
+    """Columns that identify candidates besides their labels: the factors of the model, or the features."""
     notes: tuple[str, ...] = ()
     """Notes on the file, in sentences."""
     rows: np.ndarray | None = None

@@ -17,7 +17,7 @@ from optdesign.plot.style import GREY, legend, picture
 from optdesign.plot.text import all_distinct
 
 MOST_CURVES = 6
-"""Curves that are told apart by their lines; the others are drawn in grey."""
+"""Curves that are distinguished by their lines; the others are drawn in grey."""
 
 
 def power(

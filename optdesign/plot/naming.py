@@ -66,7 +66,7 @@ class Names:
     problem: DesignProblem
     words: tuple[str, str]
     factors: tuple[str, ...]
-    """Columns of the settings that tell candidates of a group and block apart."""
+    """Columns of the settings that identify candidates of a group and block."""
     rows: np.ndarray
     """The row of every candidate, from 1 as in tables."""
 

@@ -15,7 +15,7 @@ from optdesign.plot.text import readable
 from optdesign.tables.columns import Settings, lookup, missing, number
 
 MOST_LEVELS = 250
-"""Places along an axis of a map that are told apart; of more, neighbours share one."""
+"""Number of distinct places along an axis of a map; neighbours share a place beyond it."""
 
 HEIGHT = np.sqrt(3) / 2
 """Height of a triangle with sides 1."""

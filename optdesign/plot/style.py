@@ -1,7 +1,7 @@
-"""What all pictures share: colours, sizes, where they are drawn and how they are saved.
+"""Style of all pictures: colours, sizes, axes and files.
 
-Colours are those of Okabe and Ito, which people with any colour vision can tell apart; lightness alone tells
-them apart in print, and large from small in :data:`SHADES`. Needs matplotlib, once a picture is asked for.
+Colours are those of Okabe and Ito, which people with any colour vision can distinguish. They differ in
+lightness, which also orders the values in :data:`SHADES`. Needs matplotlib, once a picture is asked for.
 """
 
 from __future__ import annotations

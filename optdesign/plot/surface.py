@@ -14,7 +14,7 @@ from optdesign.plot.scales import HEIGHT, Profile, View, edges, frame, profile
 from optdesign.plot.style import BLUE, GREY, ORANGE, shades, thinned
 
 FINEST = 1 / 50
-"""Smallest distance of places in a triangle that are told apart, as a fraction of its side."""
+"""Smallest distance of distinct places in a triangle, as a fraction of its side."""
 
 
 def draw_curve(

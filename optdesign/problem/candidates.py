@@ -1,4 +1,4 @@
-"""Candidates from factors and a model: what may be run, and what each run tells about the parameters.
+"""Candidates from factors and a model: the possible runs, and their information on the parameters.
 
 The settings s of a run are the values of its factors. A model turns them into features x = f(s), and the
 candidate of :mod:`optdesign.problem.problem` is that vector; the settings stay with it, in the factors' own

@@ -1,4 +1,4 @@
-"""Signs in numbers: decimal commas and points, and thousands separators that cannot be told from them."""
+"""Signs in numbers: decimal commas and points, and ambiguous thousands separators."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Marks:
             self.grouped[name] = next((v for v in fields if self.sign in v), "")
 
     def check(self, path: Path, text: set[str]) -> None:
-        """Raise InputError if thousands separators cannot be told from decimal signs."""
+        """Raise InputError if thousands separators and decimal signs are ambiguous."""
         words = {".": "point", ",": "comma"}
         own, other = words[self.sign], words[DECIMALS[self.sign][1]]
         for name, example in self.grouped.items():

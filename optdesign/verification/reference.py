@@ -146,7 +146,7 @@ class _Attempt:
         self.name = f"{solver} ({form})"
 
     def __call__(self, reduced: Reduced, seconds: float, worker: Worker) -> tuple[np.ndarray, int]:
-        """Raw weights and iterations, after that many seconds at most if the solver can tell the time."""
+        """Return raw weights and iterations; the time limit needs a solver that has one."""
         if self.solver == "CLARABEL" and reduced.ranks.max() > LIMITS.clarabel_rank:
             raise MemoryError(f"CLARABEL takes parameter blocks up to rank {LIMITS.clarabel_rank}")
         heavy = _entries(reduced.ranks, reduced.blocks) > LIMITS.process_entries
