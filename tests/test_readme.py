@@ -178,6 +178,14 @@ def test_facts_quote_the_measured_tables():
             )
 
 
+def test_times_of_the_two_commands_are_those_measured():
+    """The README quotes `make times` if its output is stored, and states no times otherwise."""
+    stored = ROOT / "docs" / "measured" / "times.txt"
+    measured = re.findall(r"^make (\w+): (\d+) s$", stored.read_text(), flags=re.M) if stored.exists() else []
+    quoted = re.findall(r"`make (\w+)` takes (\d+) s", read("README.md"))
+    assert quoted == measured
+
+
 def test_links_of_the_readme_exist():
     for target in re.findall(r"\]\(([^)#]+)\)", read("README.md")):
         assert target.startswith("https://") or (ROOT / target).exists(), target

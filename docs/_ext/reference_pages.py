@@ -27,7 +27,7 @@ TOPICS = {
     "certificates": (
         "Certificates and verification",
         "Bound the efficiency of any design, and check results with code that the solvers do not share.",
-        "optdesign: certify Certificate efficiency verify Verification; optdesign.reference: solve",
+        "optdesign: certify Certificate Measures efficiency verify Verification; optdesign.reference: solve",
     ),
     "runs": (
         "Whole runs and sparse designs",

@@ -29,13 +29,13 @@ class Measures(NamedTuple):
     Attributes
     ----------
     D : float
-        |U|^(1/r) / n, per run.
+        Determinant to the power 1 / r over n: det(U)^(1/r) / n, per run.
     A : float
-        r / (n trace U^-1).
+        Ratio r / (n trace U^-1).
     G : float
-        r / (n times the largest variance of a candidate).
+        Ratio r / (n times the largest variance of a candidate).
     I : float
-        r / (n times the average variance of the candidates).
+        Ratio r / (n times the average variance of the candidates).
 
     See Also
     --------
