@@ -32,7 +32,7 @@ TOPICS = {
     "runs": (
         "Whole runs and sparse designs",
         "Turn weights into run lists, or search for run lists, with a bound against all designs.",
-        "optdesign: exact round apportion sparsify MainEffects Runs RunTable RunStatus",
+        "optdesign: exact round refine Refinement apportion sparsify MainEffects Runs RunTable RunStatus",
     ),
     "evaluation": (
         "Evaluation",

@@ -111,6 +111,8 @@ class DesignProblem:
         Columns of the factors in their own units, if the candidates were made of factors.
     formula : str or None
         Formula that makes the candidates of the settings, if they were made of factors.
+    model : Model or None
+        Model that made the features, if they were made by :func:`optdesign.candidates`.
     group_names : tuple or None
         Label of every group, if groups were not given as plain integers.
     parameter_block_names : tuple or None
@@ -156,7 +158,6 @@ class DesignProblem:
     peaks: np.ndarray = field(repr=False)
     _grid: tuple[int, int, np.ndarray | None] | None = None
     model: Model | None = field(default=None, repr=False)
-    """The model that made the features, if they were made by :func:`optdesign.candidates`."""
 
     def __new__(cls, candidates: Any = None, *_: Any, **__: Any) -> DesignProblem:
         """Return an empty problem, of the subclass for candidates that are larger than memory if they are."""
