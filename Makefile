@@ -14,7 +14,7 @@ export OMP_NUM_THREADS ?= 1
 COMMIT = $$(git describe --always)$$(git diff --quiet HEAD -- optdesign bandits benchmarks tests || echo -dirty)
 
 # Every table of docs/measured that a benchmark prints, whole, in one run of one commit.
-TABLES := first_use design suite before classical wide large exact rounding fedpe regret baselines movielens ablation
+TABLES := first_use design suite before classical wide large exact rounding evaluation fedpe regret baselines movielens ablation
 
 .PHONY: demo test slow lint hooks hunt mutants bench times docs look package clean
 

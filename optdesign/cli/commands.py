@@ -5,6 +5,7 @@
     optdesign certify design.csv --group site --parameter-block model
     optdesign verify design.csv --group site --parameter-block model
     optdesign verify runs.csv
+    optdesign evaluate runs.csv --model "~ temp * cat" --against others.csv
     optdesign demo
     optdesign warm-up
 
@@ -26,7 +27,7 @@ import typer
 
 from optdesign import plot as pictures
 from optdesign.cli import candidate_file as files
-from optdesign.cli import report, run_list_file, saved
+from optdesign.cli import evaluation_report, report, run_list_file, saved
 from optdesign.cli.candidate_file import CandidateFile
 from optdesign.cli.options import (
     Candidates,
@@ -45,6 +46,7 @@ from optdesign.cli.warm_up import warm_up_command
 from optdesign.design.display import CANDIDATE
 from optdesign.design.result import DesignResult
 from optdesign.errors import InputError
+from optdesign.evaluation.evaluation import evaluate
 from optdesign.examples import authors_features
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.exact import exact
@@ -259,6 +261,42 @@ def _report_saved(
         report.print_result(result, source, path)
         report.print_verdict(judged, outcome)
     raise typer.Exit(ExitCode.DONE if judged["passed"] else ExitCode.NOT_CONVERGED)
+
+
+@app.command("evaluate", short_help="Standard errors, power, aliases and prediction variance of a run list.")
+def evaluate_command(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Runs, one a row, .csv or .parquet; or a saved .json.")
+    ],
+    model: Annotated[
+        str | None, typer.Option(metavar="FORMULA", help="Model of the columns: '~ temp * cat'.")
+    ] = None,
+    against: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Another design, to compare side by side.")
+    ] = None,
+    effect: Annotated[float, typer.Option(help="Change of the response over the range of a factor.")] = 1.0,
+    sigma: Annotated[float, typer.Option(help="Standard deviation of a run.")] = 1.0,
+    alpha: Annotated[float, typer.Option(help="Level of the tests.")] = 0.05,
+    runs: Annotated[float | None, typer.Option(help="Number of runs that weights are scaled to.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Save a picture: .png, .pdf or .svg.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Evaluate a run list or a saved design: standard errors, power, aliases and prediction variance."""
+    with _bad_input():
+        given = [file] if against is None else [file, against]
+        files.check_outputs(None, plot, given, force=force)
+        found = [evaluate(path, model, effect=effect, sigma=sigma, alpha=alpha, runs=runs) for path in given]
+        both = file, found[0], against, None if against is None else found[1]
+        if plot is not None:
+            with _drawing(plot):
+                evaluation_report.draw(*both, plot)
+    if as_json:
+        report.print_json(evaluation_report.described(*both))
+    else:
+        evaluation_report.print_evaluation(*both)
 
 
 @app.command("demo", short_help="Solve, certify, verify and draw the paper's synthetic instance.")

@@ -49,11 +49,11 @@ def facts(e: Evaluation) -> list[tuple[str, str]]:
 def text(e: Evaluation) -> str:
     """Return the facts, the coefficients and the terms as text."""
     lines = [f"{name:<12}{value}" for name, value in facts(e)]
-    lines += ["", *_aligned(_coefficients(e))]
+    lines += ["", *aligned(_coefficients(e))]
     if len(e.terms) > SHOWN:
         lines.append(f"... and {len(e.terms) - SHOWN} coefficients more; see to_frame()")
     if np.any(e.effect_df > 1):
-        lines += ["", *_aligned(_terms(e))]
+        lines += ["", *aligned(_terms(e))]
     return "\n".join(lines)
 
 
@@ -147,7 +147,8 @@ def cell(value: float) -> str:
     return f"{value:.4g}"
 
 
-def _aligned(rows: list[list[str]]) -> list[str]:
+def aligned(rows: list[list[str]]) -> list[str]:
+    """Return the lines of a table: the first column to the left, the others to the right."""
     width = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
