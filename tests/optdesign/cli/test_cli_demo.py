@@ -67,7 +67,7 @@ def test_version_help_and_usage(monkeypatch):
     summaries = " ".join(run("--help").stdout.split())
     assert "..." not in summaries.split("Commands:")[1]
     assert "and compare with cvxpy." in summaries
-    assert "Certify the weights of a saved design, or a run list" in summaries
+    assert "Certify a saved design or run list." in summaries
     assert run("solve").exit_code == 2
     assert run("solve", "data.csv", "--max-iter", "many").exit_code == 2
     monkeypatch.setattr(sys, "argv", ["optdesign", "--version"])
