@@ -10,6 +10,7 @@ import numpy as np
 from optdesign.errors import InputError
 from optdesign.runtime import memory
 from optdesign.sources.arrays import ArrayEngine, npy_files
+from optdesign.sources.clusters import DaskEngine
 from optdesign.sources.engine import Engine
 from optdesign.sources.parquet import ParquetEngine, parquet_files
 from optdesign.tables.files import pyarrow
@@ -23,7 +24,7 @@ def is_larger_than_memory(candidates: Any) -> bool:
     if isinstance(candidates, np.ndarray):
         return candidates.ndim == 2 and _exceeds(*candidates.shape)
     if not isinstance(candidates, str | Path):
-        return False
+        return hasattr(candidates, "__dask_graph__")
     path = Path(candidates)
     if path.suffix.lower() == ".parquet" and path.is_file():
         metadata = pyarrow().parquet.ParquetFile(path).metadata
@@ -41,6 +42,8 @@ def open_engine(candidates: Any, groups: Any, parameter_blocks: Any) -> Engine:
     """Return the engine of candidates."""
     if isinstance(candidates, np.ndarray):
         return ArrayEngine([candidates], groups, parameter_blocks)
+    if hasattr(candidates, "__dask_graph__"):
+        return DaskEngine(candidates, groups, parameter_blocks)
     path = Path(candidates)
     if files := parquet_files(path):
         return ParquetEngine(files, groups, parameter_blocks)

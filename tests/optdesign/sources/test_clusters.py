@@ -1,0 +1,67 @@
+"""Dask collections: the same designs as in memory, without a client and on a cluster of processes."""
+
+import numpy as np
+import pytest
+from chunked_problems import assert_same_optimum
+
+import optdesign as od
+from optdesign.problem.large import LargeProblem
+
+pytest.importorskip("dask")
+
+
+def test_arrays_and_frames_give_the_design_of_memory() -> None:
+    import dask.array
+    import dask.dataframe
+    import pandas
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(900, 4))
+    large = od.DesignProblem(dask.array.from_array(x, chunks=(100, 2)))
+    assert isinstance(large, LargeProblem)
+    assert_same_optimum(od.solve(large), od.solve(od.DesignProblem(x)))
+    frame = pandas.DataFrame(x, columns=list("abcd"))
+    frame["site"] = np.array(["Turin", "Lyon"])[np.arange(900) % 2]
+    given = {"groups": "site", "budgets": {"Turin": 2, "Lyon": 1}}
+    large = od.DesignProblem(dask.dataframe.from_pandas(frame, npartitions=7), **given)
+    small = od.DesignProblem(frame, **given)
+    assert (large.names, large.group_names) == (small.names, small.group_names)
+    assert_same_optimum(od.solve(large), od.solve(small))
+    with pytest.raises(od.InputError, match="name of a column of a Dask frame"):
+        od.DesignProblem(dask.array.from_array(x), groups=np.zeros(900, int))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of distributed, about ports, workers that are killed and sockets
+def test_a_killed_worker_does_not_change_the_design(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+    import signal
+
+    import dask.array
+    import distributed
+
+    from optdesign.sources import clusters
+
+    x = dask.array.random.default_rng(0).normal(size=(40_000, 5), chunks=(4000, 5))
+    alone = od.solve(od.DesignProblem(x))
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        together = od.solve(od.DesignProblem(x))
+        assert together.support.tobytes() == alone.support.tobytes()
+        assert together.support_weights.tobytes() == alone.support_weights.tobytes()
+        problem = od.DesignProblem(x)
+        victim = next(iter(client.run(os.getpid).values()))
+        compute, passes = clusters._on_cluster, []
+
+        def killing(client: object, tasks: list[object]) -> list[object]:
+            passes.append(len(tasks))
+            if len(passes) == 2:
+                os.kill(victim, signal.SIGKILL)
+            return compute(client, tasks)
+
+        monkeypatch.setattr(clusters, "_on_cluster", killing)
+        survived = od.solve(problem)
+        assert len(passes) >= 2
+        assert survived.support_weights.tobytes() == alone.support_weights.tobytes()
