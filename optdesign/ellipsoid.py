@@ -87,8 +87,8 @@ class Ellipsoid:
         """
         d = len(self.centre)
         exponent = np.frexp(np.abs(self.factor).max(axis=0))[1]
-        columns = read_only(np.ldexp(self.factor, -exponent))
-        log_det = 0.5 * log_gram(columns, read_only(np.ones(d)), read_only(np.array([d])))
+        columns, none = read_only(np.ldexp(self.factor, -exponent)), read_only(np.zeros((d, d)))
+        log_det = 0.5 * log_gram(columns, none, read_only(np.ones(d)), read_only(np.array([d])))
         log_det += math.log(2.0) * int(exponent.sum())
         return 0.5 * d * math.log(math.pi) - math.lgamma(0.5 * d + 1) - log_det
 

@@ -31,15 +31,17 @@ from optdesign.algebra.blocks import SINGULAR_RTOL
 from optdesign.algebra.passes import coordinates, tile
 from optdesign.algebra.whitening import Measured, measured
 from optdesign.design.feasible import feasible, scale
+from optdesign.design.near_singular import ATTEMPTS, nearly_white, rounding_of, spans
 from optdesign.design.roundoff_allowance import bound_on_g, error_length
-from optdesign.problem.coordinates import Rows
+from optdesign.problem.coordinates import Rows, log_volume, refined_rows
 from optdesign.problem.large import LargeProblem
 from optdesign.problem.problem import DesignProblem, check_problem
 from optdesign.problem.source import read_only
 
-ROUNDING_SHARE, GAP_SHARE = 1e-11, 0.01
+ROUNDING_SHARE, GAP_SHARE, LOG_DET_SHARE = 1e-11, 0.01, 1e-9
 """The certificate is made again from refined rows if the allowance for round-off exceeds the first fraction
-of G and the second fraction of the gap."""
+of G and the second fraction of the gap, or the third fraction of G, for the sake of log det. If it then still
+exceeds the third, coordinates for nearly singular weights are tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,17 +131,18 @@ def certificate_of(
     """
     proof = _prove(problem, problem.rows, support, w, missed, measure)
     rank = problem.rank
-    log_det_share = 1e-9  # allowances above this fraction of G are refined for the sake of log det
-    coarse = max(ROUNDING_SHARE, min(log_det_share, GAP_SHARE * (1.0 - rank / proof.g_value)))
+    coarse = max(ROUNDING_SHARE, min(LOG_DET_SHARE, GAP_SHARE * (1.0 - rank / proof.g_value)))
     if proof.rounding > coarse and problem.rows is not problem.refined:
         proof = _prove(problem, problem.refined, support, w, missed, measure)
+    if not proof.rounding <= LOG_DET_SHARE:
+        proof = _prove_nearly_singular(problem, support, w, missed, measure, proof)
     gap = max(0.0, math.nextafter(proof.g_value - rank, math.inf))
     return Certificate(
         gap=gap,
         relative_gap=gap / rank,
         efficiency=min(1.0, math.nextafter(rank / proof.g_value, 0.0)),
         g_value=proof.g_value,
-        log_det=proof.log_det + problem.log_volume,
+        log_det=proof.log_det,
         rank=rank,
         variances=read_only(proof.variances),
         rounding=proof.g_value * proof.rounding if gap < math.inf else 0.0,
@@ -156,19 +159,51 @@ class _Proof(NamedTuple):
 
 
 def _prove(
-    problem: DesignProblem, rows: Rows, support: np.ndarray, w: np.ndarray, missed: float, measure: Measure
+    problem: DesignProblem,
+    rows: Rows,
+    support: np.ndarray,
+    w: np.ndarray,
+    missed: float,
+    measure: Measure,
+    own: np.ndarray | None = None,
 ) -> _Proof:
-    """Bound G for weights of some candidates that miss budgets by a fraction of at most ``missed``."""
+    """Bound G for weights of some candidates that miss budgets by a fraction of at most ``missed``.
+
+    ``own`` is like ``rows.rounding``, for the weighted candidates alone.
+    """
     white, off, log_det, g, largest = measure(problem, rows, support, w)
-    total = float(np.add.reduce(log_det))
+    total = float(np.add.reduce(log_det)) + problem.log_volume
     if total == -np.inf:
         for b in np.flatnonzero(np.isneginf(log_det)):
             _singular_variances(problem, rows, int(b), support, w, g)
         return _Proof(np.inf, np.inf, total, g)
     eta = error_length(white, rows.rounding)
     terms = min(len(support), tile(rows))
-    g_value, share = bound_on_g(problem.budgets, largest, problem.ranks, off, eta, terms, missed)
+    spread = math.sqrt(problem.n_groups) * eta if own is None else error_length(white, own)
+    g_value, share = bound_on_g(problem.budgets, largest, problem.ranks, off, eta, spread, terms, missed)
     return _Proof(g_value, share, total, g)
+
+
+def _prove_nearly_singular(
+    problem: DesignProblem, support: np.ndarray, w: np.ndarray, missed: float, measure: Measure, best: _Proof
+) -> _Proof:
+    """Return a better proof than the best one so far, in coordinates for nearly singular weights.
+
+    Without a proof of full rank, log det is -inf. A part of a larger problem keeps the coordinates of the
+    whole.
+    """
+    maps = problem.span.maps
+    for _ in range(ATTEMPTS if measure is measured and spans(problem, support) else 0):
+        with np.errstate(over="ignore", invalid="ignore"):  # which leave a bound that is not finite
+            maps = nearly_white(problem, maps, support, w)
+            own, rows = rounding_of(problem, maps, support, w), refined_rows(problem, maps)
+        proof = _prove(problem, rows, support, w, missed, measure, own)
+        if proof.rounding < best.rounding:
+            shift = log_volume(problem, maps) - problem.log_volume
+            best = proof._replace(log_det=proof.log_det + shift)
+        if best.rounding <= LOG_DET_SHARE:
+            break
+    return best if best.g_value < np.inf else best._replace(log_det=-np.inf)
 
 
 def _singular_variances(

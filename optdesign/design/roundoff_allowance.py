@@ -20,8 +20,12 @@ from optdesign.runtime.jit import kernel
 
 
 @kernel
-def bound_on_g(budgets, largest, ranks, off, eta, terms, missed):
-    """Return a bound on G and the fraction of it that is the allowance; both inf if rank is not proved."""
+def bound_on_g(budgets, largest, ranks, off, eta, own, terms, missed):
+    """Return a bound on G and the fraction of it that is the allowance; both inf if rank is not proved.
+
+    ``own`` bounds the root of sum_n w_n e_n^2, where e_n is the length of the error of y_n. It is at most
+    sqrt(M) eta.
+    """
     m = len(budgets)
     total, error = 0.0, 0.0
     for i in range(m):
@@ -32,7 +36,7 @@ def bound_on_g(budgets, largest, ranks, off, eta, terms, missed):
     rank = 0
     for b in range(len(ranks)):
         rank = max(rank, ranks[b])
-        worst = np.maximum(worst, off[b] + sum_error(m, eta, ranks[b] * (1.0 + off[b]), terms))
+        worst = np.maximum(worst, off[b] + sum_error(1, own, ranks[b] * (1.0 + off[b]), terms))
     worst += missed
     if not (worst < 0.5 and total < np.inf):  # also if eta or a variance is NaN
         return np.inf, np.inf

@@ -46,12 +46,11 @@ def working_rows(problem: DesignProblem) -> Rows:
     return Rows(problem.source, problem.span.maps, gamma(problem.dim + 8) * reach)
 
 
-def refined_rows(problem: DesignProblem, reach: np.ndarray | None = None) -> Rows:
+def refined_rows(problem: DesignProblem, maps: np.ndarray, reach: np.ndarray | None = None) -> Rows:
     """Return the coordinates of all candidates by compensated products; their own map is the identity.
 
     ``reach`` bounds the coordinates times the root of the budget, if the problem is part of a larger one.
     """
-    maps = problem.span.maps
     width = maps.shape[2]
     t, largest = np.empty((problem.n_candidates, width)), np.zeros((problem.n_parameter_blocks, width))
     root = np.sqrt(problem.budgets)
@@ -78,19 +77,19 @@ def _reach(problem: DesignProblem) -> np.ndarray:
     return math.sqrt(np.maximum.reduce(problem.budgets)) * problem.peaks
 
 
-def log_volume(problem: DesignProblem) -> float:
+def log_volume(problem: DesignProblem, maps: np.ndarray) -> float:
     """Return the difference between log Det of the candidates and log det in coordinates, summed over blocks.
 
     With P the pivots of a block times the roots of their budgets, and U in the coordinates x @ T, the
     candidates' information is P' (P T)^-T U (P T)^-1 P. So log Det adds log det(P P') - 2 log |det(P T)|.
     """
-    span = problem.span
-    at = problem.basis
-    block, root = problem.parameter_blocks[at], np.sqrt(problem.budgets[problem.groups[at]])
+    at, ranks = problem.basis, problem.ranks
+    block, root = problem.parameter_blocks[at], read_only(np.sqrt(problem.budgets[problem.groups[at]]))
     p = read_only(problem.source.take(at))
-    t = np.empty((len(at), span.maps.shape[2]))
-    write_refined(p, read_only(block), span.maps, t)
-    return log_gram(p, root, span.ranks) - log_gram(read_only(t), root, span.ranks)
+    t, low = np.empty((len(at), maps.shape[2])), np.empty((len(at), maps.shape[2]))
+    _write_long(p, read_only(block), maps, t, low)
+    none = read_only(np.zeros_like(p))
+    return log_gram(p, none, root, ranks) - log_gram(read_only(t), read_only(low), root, ranks)
 
 
 @kernel
@@ -112,14 +111,27 @@ def write_coordinates(x, at, blocks, rows, maps, out):
 def write_refined(x, blocks, maps, out):
     """Overwrite out with the coordinates ``x_n @ maps[block of n]``, by compensated products."""
     for n in range(len(x)):
-        b = blocks[n]
         for k in range(maps.shape[2]):
-            t, low = 0.0, 0.0
-            for j in range(x.shape[1]):
-                p, e = two_product(np.float64(x[n, j]), maps[b, j, k])
-                t, f = two_sum(t, p)
-                low += e + f
-            out[n, k] = t + low
+            out[n, k] = _long_product(x, n, maps, blocks[n], k)[0]
+
+
+@kernel
+def _write_long(x, blocks, maps, out, low):
+    """Overwrite out and low with the coordinates ``x_n @ maps[block of n]`` in twice the precision."""
+    for n in range(len(x)):
+        for k in range(maps.shape[2]):
+            out[n, k], low[n, k] = _long_product(x, n, maps, blocks[n], k)
+
+
+@kernel
+def _long_product(x, n, maps, b, k):
+    """Return ``x_n @ maps[b, :, k]`` by compensated products, rounded, and the part that rounding takes."""
+    t, low = 0.0, 0.0
+    for j in range(x.shape[1]):
+        p, e = two_product(np.float64(x[n, j]), maps[b, j, k])
+        t, f = two_sum(t, p)
+        low += e + f
+    return two_sum(t, low)
 
 
 @kernel
@@ -131,8 +143,8 @@ def raise_reach(t, blocks, groups, root, reach):
 
 
 @kernel
-def log_gram(x, scale, ranks):
-    """Sum over blocks of log det(P P'), P the pivots, which are the rows of x, times their scales.
+def log_gram(x, x_low, scale, ranks):
+    """Sum over blocks of log det(P P'), P the pivots, which are the rows of x + x_low, times their scales.
 
     Gauss-Jordan elimination with pivots p_k on columns J gives P_J^-1 P = [I W], so that
     det(P P') = det(P_J)^2 det(I + W W'); the units of the columns cost no digits. In twice the precision,
@@ -146,7 +158,7 @@ def log_gram(x, scale, ranks):
         r = ranks[b]
         for k in range(r):
             for j in range(d):
-                p[k, j], low[k, j] = x[first + k, j], 0.0
+                p[k, j], low[k, j] = x[first + k, j], x_low[first + k, j]
             total += 2.0 * math.log(scale[first + k])
         first += r
         for j in range(d):

@@ -79,6 +79,22 @@ def mark_outside(
     _mark_outside(x, blocks, first, ranks, normal, PRIMES[which], POWERS[which], verdict)
 
 
+def rank_of(x: np.ndarray) -> int:
+    """Return the rank of the rows of x: elimination modulo a prime, so never more than the exact rank."""
+    prime = PRIMES[0]
+    mantissa, exponent = np.frexp(x)
+    a = (mantissa * 2.0**53).astype(np.int64) % prime * POWERS[0][exponent - 53 - LOWEST] % prime
+    rank = 0
+    for j in range(x.shape[1]):
+        found = np.flatnonzero(a[rank:, j])
+        if len(found):
+            a[[rank, rank + found[0]]] = a[[rank + found[0], rank]]
+            pivot = a[rank] * pow(int(a[rank, j]), -1, prime) % prime
+            rank += 1
+            a[rank:] = (a[rank:] - a[rank:, j, None] * pivot) % prime
+    return rank
+
+
 @kernel
 def residue(value, prime, powers):
     """Return a double modulo the prime."""

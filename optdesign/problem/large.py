@@ -248,7 +248,7 @@ class Part(DesignProblem):
     @cached_property
     def refined(self) -> Rows:
         """The coordinates of these candidates, with the bounds on round-off of all candidates."""
-        return refined_rows(self, self.whole.reach)
+        return refined_rows(self, self.span.maps, self.whole.reach)
 
     @property
     def exact_rank(self) -> np.ndarray:

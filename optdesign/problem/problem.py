@@ -389,7 +389,7 @@ class DesignProblem:
     @cached_property
     def log_volume(self) -> float:
         """Log Det of the candidates less log det in coordinates; see :mod:`optdesign.problem.span`."""
-        return log_volume(self)
+        return log_volume(self, self.span.maps)
 
     @cached_property
     def rows(self) -> Rows:
@@ -399,7 +399,7 @@ class DesignProblem:
     @cached_property
     def refined(self) -> Rows:
         """Coordinates of all candidates, to the precision of double numbers."""
-        return refined_rows(self)
+        return refined_rows(self, self.span.maps)
 
     @cached_property
     def exact_rank(self) -> np.ndarray:

@@ -167,13 +167,13 @@ def test_log_volume(seed: int, size: float) -> None:
     expected = 0.0
     for p, r in zip(np.split(x * scale[:, None], np.cumsum(ranks)[:-1]), ranks, strict=True):
         expected += 2 * np.log(np.linalg.svd(p, compute_uv=False)).sum() + 2 * r * np.log(size)
-    got = rows.log_gram(size * x, scale, ranks)
+    got = rows.log_gram(size * x, 0.0 * x, scale, ranks)
     assert got == pytest.approx(expected, rel=RTOL, abs=RTOL)
 
 
 def test_log_volume_of_nearly_parallel_rows() -> None:
     """Rows at an angle of 1e-6."""
-    got = rows.log_gram(np.array([[1.0, 0.0], [1.0, 2.0**-20]]), np.ones(2), np.array([2]))
+    got = rows.log_gram(np.array([[1.0, 0.0], [1.0, 2.0**-20]]), np.zeros((2, 2)), np.ones(2), np.array([2]))
     assert got == pytest.approx(-40 * np.log(2), rel=RTOL)
 
 

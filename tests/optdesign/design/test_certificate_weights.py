@@ -188,5 +188,5 @@ def test_a_variance_that_is_not_a_number_proves_nothing(what: float, where: int)
         passes.raise_to_largest(groups, g, largest)
         np.testing.assert_array_equal(largest[groups[where]], what)
         with np.errstate(invalid="ignore"):  # plain Python says that inf - inf is not a number
-            bound = bound_on_g(np.ones(2), largest, np.array([2]), np.zeros(1), 0.0, 1, 0.0)
+            bound = bound_on_g(np.ones(2), largest, np.array([2]), np.zeros(1), 0.0, 0.0, 1, 0.0)
         assert bound == (np.inf, np.inf)

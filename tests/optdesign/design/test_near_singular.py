@@ -1,0 +1,93 @@
+"""Certificates of weights whose information is nearly singular, against rational arithmetic."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from problems import exact_gap
+from rationals import exactly
+
+import optdesign as od
+from optdesign.problem.exact_rank import rank_of
+
+
+def exact_det(x: np.ndarray, w: np.ndarray) -> Fraction:
+    """Return det of sum w x x' for a square matrix, by elimination in fractions."""
+    rows, weights = [exactly(row) for row in x], exactly(w)
+    d = range(x.shape[1])
+    u = [
+        [sum((v * r[i] * r[j] for v, r in zip(weights, rows, strict=True)), Fraction(0)) for j in d]
+        for i in d
+    ]
+    det = Fraction(1)
+    for k in d:
+        if u[k][k] == 0:  # a positive semidefinite matrix then has a zero row
+            return Fraction(0)
+        det *= u[k][k]
+        for i in d[k + 1 :]:
+            factor = u[i][k] / u[k][k]
+            u[i] = [a - factor * b for a, b in zip(u[i], u[k], strict=True)]
+    return det
+
+
+def log(value: Fraction) -> float:
+    with localcontext(prec=60):
+        return float((Decimal(value.numerator) / Decimal(value.denominator)).ln())
+
+
+def case(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Candidates of which those with weight are nearly copies, or nearly on a plane; weights of any size."""
+    rng = np.random.default_rng(seed)
+    d, small = int(rng.integers(2, 5)), 10.0 ** -rng.uniform(5, 15)
+    if seed % 3 == 0:
+        near = rng.normal(size=(1, d)) + small * rng.normal(size=(d + 1, d))
+    elif seed % 3 == 1:
+        near = rng.normal(size=(d + 1, d - 1)) @ rng.normal(size=(d - 1, d))
+        near += small * rng.normal(size=(d + 1, d))
+    else:
+        near = np.vander(1 + small * np.arange(d + 1), d)
+    w = np.zeros(2 * d + 2)
+    w[: d + 1] = rng.dirichlet(np.ones(d + 1)) * 10.0 ** rng.uniform(-6 * (seed % 2), 0, size=d + 1)
+    return np.vstack([near, rng.normal(size=(d + 1, d))]), w / w.sum()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_nearly_singular_weights_have_their_log_det_and_a_bound(seed: int) -> None:
+    """Conditions up to 1e30; the last powers of 1 + 1e-15 are exactly dependent."""
+    x, w = case(seed)
+    problem = od.DesignProblem(x)
+    assert problem.rank == x.shape[1]
+    det, c = exact_det(x, w), od.certify(problem, w)
+    if det == 0:
+        assert (c.log_det, c.gap, c.efficiency) == (-np.inf, np.inf, 0.0)
+        return
+    assert c.log_det == pytest.approx(log(det), rel=1e-9, abs=1e-9)
+    gap = exact_gap(problem, w)
+    assert gap <= c.gap <= gap * (1 + 1e-6)
+
+
+def test_many_groups_and_blocks() -> None:
+    """A nearly singular block beside plain ones, and beside one that loses rank."""
+    near = np.array([[0.6, 0.8], [0.6, 0.8 + 1e-12]])
+    x = np.vstack([near, np.eye(2), np.eye(2), np.eye(2)])
+    p = od.DesignProblem(x, np.repeat([0, 1], 4), np.array([0, 0, 1, 1, 2, 2, 0, 0]), budgets=[1.0, 0.5])
+    w = np.array([0.25, 0.25, 0.25, 0.25, 0.3, 0.2, 0.0, 0.0])
+    expected = log(exact_det(near, w[:2])) + math.log(0.25 * 0.25 * 0.3 * 0.2)
+    c = od.certify(p, w)
+    assert c.log_det == pytest.approx(expected, rel=1e-12)
+    assert exact_gap(p, w) <= c.gap < np.inf
+    w[4:6] = 0.5, 0.0
+    c = od.certify(p, w)
+    assert (c.log_det, c.gap) == (-np.inf, np.inf)
+    np.testing.assert_allclose(c.variances[[2, 3, 4, 5]], [4, 4, 2, np.inf], rtol=1e-12)
+
+
+def test_rank_of_rows() -> None:
+    assert rank_of(np.array([[1.0, 1.0], [1.0, 1.0 + 2.0**-52]])) == 2
+    assert rank_of(np.array([[0.1, 0.3], [0.2, 0.6], [0.0, 0.0]])) == 1
+    assert rank_of(np.array([[0.0, -3e-300, 0.0], [1e300, 5e-324, 0.0]])) == 2
+    assert rank_of(np.zeros((0, 2))) == 0
