@@ -142,7 +142,6 @@ def _variants() -> Iterator[Variant]:
     yield Variant(working_set, "sweeps_time", endless, "sweeps in rounds")
     yield Variant(auto, "mostly_positive", always, "rounds on a working set")
     yield Variant(auto, "mostly_positive", never, "steps on all candidates if most have weight")
-    yield Variant(costs, "squares_by_calls", endless, "information by BLAS")
     yield Variant(costs, "one_call", endless, "small steps in one call")
     yield Variant(costs, "by_group", endless, "systems by group")
     yield Variant(costs, "by_iteration", endless, "systems by iteration")

@@ -55,19 +55,18 @@ def whiten(
 def add_information(
     t: np.ndarray, blocks: np.ndarray, ranks: np.ndarray, weights: np.ndarray, information: np.ndarray
 ) -> None:
-    """:func:`accumulate`, in pieces that take no less memory than their sums. Overwrites information."""
+    """Add w_n t_n t_n' to the information of n's block, on several threads. Overwrites information.
 
-    def summed(first: int, last: int) -> np.ndarray:
+    Pieces take no less memory than their sums.
+    """
+
+    def part(first: int, last: int) -> np.ndarray:
         own = np.zeros_like(information)
         accumulate(t[first:last], blocks[first:last], ranks, weights[first:last], own)
         return own
 
     piece = max(threads.PIECE, information.size) // t.shape[1]
-    if threads.fits_one_piece(len(t), piece):
-        accumulate(t, blocks, ranks, weights, information)
-        return
-    for own in threads.in_order(summed, len(t), piece, information.size):
-        information += own
+    information += threads.summed(part, len(t), piece, information.size)
 
 
 @kernel

@@ -105,11 +105,6 @@ class Progress(Display):
         self.target = target
         self.first_gap = math.nan
 
-    def doing(self, stage: str) -> None:
-        """Show the stage of the solver, as long as there is no gap to show."""
-        if self.timer is not None and math.isnan(self.first_gap):
-            self._show(description=stage)
-
     def update(self, iterations: int, gap: float) -> None:
         """Show the iteration and the gap of the solver."""
         if self.timer is None:

@@ -20,6 +20,8 @@ from functools import cache
 from time import perf_counter
 from typing import Any, TypeVar
 
+import numpy as np
+
 from optdesign.runtime import clock
 from optdesign.runtime.stopping import raise_if_stopped
 
@@ -129,6 +131,15 @@ def in_order(work: Callable[[int, int], Result], n: int, piece: int, size: int =
     for first in range(0, len(bounds), ahead):
         some = bounds[first : first + ahead]
         yield from _at_once(work, some, count) if count > 1 else _one_by_one(work, some)
+
+
+def summed(work: Callable[[int, int], np.ndarray], n: int, piece: int, size: int) -> np.ndarray:
+    """Return the sum of the arrays that work(first, last) returns, in the order of the pieces."""
+    parts = in_order(work, n, piece, size)
+    total = next(parts)
+    for part in parts:
+        total += part
+    return total
 
 
 def _one_by_one(work: Callable[[int, int], Result], bounds: list[tuple[int, int]]) -> Iterator[Result]:

@@ -31,7 +31,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
         gap = np.inf
         for step in stage(problem, weights, target, left):
             left -= len(step.gaps)
-            gap = step.gaps[-1] if len(step.gaps) else gap
+            gap = step.gaps[-1]
             yield step
         if gap <= target or left <= 0:
             return
@@ -47,7 +47,7 @@ def _initial_sweeps(
         return
     for step in _sweeps(problem, weights, target, max_iter):
         yield step
-        if not len(step.gaps) or step.gaps[-1] <= target:
+        if step.gaps[-1] <= target:
             continue
         gaps = np.concatenate([gaps, step.gaps])[-SWEEPS:]
         if len(gaps) == SWEEPS:
@@ -70,7 +70,7 @@ def _final_sweeps(
     trial, rows = weights.copy(), np.flatnonzero(weights)
     best, *_ = working_set.price(problem, rows, weights[rows])
     for step in _sweeps(problem, trial, target, max_iter):
-        if len(step.gaps) and step.gaps[-1] < best:
+        if step.gaps[-1] < best:
             best = step.gaps[-1]
             weights[:] = trial
         yield step

@@ -25,9 +25,10 @@ from optdesign.algebra.blocks import accumulate, add_information, factorise, inv
 from optdesign.algebra.reduced import Reduced
 from optdesign.runtime import threads
 from optdesign.runtime.jit import kernel
+from optdesign.runtime.stopping import raise_if_stopped
 from optdesign.solvers.costs import SWEEPS
 from optdesign.solvers.group_step import EXCHANGE, exchange, water_fill
-from optdesign.solvers.method import NO_GAPS, ROUNDOFF, Step
+from optdesign.solvers.method import ROUNDOFF, Step
 
 STAGE = "bca"
 
@@ -54,7 +55,7 @@ PARAMETERS = Parameters()
 def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: int = 1000) -> Iterator[Step]:
     """Sweep until the gap is at most ``target``, or neither the gap falls nor a share changes. Overwrites u.
 
-    An iteration is a sweep. A step is up to ``batch`` sweeps, or a part of a long sweep.
+    An iteration is a sweep. A step is up to ``batch`` sweeps.
     """
     state, exchange_work = _state(reduced, u)
     n_parts, slice_size = _plan(state, exchange_work)
@@ -72,14 +73,15 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int, batch: in
                 state.recompute_inverse()
             total = 0.0
             for first in range(0, reduced.n_groups, slice_size):
+                raise_if_stopped()
                 total += state.visit(first, min(first + slice_size, reduced.n_groups), n_parts)
-                yield Step(NO_GAPS, STAGE)
             gaps = np.array([total - reduced.rank])
             inverse_is_fresh = bool(gaps[0] <= PARAMETERS.lag * target)
             if inverse_is_fresh:
                 gaps[0] = state.gap()
         done, gap = done + len(gaps), gaps[-1]
         yield Step(gaps, STAGE)
+        raise_if_stopped()
         if gap <= target or (gap >= last_gap and np.abs(u - before).max() <= ROUNDOFF):
             return
 
@@ -184,7 +186,7 @@ def _state(reduced: Reduced, u: np.ndarray) -> tuple[_State, float]:
 
 
 def _plan(state: _State, exchange_work: float) -> tuple[int, int]:
-    """Return the number of parts of a sweep, and the number of groups that are visited between two yields."""
+    """Return the number of parts of a sweep, and of groups between two checks of a pending stop."""
     n_groups, needed = len(state.starts) - 1, PARAMETERS.groups_per_parameter * int(state.ranks.sum())
     large = n_groups >= needed and not threads.fits_one_piece(state.z.size, threads.PIECE)
     parallel = large and state.effective_groups() >= needed

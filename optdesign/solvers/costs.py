@@ -134,19 +134,8 @@ def by_information(blocks: int, rank: int, rows: int, groups: int) -> float:
     q = blocks * entries(rank)
     if not _fits(q**2):
         return math.inf
-    own = min(squares_by_calls(blocks, rank, rows), squares_by_loops(blocks, rank, rows))
-    return own + UNITS.flop * (groups * q**2 + q**3 / 3)
-
-
-def squares_by_calls(blocks: int, rank: int, rows: int) -> float:
-    """Return the time of the sum of squares by BLAS, with the products of pivots in other blocks."""
-    q, products = entries(rank), 1 if blocks == 1 else 3
-    return 10 * UNITS.call * blocks + rows * (8 * UNITS.loop * q + products * UNITS.flop * q**2)
-
-
-def squares_by_loops(blocks: int, rank: int, rows: int) -> float:
-    """Return the time of the sum of squares by compiled loops."""
-    return rows * UNITS.loop * entries(rank) ** 2 / (4 if blocks == 1 else 1)
+    squares = rows * UNITS.loop * entries(rank) ** 2 / (4 if blocks == 1 else 1)
+    return squares + UNITS.flop * (groups * q**2 + q**3 / 3)
 
 
 def by_iteration(blocks: int, rank: int, rows: int) -> float:

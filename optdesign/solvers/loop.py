@@ -93,15 +93,12 @@ class Recorder:
         for gaps, stage in steps:
             if stage not in self.stages[-1:]:
                 self.stages.append(stage)
-            if len(gaps):
-                now = clock.now()
-                self._times.append((before - self.began, now - self.began, len(gaps)))
-                self._gaps.append(gaps)
-                self.iterations += len(gaps)
-                smallest, before = min(smallest, float(gaps.min())), now
-                self.display.update(self.iterations, float(gaps[-1]))
-            else:
-                self.display.doing(stage)
+            now = clock.now()
+            self._times.append((before - self.began, now - self.began, len(gaps)))
+            self._gaps.append(gaps)
+            self.iterations += len(gaps)
+            smallest, before = min(smallest, float(gaps.min())), now
+            self.display.update(self.iterations, float(gaps[-1]))
             if stop.is_pending():
                 return smallest, stop.status()
         return smallest, None

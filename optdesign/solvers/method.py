@@ -1,12 +1,13 @@
 """The protocol of a solver method.
 
 A method is a generator ``run(problem, weights, target, max_iter)``. It improves the weights in place and
-yields a :class:`Step` between two pieces of work. It returns when the gap is at most ``target``, after
+yields a :class:`Step` after one or more iterations. It returns when the gap is at most ``target``, after
 ``max_iter`` iterations, or when it makes no more progress. At every yield the weights are feasible and keep
 the rank.
 
 Time limits, interrupts, the history and the final certificate belong to the loop around all methods
-(:mod:`optdesign.solvers.loop`).
+(:mod:`optdesign.solvers.loop`). A method calls ``raise_if_stopped`` between two pieces of a long iteration;
+the weights of the last yield are then the result.
 """
 
 from __future__ import annotations
@@ -25,13 +26,10 @@ class Step(NamedTuple):
     """The work of a method since the last step."""
 
     gaps: np.ndarray
-    """Gaps of the iterations that were completed, possibly none."""
+    """Gaps of the iterations that were completed, one or more."""
     stage: str
     """Name of the stage, as shown in ``DesignResult.method``."""
 
-
-NO_GAPS = np.empty(0)
-"""The gaps of a step in the middle of an iteration."""
 
 PATIENCE = 6
 """Number of iterations without sufficient progress after which a method ends or restarts."""
@@ -53,8 +51,7 @@ def on_problem(method: ReducedMethod) -> Method:
         reduced = reduce(problem)
         u = reduced.restrict(weights)
         for step in method(reduced, u, target, max_iter):
-            if len(step.gaps):
-                reduced.extend(u, weights)
+            reduced.extend(u, weights)
             yield step
 
     return run

@@ -21,8 +21,8 @@ products u_n s_n differ by orders of magnitude.
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from optdesign.numbers.roundoff import UNIT
 from optdesign.runtime import threads
 from optdesign.runtime.jit import kernel
 from optdesign.runtime.stopping import raise_if_stopped
-from optdesign.solvers.method import NO_GAPS, PATIENCE, Step
+from optdesign.solvers.method import PATIENCE, Step
 from optdesign.solvers.newton_kernels import (
     centring,
     evaluate,
@@ -74,7 +74,7 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int = sys.maxs
     """Take Newton steps until the gap is at most ``target``. Overwrites u with the best shares found.
 
     Once the target is met, negligible shares are dropped if the gap stays within the target. An iteration is
-    a Newton step; given shares that meet the target count as one. Long steps are yielded in parts.
+    a Newton step; given shares that meet the target count as one.
     """
     raise_if_stopped()
     free = _free_rows(reduced, u)
@@ -85,7 +85,7 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int = sys.maxs
     iteration.start(iteration.best_gap)
     smallest = 2 * UNIT * reduced.rank  # a smaller gap is round-off in any certificate
     for _ in range(max_iter):
-        gap = yield from iteration.step()
+        gap = iteration.step()
         inner_target = target if isinstance(iteration.system, ByIteration) else PARAMETERS.overshoot * target
         # Within the target, a step that does not halve the gap is the last one.
         slow = iteration.best_gap <= target and iteration.steps_since_halved > 0
@@ -119,9 +119,9 @@ class _InteriorPoint:
         self.point = _interior_point(self.free, self.best, gap)
         self.gap_at_start, self.gap_at_last_halving, self.steps_since_halved = self.best_gap, np.inf, 0
 
-    def step(self) -> Generator[Step, None, float]:
+    def step(self) -> float:
         """Take a Newton step and keep its shares if they are the best. Returns its gap."""
-        gap = yield from _newton_step(self.free, self.system, self.point, self.to_boundary)
+        gap = _newton_step(self.free, self.system, self.point, self.to_boundary)
         self.steps_since_halved += 1
         if gap < self.gap_at_last_halving / 2:
             self.gap_at_last_halving, self.steps_since_halved = gap, 0
@@ -253,42 +253,25 @@ def _without_negligible(free: _FreeRows, u: np.ndarray, target: float) -> np.nda
 
 def _newton_step(
     free: _FreeRows, system: System | None, x: _Point, to_boundary: tuple[float, float]
-) -> Generator[Step, None, float]:
+) -> float:
     """Take a predictor-corrector step. Overwrites x; returns its gap, infinite if the system is singular."""
     layout = free.layout
+    raise_if_stopped()
     if system is None:
-        raise_if_stopped()
         return step_in_one_call(
             free.z, layout.block, layout.starts, layout.ranks, free.fixed, *to_boundary, *x
         )
-    if not (yield from _in_pieces(system, system.factorise(x.a, x.u / x.s))):
-        return np.inf
-    r = residual(layout.starts, x.bound, x.g)
-    du, _ = yield from _in_pieces(system, system.solve(r))
-    centre = np.empty_like(du)
-    remaining = centring(x.u, x.s, du, centre)
-    r += centre
-    du, dbound = yield from _in_pieces(system, system.solve(r))
+    with threads.blas(system.order):
+        if not system.factorise(x.a, x.u / x.s):
+            return np.inf
+        r = residual(layout.starts, x.bound, x.g)
+        du, _ = system.solve(r)
+        centre = np.empty_like(du)
+        remaining = centring(x.u, x.s, du, centre)
+        r += centre
+        du, dbound = system.solve(r)
     move(layout.starts, x.u, x.s, x.bound, du, dbound, centre, step_fraction(remaining, *to_boundary))
     return free.evaluate(x.u, x.a, x.g)
-
-
-def _in_pieces(system: System, work: Generator[None, None, Any]) -> Generator[Step, None, Any]:
-    """Return the result of the work of a system. The number of BLAS threads depends on its order.
-
-    Yields after each piece, except if all the work is one piece.
-    """
-    short = threads.fits_one_piece(system.order * system.layout.n_rows, threads.PIECE)
-    while True:
-        try:
-            if short:
-                next(work)
-                continue
-            with threads.blas(system.order):
-                next(work)
-        except StopIteration as end:
-            return end.value
-        yield Step(NO_GAPS, STAGE)
 
 
 @kernel

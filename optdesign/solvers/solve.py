@@ -123,7 +123,7 @@ def solve(
             weights=read_only(weights),
             certificate=certificate,
             status=status,
-            method=f"auto: {', then '.join(recorder.stages)}" if method == "auto" else method,
+            method=f"auto: {', then '.join(recorder.stages) or 'start'}" if method == "auto" else method,
             iterations=recorder.iterations,
             **watch.times(),
             history=recorder.history(),

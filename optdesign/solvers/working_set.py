@@ -23,7 +23,7 @@ from optdesign.algebra.whitening import fits_one_call, measured, whitened
 from optdesign.problem.problem import DesignProblem
 from optdesign.solvers import bca, newton
 from optdesign.solvers.costs import SWEEPS, steps_time, sweeps_time
-from optdesign.solvers.method import NO_GAPS, PATIENCE, Step
+from optdesign.solvers.method import PATIENCE, Step
 from optdesign.solvers.start import first_largest
 
 ROUND_ACCURACY = 0.005
@@ -48,7 +48,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
     for _ in range(max_iter):
         accuracy = max(target, ROUND_ACCURACY * min(gap, problem.rank))  # the first gap is infinite
         mostly_new = 2 * len(violators) >= len(rows)
-        yield from _solve_on(problem, rows, trial, accuracy, sweep=mostly_new)
+        _solve_on(problem, rows, trial, accuracy, sweep=mostly_new)
         gap, violators, variances = price(problem, rows, trial[rows])
         rounds_since_best += 1
         if gap < best_gap:
@@ -64,7 +64,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
 
 def _solve_on(
     problem: DesignProblem, rows: np.ndarray, trial: np.ndarray, target: float, *, sweep: bool
-) -> Iterator[Step]:
+) -> None:
     """Solve the problem on the candidates ``rows``. Overwrites their weights in trial.
 
     With ``sweep`` a few sweeps come before the Newton steps, if the sweeps are estimated to take no longer
@@ -75,11 +75,10 @@ def _solve_on(
     gap = np.inf
     if sweep and sweeps_time(problem, len(u), int(np.count_nonzero(u))) <= steps_time(problem, len(u)):
         for step in bca.run(part, u, target, SWEEPS):
-            gap = step.gaps[-1] if len(step.gaps) else gap
-            yield Step(NO_GAPS, STAGE)
+            gap = step.gaps[-1]
     if gap > target:
         for _ in newton.run(part, u, target):
-            yield Step(NO_GAPS, STAGE)
+            pass
     part.extend(u, trial)
 
 

@@ -6,9 +6,8 @@ W = diag(u / s) and A the group sums a step of :mod:`optdesign.solvers.newton` s
     (H + W^-1) du + A' dlambda = r,    A du = 0.                                            (1)
 
 Each module is one way: by group, by information, by iteration. All have one protocol: ``factorise`` returns
-whether it succeeded, then ``solve`` returns du and dlambda. Both are generators that yield between two pieces
-of work. Small systems need none of them: the whole step is one call
-(:mod:`optdesign.solvers.newton_kernels`).
+True if it succeeded, then ``solve`` returns du and dlambda. Both raise a pending stop between two pieces of
+work. Small systems need none of them: the whole step is one call (:mod:`optdesign.solvers.newton_kernels`).
 """
 
 from __future__ import annotations

@@ -6,12 +6,11 @@ complement A (H + W^-1)^-1 A'.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from scipy.linalg.blas import dsyrk
 
 from optdesign.runtime.jit import kernel
+from optdesign.runtime.stopping import raise_if_stopped
 from optdesign.solvers.systems import dense
 from optdesign.solvers.systems.layout import Layout
 
@@ -26,37 +25,36 @@ class ByGroup:
         self.factors: list[np.ndarray]
         self.schur: np.ndarray
 
-    def factorise(self, a: np.ndarray, w: np.ndarray) -> dense.Attempt:
+    def factorise(self, a: np.ndarray, w: np.ndarray) -> bool:
         """Prepare for whitened rows a and the diagonal w of W. Returns False if a matrix is singular."""
         m = self.layout.n_groups
         for ridge in dense.RIDGES:
             self.factors, self.schur = [], np.zeros((m, m))
-            if (yield from self._factorise_blocks(a, w, ridge)):
+            if self._factorise_blocks(a, w, ridge):
                 self.schur.ravel()[:: m + 1] *= 1.0 + ridge
-                if (yield from dense.cholesky(self.schur)):
+                if dense.cholesky(self.schur):
                     return True
         return False
 
-    def solve(self, r: np.ndarray) -> dense.Solution:
-        """Solve (1) for du and dlambda."""
-        yield
+    def solve(self, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the solution du and dlambda of (1)."""
         sums = np.bincount(self.group, weights=self._solve_blocks(r), minlength=self.layout.n_groups)
         dbound = dense.solve(self.schur, sums)
         return self._solve_blocks(r - dbound[self.group]), dbound
 
-    def _factorise_blocks(self, a: np.ndarray, w: np.ndarray, ridge: float) -> dense.Attempt:
+    def _factorise_blocks(self, a: np.ndarray, w: np.ndarray, ridge: float) -> bool:
         """Factorise the blocks of H + W^-1 and add their terms to the Schur complement."""
         for _, rows, rank in self.layout.blocks():
             part = np.ascontiguousarray(a[rows, :rank])
             matrix = np.zeros((len(part), len(part)))
             if rank:
                 dsyrk(1.0, part.T, trans=1, c=matrix.T, overwrite_c=1, lower=0)
-                yield
+            raise_if_stopped()
             _square(matrix, 1.0 + ridge, w[rows])
-            if not (yield from dense.cholesky(matrix)):
+            if not dense.cholesky(matrix):
                 return False
             self.factors.append(matrix)
-            yield from _add_to_schur(matrix, self.group[rows], self.schur)
+            _add_to_schur(matrix, self.group[rows], self.schur)
         return True
 
     def _solve_blocks(self, r: np.ndarray) -> np.ndarray:
@@ -67,7 +65,7 @@ class ByGroup:
         return t
 
 
-def _add_to_schur(factor: np.ndarray, group: np.ndarray, schur: np.ndarray) -> Iterator[None]:
+def _add_to_schur(factor: np.ndarray, group: np.ndarray, schur: np.ndarray) -> None:
     """Add the term of a block, given its factor, to the Schur complement. Overwrites schur."""
     present = np.unique(group)
     if 3 * len(present) <= len(group):  # solving for so few columns is faster than an inverse
@@ -77,7 +75,6 @@ def _add_to_schur(factor: np.ndarray, group: np.ndarray, schur: np.ndarray) -> I
     else:
         inverse = factor.copy()
         dense.inverse(inverse)
-        yield
         add_by_group(inverse, group, schur)
 
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optdesign.solvers.systems import dense
+from optdesign.runtime.stopping import raise_if_stopped
 from optdesign.solvers.systems.layout import Layout
 
 
@@ -40,7 +40,7 @@ PARAMETERS = Parameters()
 
 
 class ByIteration:
-    """No matrix at all; a step, which is two solutions, may take so many products."""
+    """Conjugate gradients. A step, which has two solutions, may take ``products`` products."""
 
     def __init__(self, layout: Layout, products: float = np.inf) -> None:
         self.layout = layout
@@ -51,24 +51,23 @@ class ByIteration:
         self.g: np.ndarray
         self.diagonal: np.ndarray
         self.sums: np.ndarray
-        # What was found for these rows so far, and its product with the matrix up to A' dlambda.
+        # The last solution for these rows, and its product with the matrix up to A' dlambda.
         self.found: tuple[np.ndarray, np.ndarray]
         self.exceeds_budget = False
         """True once a solution has taken all its products and a matrix would be faster."""
 
-    def factorise(self, a: np.ndarray, w: np.ndarray) -> dense.Attempt:
-        """Prepare for whitened rows a and the diagonal w of W. Returns whether that succeeded."""
+    def factorise(self, a: np.ndarray, w: np.ndarray) -> bool:
+        """Prepare for whitened rows a and the diagonal w of W. Returns False if a number is not finite."""
         self.w, self.g = w, np.einsum("ij,ij->i", a, a)
         unit = a / np.sqrt(np.where(self.g > 0, self.g, 1.0))[:, None]
         self.parts = [(rows, unit[rows, :rank].astype(np.float32)) for _, rows, rank in self.layout.blocks()]
         self.diagonal = self.g**2 + 1.0 / w
         self.sums = self._sum(1.0 / self.diagonal)
         self.found = np.zeros_like(w), np.zeros_like(w)
-        yield
         return bool(np.all(np.isfinite(self.diagonal)))
 
-    def solve(self, r: np.ndarray) -> dense.Solution:
-        """Solve (1) for du and dlambda, from what was found for the last right-hand side."""
+    def solve(self, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the solution du and dlambda of (1), iterated from the last solution."""
         enough = PARAMETERS.residual**2 * float(r @ self._precondition(r)[0])
         du, product = self.found[0].copy(), self.found[1]
         left = r - product
@@ -78,8 +77,8 @@ class ByIteration:
         for _ in range(self.most):
             if not size > enough:
                 break
+            raise_if_stopped()
             product = self._multiply(step)
-            yield
             length = size / float(step @ product)
             du += length * step
             left -= length * product
@@ -92,7 +91,7 @@ class ByIteration:
         return du, dbound
 
     def _multiply(self, v: np.ndarray) -> np.ndarray:
-        """(H + W^-1) v."""
+        """Return (H + W^-1) v."""
         scaled = self.g * v
         largest = float(np.abs(scaled).max()) or 1.0
         single, out = (scaled / largest).astype(np.float32), np.empty(len(v), np.float32)
@@ -108,5 +107,5 @@ class ByIteration:
         return scaled - dbound[self.layout.group] / self.diagonal, dbound
 
     def _sum(self, v: np.ndarray) -> np.ndarray:
-        """Return sums over groups."""
+        """Return the sums over groups."""
         return np.add.reduceat(v, self.layout.starts[:-1])

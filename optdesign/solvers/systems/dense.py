@@ -1,4 +1,4 @@
-"""Dense factors by LAPACK, in pieces between which limits and interrupts are checked.
+"""Dense factors by LAPACK, in pieces between which a pending stop is raised.
 
 Matrices are symmetric, row-major, and only their lower triangles are read and written. A row-major lower
 triangle is a column-major upper one, so LAPACK works in place and nothing is copied.
@@ -7,33 +7,24 @@ triangle is a column-major upper one, so LAPACK works in place and nothing is co
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator
 
 import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from optdesign.runtime import threads
+from optdesign.runtime.stopping import raise_if_stopped
 from optdesign.solvers.method import ROUNDOFF
-
-Attempt = Generator[None, None, bool]
-"""Work that yields between two pieces and returns True if it succeeded."""
-
-Solution = Generator[None, None, tuple[np.ndarray, np.ndarray]]
-"""Work that yields between two pieces and returns du and dlambda."""
 
 RIDGES = tuple(ROUNDOFF ** (1 / k) for k in range(1, 9))
 """Relative ridges that are tried in turn on matrices that are positive definite up to round-off."""
 
 PIECE = math.isqrt(threads.PIECE)
-"""Columns that are eliminated, or rows that are multiplied, between two checks of limits and interrupts."""
+"""Columns that are eliminated between two checks of a pending stop."""
 
 
-def cholesky(matrix: np.ndarray) -> Attempt:
-    """Overwrite the lower triangle of a matrix with its factor L. Returns False if there is none.
-
-    Long factorisations yield between two pieces.
-    """
+def cholesky(matrix: np.ndarray) -> bool:
+    """Overwrite the lower triangle of a matrix with its factor L. Returns False if there is none."""
     n = len(matrix)
     if n <= 2 * PIECE:
         return _cholesky(matrix)
@@ -49,9 +40,9 @@ def cholesky(matrix: np.ndarray) -> Attempt:
             dtrsm(1.0, corner.T, panel.T, lower=0, trans_a=1, overwrite_b=1)
             matrix[end:, k:end] = panel
         for j in range(end, n, PIECE):
+            raise_if_stopped()
             part = panel[j - end : j - end + PIECE]
             matrix[j : j + PIECE, end : j + PIECE] -= part @ panel[: j - end + PIECE].T
-            yield
     return True
 
 
@@ -71,17 +62,9 @@ def inverse(factor: np.ndarray) -> None:
     dpotri(factor.T, lower=0, overwrite_c=1)
 
 
-def add_square(matrix: np.ndarray, rows: np.ndarray, scale: float = 1.0) -> Iterator[None]:
-    """Add scale R'R of row-major rows R to the lower triangle of a matrix. Overwrites matrix."""
-    n = len(matrix)
-    if rows.size == 0:
-        return
-    if matrix.flags.c_contiguous and n <= 2 * PIECE:
-        for k in range(0, len(rows), 4 * PIECE):
-            dsyrk(scale, rows[k : k + 4 * PIECE].T, beta=1.0, c=matrix.T, overwrite_c=1, lower=0)
-            yield
-        return
-    for j in range(0, n, PIECE):
-        part = rows[:, j : j + PIECE]
-        matrix[j : j + PIECE, : j + PIECE] += scale * (part.T @ rows[:, : j + PIECE])
-        yield
+def subtract_square(matrix: np.ndarray, rows: np.ndarray) -> None:
+    """Subtract R'R of row-major rows R from the lower triangle of a matrix. Overwrites matrix."""
+    some = max(1, PIECE**3 // len(matrix) ** 2)
+    for k in range(0, len(rows), some):
+        raise_if_stopped()
+        dsyrk(-1.0, rows[k : k + some].T, beta=1.0, c=matrix.T, overwrite_c=1, lower=0)

@@ -2,11 +2,9 @@ import io
 import math
 import time
 
-import numpy as np
 import pytest
 
-import optdesign as od
-from optdesign.runtime import progress, threads
+from optdesign.runtime import progress
 
 
 class Terminal(io.StringIO):
@@ -40,25 +38,19 @@ def test_display_shows_iteration_and_gap(monkeypatch):
 
 
 def test_display_opens_by_itself_with_what_it_was_told_before(monkeypatch):
-    """In the middle of a step, however long that is: it says what is done, and the seconds go on."""
+    """In the middle of a step, however long that is: the seconds go on."""
     stderr = watch(monkeypatch)
     with progress.Progress(True, 1e-6) as display:
-        display.doing("a first stage")
         display.timer.join()
-        assert display.bar.tasks[0].description == "a first stage"
+        assert display.bar.tasks[0].description == "starting"
         assert display.bar.tasks[0].start_time == display.began
         before = display.bar.tasks[0].elapsed
         assert display.bar.live.auto_refresh
         while display.bar.tasks[0].elapsed == before:
             time.sleep(1e-3)
-        display.doing("a second stage")
-        display.bar.refresh()
         display.update(1, 1.0)
-        display.doing("not shown in place of a gap")
         display.bar.refresh()
-    assert "a second stage" in stderr.getvalue()
     assert "iteration 1, gap 1.00e+00" in stderr.getvalue()
-    assert "not shown" not in stderr.getvalue()
 
 
 def test_a_gap_is_shown_that_came_before_the_display_opened(monkeypatch):
@@ -69,15 +61,6 @@ def test_a_gap_is_shown_that_came_before_the_display_opened(monkeypatch):
         display._open()
         assert display.bar.tasks[0].description == "iteration 2, gap 1.00e-03"
         assert display.bar.tasks[0].completed == pytest.approx(math.log(1e3))
-
-
-def test_solvers_say_what_they_do_in_steps_without_a_gap(monkeypatch):
-    said = []
-    monkeypatch.setattr(progress.Progress, "doing", lambda _, stage: said.append(stage))
-    monkeypatch.setattr(threads, "PIECE", 100)
-    problem = od.DesignProblem(np.random.default_rng(0).normal(size=(200, 20)))
-    assert od.solve(problem, method="newton").converged
-    assert set(said) == {"newton"}
 
 
 def test_nothing_is_shown_within_the_first_second(monkeypatch):

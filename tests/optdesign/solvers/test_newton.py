@@ -1,17 +1,16 @@
 """The interior point method: feasible and positive all the way, either system, and its limits."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from problems import EPS, KINDS, assert_certified, plain, random_problem, same_family
 from structures import STRUCTURES, instances
-from work import done, free_of
+from work import free_of
 
 import optdesign as od
 from optdesign.algebra.reduced import reduce
-from optdesign.runtime import threads
 from optdesign.solvers import newton
 from optdesign.solvers.method import on_problem
 from optdesign.solvers.systems import ByGroup, ByInformation, ByIteration, System
@@ -37,7 +36,7 @@ def stepped(
     bounds: tuple[float, float] = newton.PARAMETERS.to_boundary,
 ) -> float:
     """The gap after a step."""
-    return done(newton._newton_step(free, system, x, bounds))
+    return newton._newton_step(free, system, x, bounds)
 
 
 def uniform_start(free: newton._FreeRows) -> newton._Point:
@@ -104,8 +103,6 @@ def test_every_step_is_feasible_and_the_best_gap_is_kept(kind: str) -> None:
     best = np.inf
     for step in on_problem(newton.run)(problem, w, TOL * problem.rank, 100):
         assert_feasible(problem, w)
-        if not len(step.gaps):
-            continue
         p = plain(problem, w)
         best = min(best, step.gaps[-1])
         # At the target, negligible shares are dropped as far as the target allows.
@@ -151,18 +148,14 @@ def test_a_step_that_fails_starts_again(
     """
     step, taken = newton._newton_step, []
 
-    def broken(*arguments: Any) -> Iterator[np.ndarray]:
-        taken.append((yield from step(*arguments)))
+    def broken(*arguments: Any) -> float:
+        taken.append(step(*arguments))
         return np.inf if len(taken) in failing else taken[-1]
 
     monkeypatch.setattr(newton, "_newton_step", broken)
     problem = same_family(20, 4, 3)
     u = problem.uniform()
-    gaps = [
-        step.gaps[-1]
-        for step in on_problem(newton.run)(problem, u, TOL * problem.rank, 100)
-        if len(step.gaps)
-    ]
+    gaps = [step.gaps[-1] for step in on_problem(newton.run)(problem, u, TOL * problem.rank, 100)]
     assert (min(gaps) <= TOL * problem.rank) == (steps is None)
     assert len(gaps) == steps if steps else len(gaps) > max(failing)
 
@@ -214,7 +207,7 @@ def test_gaps_fall_ever_faster_in_the_end() -> None:
     for seed in range(5):
         problem = od.DesignProblem.disjoint(instances.features("gauss", 30, 10, 3, seed))
         steps = on_problem(newton.run)(problem, problem.uniform(), TOL * problem.rank, 100)
-        gaps = np.array([step.gaps[-1] for step in steps if len(step.gaps)])
+        gaps = np.array([step.gaps[-1] for step in steps])
         falls.append((gaps[:-1] / gaps[1:]).max())
     assert np.median(falls) > 300
 
@@ -251,9 +244,9 @@ def test_new_starts_keep_their_distance(monkeypatch: pytest.MonkeyPatch) -> None
     """Where steps have failed, all that follow leave as much of the way to the boundary as the first did."""
     step, bounds = newton._newton_step, []
 
-    def broken(*arguments: Any) -> Iterator[np.ndarray]:
+    def broken(*arguments: Any) -> float:
         bounds.append(arguments[-1])
-        gap = yield from step(*arguments)
+        gap = step(*arguments)
         return np.inf if len(bounds) == 3 else gap
 
     monkeypatch.setattr(newton, "_newton_step", broken)
@@ -301,7 +294,7 @@ def test_steps_end_at_gaps_that_are_rounding(seed: int) -> None:
     x, groups = rng.normal(size=(10, 3)), np.array([0, 1, 2, 2, 3, 4, 5, 5, 6, 7])
     problem = od.DesignProblem(x, groups, rng.integers(0, 2, size=10), 10.0 ** rng.uniform(-1, 1, size=8))
     steps = on_problem(newton.run)(problem, problem.uniform(), 1e-300, 1000)
-    gaps = np.array([step.gaps[-1] for step in steps if len(step.gaps)])
+    gaps = np.array([step.gaps[-1] for step in steps])
     assert np.all(gaps[:-1] > EPS * problem.rank)
     r = od.solve(problem, tol=1e-300, method="newton")
     # What is left is rounding, and the certificate knows it.
@@ -314,22 +307,6 @@ def test_time_is_looked_at_before_the_first_step() -> None:
     assert r.iterations == 0
     assert_feasible(r.problem, r.weights)
     assert np.isfinite(r.gap)
-
-
-def test_long_steps_come_in_parts_whatever_the_order_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows count as well: with many of them a step of a system of small order is long."""
-    free = free_of(STRUCTURES["mixed"])
-    for system in systems_of(free):
-        if system is None:
-            continue
-        parts = []
-        work = system.order * system.layout.n_rows
-        for piece in (2 * work, 2 * work - 1):
-            monkeypatch.setattr(threads, "PIECE", piece)
-            steps = newton._newton_step(free, system, uniform_start(free), newton.PARAMETERS.to_boundary)
-            parts.append(sum(1 for _ in steps))
-        assert parts[0] == 0
-        assert parts[1] >= 3
 
 
 @pytest.mark.parametrize("first", range(0, 400, 50))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from problems import EPS, assert_certified
-from work import done, free_of
+from work import checks_of_a_stop, free_of
 
 import optdesign as od
 from optdesign.algebra.blocks import entries
@@ -48,8 +48,10 @@ def test_pieces_of_information_systems_are_bounded_by_rows(groups: int, rows: in
     starts = rows * np.arange(groups + 1)
     system = ByInformation(Layout(np.zeros(groups * rows, np.int64), starts, np.array([dim])))
     q = entries(dim)
-    assert system.squares == 1 or system.squares * rows * q**2 <= 4 * max(threads.PIECE, q**3)
-    assert system.sums == 1 or system.sums * rows * q <= threads.PIECE
+    assert system.groups_to_square == 1 or (
+        system.groups_to_square * rows * q**2 <= 4 * max(threads.PIECE, q**3)
+    )
+    assert system.groups_to_multiply == 1 or system.groups_to_multiply * rows * q <= threads.PIECE
 
 
 def test_estimates_are_those_of_the_systems() -> None:
@@ -85,7 +87,7 @@ def test_information_system_in_several_batches(monkeypatch: pytest.MonkeyPatch) 
     a, w = rng.normal(size=(2 * groups, d)), rng.exponential(size=2 * groups)
     layout = Layout(np.zeros(2 * groups, np.int64), 2 * np.arange(groups + 1), np.array([d]))
     system = ByInformation(layout)
-    assert done(system.factorise(a, w))
+    assert system.factorise(a, w)
     i, j = np.tril_indices(d)
     phi = np.where(i == j, 1.0, np.sqrt(2)) * a[:, i] * a[:, j]
     # With two candidates a group, W~ is w1 w2 / (w1 + w2) times the square of their difference.
@@ -101,15 +103,15 @@ def test_information_system_in_several_batches(monkeypatch: pytest.MonkeyPatch) 
 def test_information_system_of_one_large_group_comes_in_pieces(
     d: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By rows and by blocks: there is a look at limits after so many rows at most."""
+    """A pending stop is checked after so many rows at most."""
     n, rows = 1000, 50
     monkeypatch.setattr(threads, "PIECE", rows * entries(d))
     monkeypatch.setattr(dense, "PIECE", rows)
     rng = np.random.default_rng(0)
     layout = Layout(np.zeros(n, np.int64), np.array([0, n]), np.array([d]))
     system = ByInformation(layout)
-    looks = sum(1 for _ in system.factorise(rng.normal(size=(n, d)), rng.exponential(size=n)))
-    assert looks >= n // rows
+    a, w = rng.normal(size=(n, d)), rng.exponential(size=n)
+    assert checks_of_a_stop(lambda: system.factorise(a, w)) >= n // rows
 
 
 # ------------------------------------------------------------------------------------- factors in pieces
@@ -122,8 +124,7 @@ def test_cholesky_in_pieces(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     root = np.random.default_rng(n).normal(size=(n, n + 3))
     expected = root @ root.T
     matrix = np.tril(expected) + np.triu(np.full((n, n), np.nan), 1)
-    pieces = dense.cholesky(matrix)
-    assert done(pieces)
+    assert dense.cholesky(matrix)
     lower = np.tril(matrix)
     np.testing.assert_allclose(lower @ lower.T, expected, rtol=0, atol=4 * n * EPS * np.abs(expected).max())
     b = np.arange(1.0, n + 1)
@@ -140,27 +141,25 @@ def test_cholesky_in_pieces_tells_where_there_is_none(at: int, monkeypatch: pyte
     monkeypatch.setattr(dense, "PIECE", 8)
     matrix = np.eye(24)
     matrix[at, at] = -1.0
-    assert not done(dense.cholesky(matrix))
+    assert not dense.cholesky(matrix)
 
 
 @pytest.mark.parametrize("n", [5, 24])
-@pytest.mark.parametrize("scale", [1.0, -0.5])
-def test_add_square_in_pieces(n: int, scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_subtract_square_in_pieces(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dense, "PIECE", 8)
     rng = np.random.default_rng(n)
-    whole, rows = rng.normal(size=(2 * n, 2 * n)), rng.normal(size=(70, n))
-    for matrix in (whole[:n, :n].copy(), whole[:n, :n]):  # in one piece of memory, and not
-        expected = np.tril(matrix + scale * rows.T @ rows)
-        done(dense.add_square(matrix, rows, scale))
-        np.testing.assert_allclose(np.tril(matrix), expected, rtol=0, atol=700 * EPS * np.abs(expected).max())
+    matrix, rows = rng.normal(size=(n, n)), rng.normal(size=(70, n))
+    expected = np.tril(matrix - rows.T @ rows)
+    checks = checks_of_a_stop(lambda: dense.subtract_square(matrix, rows))
+    assert checks == -(-70 // (8**3 // n**2 or 1))
+    np.testing.assert_allclose(np.tril(matrix), expected, rtol=0, atol=700 * EPS * np.abs(expected).max())
 
 
-def test_long_steps_yield_on_their_way() -> None:
-    """Somebody who waits for a large system is not kept waiting for the whole of a step."""
+def test_long_steps_check_for_a_stop_on_their_way() -> None:
     rng = np.random.default_rng(0)
-    layout = Layout(np.zeros(2500, np.int64), np.array([0, 2500]), np.array([3]))
-    pieces = ByGroup(layout).factorise(rng.normal(size=(2500, 3)), np.ones(2500))
-    assert sum(1 for _ in pieces) > 3
+    system = ByGroup(Layout(np.zeros(2500, np.int64), np.array([0, 2500]), np.array([3])))
+    a = rng.normal(size=(2500, 3))
+    assert checks_of_a_stop(lambda: system.factorise(a, np.ones(2500))) > 3
 
 
 @pytest.mark.slow
@@ -200,7 +199,7 @@ def test_iteration_that_takes_all_it_may_gives_way(monkeypatch: pytest.MonkeyPat
     used = []
     factorise = ByIteration.factorise
 
-    def counted(system: ByIteration, *rows: np.ndarray) -> dense.Attempt:
+    def counted(system: ByIteration, *rows: np.ndarray) -> bool:
         assert not system.exceeds_budget  # what takes all it may is not taken again
         used.append(system)
         return factorise(system, *rows)
@@ -228,8 +227,8 @@ def test_iteration_does_not_give_way_to_what_takes_longer(monkeypatch: pytest.Mo
     system = cheapest_system(free.layout)
     assert isinstance(system, ByIteration)
     rng = np.random.default_rng(0)
-    assert done(system.factorise(rng.normal(size=free.z.shape), rng.random(len(free.z))))
-    done(system.solve(rng.normal(size=len(free.z))))
+    assert system.factorise(rng.normal(size=free.z.shape), rng.random(len(free.z)))
+    system.solve(rng.normal(size=len(free.z)))
     assert not system.exceeds_budget
 
 
