@@ -148,27 +148,14 @@ def composed(maps: np.ndarray, ranks: np.ndarray, factor: np.ndarray) -> np.ndar
 
 def variances_of(problem: DesignProblem, rows: Rows, white: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return g_n = |x_n @ white[b]|^2 of every candidate and the largest of every group, in one pass."""
-    n, piece = problem.n_candidates, rows.source.rows_a_piece
-    g, largest = np.empty(n), np.zeros(problem.n_groups)
-    if threads.fits_one_piece(n, piece):
-        _write_variances(rows.source.piece(0, n), problem.parameter_blocks, white, g)
-        raise_to_largest(problem.groups, g, largest)
-        return g, largest
-    one_at_a_time = threading.Lock()
+    g, largest = np.empty(problem.n_candidates), np.zeros(problem.n_groups)
 
     def write(first: int, last: int) -> None:
         part = slice(first, last)
         _write_variances(rows.source.piece(first, last), problem.parameter_blocks[part], white, g[part])
-        if problem.n_groups > last - first:
-            with one_at_a_time:
-                raise_to_largest(problem.groups[part], g[part], largest)
-            return
-        own = np.zeros(problem.n_groups)
-        raise_to_largest(problem.groups[part], g[part], own)
-        with one_at_a_time:
-            np.maximum(largest, own, out=largest)  # which keeps what is not a number
 
-    threads.each(write, n, piece)
+    threads.each(write, len(g), rows.source.rows_a_piece)
+    raise_to_largest(problem.groups, g, largest)
     return g, largest
 
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -537,9 +536,3 @@ def check_problem(problem: object) -> None:
                 "the candidates: DesignProblem(candidates(factors, model))."
             )
         raise TypeError(f"problem must be a DesignProblem; got {name}. {remedy}")
-
-
-def check_number(value: object, name: str, remedy: str) -> None:
-    """Refuse what is not a real number."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number; got {value!r} of type {type(value).__name__}. {remedy}")

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from optdesign.errors import InputError
-from optdesign.problem.problem import check_number
+from optdesign.numbers.checks import check_time_limit
 from optdesign.runtime import clock
 from optdesign.runtime.stopping import DeferredInterrupt
 
@@ -130,12 +130,7 @@ def check_search(seed: int, tries: int | None, time_limit: float | None, n_jobs:
         raise InputError(
             "tries", "must be a whole number of at least 1", f"got {tries!r}", "Leave it out for the default."
         )
-    if time_limit is not None:
-        check_number(time_limit, "time_limit", "Leave it out for the default.")
-        if not time_limit > 0:
-            raise InputError(
-                "time_limit", "must be positive seconds", f"got {time_limit}", "Leave it out for the default."
-            )
+    check_time_limit(time_limit, "Leave it out for the default.")
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise InputError(
             "n_jobs", "must be a whole number, not 0", f"got {n_jobs!r}", "Use -1 for one per core."

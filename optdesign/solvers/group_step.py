@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optdesign.algebra.blocks import add_outer, multiply
 from optdesign.runtime.jit import kernel
 from optdesign.solvers.method import ROUNDOFF
 
@@ -46,7 +47,7 @@ EXCHANGE = ExchangeParameters()
 
 @kernel
 def _variance(inverse, b, z, n, rank):
-    """z_n' V_b z_n."""
+    """Return z_n' V_b z_n."""
     g = 0.0
     for i in range(rank):
         t = 0.0
@@ -86,25 +87,6 @@ def _write_variances(z, blocks, ranks, lo, hi, inverse, g):
         k = n - lo
         g[k], g[k + 1], g[k + 2], g[k + 3] = g0, g1, g2, g3
         n += 4
-
-
-@kernel
-def _apply(inverse, b, z, n, rank, out):
-    """Overwrite out with V_b z_n."""
-    for i in range(rank):
-        t = 0.0
-        for j in range(rank):
-            t += inverse[b, i, j] * z[n, j]
-        out[i] = t
-
-
-@kernel
-def _add_outer(inverse, b, vector, rank, scale):
-    """Add scale v v' to V_b. Overwrites inverse."""
-    for i in range(rank):
-        t = scale * vector[i]
-        for j in range(rank):
-            inverse[b, i, j] += t * vector[j]
 
 
 @kernel
@@ -150,8 +132,9 @@ def water_fill(z, blocks, ranks, lo, hi, u, inverse, g, s, y):
         change = new - u[n]
         if change != 0.0 and g[k] > 0.0:
             b = blocks[n]
-            _apply(inverse, b, z, n, ranks[b], y[0])
-            _add_outer(inverse, b, y[0], ranks[b], -change / (1.0 + change * g[k]))
+            image = y[0, : ranks[b]]
+            multiply(inverse[b], z[n], image)
+            add_outer(inverse[b], image, -change / (1.0 + change * g[k]))
         u[n] = new
     return top
 
@@ -196,14 +179,11 @@ def exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, active):
 def _exchange_pair(z, blocks, ranks, active, gain, lose, u, inverse, g, y):
     """Move the optimal share from lose to gain. Overwrites u, inverse, g, y[:2]."""
     bk, bm = blocks[gain], blocks[lose]
-    _apply(inverse, bk, z, gain, ranks[bk], y[0])
-    _apply(inverse, bm, z, lose, ranks[bm], y[1])
-    a, b, c = 0.0, 0.0, 0.0
-    for j in range(ranks[bk]):
-        a += y[0, j] * z[gain, j]
-    for j in range(ranks[bm]):
-        b += y[1, j] * z[lose, j]
-        if bk == bm:
+    a = multiply(inverse[bk], z[gain], y[0, : ranks[bk]])
+    b = multiply(inverse[bm], z[lose], y[1, : ranks[bm]])
+    c = 0.0
+    if bk == bm:
+        for j in range(ranks[bk]):
             c += y[0, j] * z[lose, j]
     curvature = a * b - c * c
     delta = u[lose]
@@ -217,8 +197,8 @@ def _exchange_pair(z, blocks, ranks, active, gain, lose, u, inverse, g, y):
         for j in range(ranks[bm]):
             y[1, j] -= shrink * y[0, j]
     less = delta / (1.0 - delta * b)
-    _add_outer(inverse, bk, y[0], ranks[bk], more)
-    _add_outer(inverse, bm, y[1], ranks[bm], less)
+    add_outer(inverse[bk], y[0, : ranks[bk]], more)
+    add_outer(inverse[bm], y[1, : ranks[bm]], less)
     for i in range(len(active)):
         block = blocks[active[i]]
         if block != bk and block != bm:

@@ -25,15 +25,15 @@ def step_in_one_call(z, blocks, starts, ranks, fixed, least, most, u, s, bound, 
     w, du, dbound, centre = np.empty(len(u)), np.empty(len(u)), np.empty(len(bound)), np.empty(len(u))
     for k in range(len(u)):
         w[k] = u[k] / s[k]
-    found, factor, rows, first, schur, group = _factorise_system(a, w, blocks, starts, ranks)
+    found, factor, rows, first, schur_factor, group = _factorise_system(a, w, blocks, starts, ranks)
     if not found:
         return np.inf
     r = residual(starts, bound, g)
-    _solve_system(factor, rows, first, schur, group, r, du, dbound)
+    _solve_system(factor, rows, first, schur_factor, group, r, du, dbound)
     remaining = centring(u, s, du, centre)
     for k in range(len(u)):
         r[k] += centre[k]
-    _solve_system(factor, rows, first, schur, group, r, du, dbound)
+    _solve_system(factor, rows, first, schur_factor, group, r, du, dbound)
     move(starts, u, s, bound, du, dbound, centre, step_fraction(remaining, least, most))
     return evaluate(z, blocks, starts, ranks, fixed, u, a, g)
 
@@ -43,7 +43,7 @@ def _factorise_system(a, w, blocks, starts, ranks):
     """Factorise the system by candidates.
 
     Returns True if there are factors, the inverse factors of all blocks, the rows block by block, the first
-    row of each block, the factor of the Schur complement, and the group of every row.
+    row of each block, the inverse factor of the Schur complement, and the group of every row.
     """
     n, m = len(a), len(starts) - 1
     rows, first, group = np.empty(n, np.int64), np.zeros(len(ranks) + 1, np.int64), np.empty(n, np.int64)
@@ -54,7 +54,7 @@ def _factorise_system(a, w, blocks, starts, ranks):
     for k in range(n):
         of_rows[k] = group[rows[k]]
     matrix, factor = np.zeros((len(ranks), largest, largest)), np.zeros((len(ranks), largest, largest))
-    schur = np.zeros((m, m))
+    schur, schur_factor, order = np.zeros((1, m, m)), np.zeros((1, m, m)), np.full(1, m)
     found = False
     for ridge in RIDGES:
         _write_blocks(a, w, rows, first, ranks, 1.0 + ridge, matrix)
@@ -65,16 +65,15 @@ def _factorise_system(a, w, blocks, starts, ranks):
         if not found:
             continue
         invert(factor, sizes, matrix)
+        schur[0] = 0.0
+        for b in range(len(ranks)):
+            add_by_group(matrix[b], of_rows[first[b] : first[b + 1]], schur[0])
         for i in range(m):
-            for j in range(m):
-                schur[i, j] = 0.0
-        _add_blocks(matrix, of_rows, first, schur)
-        for i in range(m):
-            schur[i, i] *= 1.0 + ridge
-        found = _cholesky(schur)
+            schur[0, i, i] *= 1.0 + ridge
+        found = factorise(schur, order, schur_factor)[0] > -np.inf
         if found:
             break
-    return found, factor, rows, first, schur, group
+    return found, factor, rows, first, schur_factor, group
 
 
 @kernel
@@ -99,15 +98,14 @@ def _block_by_block(blocks, starts, first, rows, group):
 
 
 @kernel
-def _solve_system(factor, rows, first, schur, group, r, du, dbound):
-    """Overwrite du and dbound with the solution, given the factors of blocks and of the Schur complement."""
-    t = np.empty(len(r))
+def _solve_system(factor, rows, first, schur_factor, group, r, du, dbound):
+    """Overwrite du and dbound with the solution, given L^-1 of every block and of the Schur complement."""
+    m = len(dbound)
+    t, sums = np.empty(len(r)), np.zeros(m)
     _solve_blocks(factor, rows, first, r, t)
-    for i in range(len(dbound)):
-        dbound[i] = 0.0
     for k in range(len(t)):
-        dbound[group[k]] += t[k]
-    _solve_triangles(schur, dbound)
+        sums[group[k]] += t[k]
+    _solve_blocks(schur_factor, np.arange(m), np.array([0, m]), sums, dbound)
     for k in range(len(t)):
         t[k] = r[k] - dbound[group[k]]
     _solve_blocks(factor, rows, first, t, du)
@@ -132,13 +130,6 @@ def _write_blocks(a, w, rows, starts, ranks, scale, matrix):
 
 
 @kernel
-def _add_blocks(inverse, group, starts, schur):
-    """Add the entries of a stack of matrices of candidates to those of their groups. Overwrites schur."""
-    for b in range(len(inverse)):
-        add_by_group(inverse[b], group[starts[b] : starts[b + 1]], schur)
-
-
-@kernel
 def _solve_blocks(factor, rows, starts, r, t):
     """Overwrite t with the solutions for r, given L^-1 of every block."""
     for b in range(len(factor)):
@@ -151,42 +142,6 @@ def _solve_blocks(factor, rows, starts, r, t):
                 y += factor[b, i, j] * r[rows[lo + j]]
             for j in range(i + 1):
                 t[rows[lo + j]] += factor[b, i, j] * y
-
-
-@kernel
-def _solve_triangles(upper, x):
-    """Overwrite x with the solution for the right-hand side x, given the result of _cholesky."""
-    for i in range(len(x)):
-        x[i] *= upper[i, i]
-        for j in range(i + 1, len(x)):
-            x[j] -= upper[i, j] * x[i]
-    for i in range(len(x) - 1, -1, -1):
-        for j in range(i + 1, len(x)):
-            x[i] -= upper[i, j] * x[j]
-        x[i] *= upper[i, i]
-
-
-@kernel
-def _cholesky(matrix):
-    """Overwrite the upper triangle of a matrix, whose lower triangle is read, with L' of its factor L.
-
-    The diagonal holds inverses. Returns False if the matrix is not positive definite.
-    """
-    for i in range(len(matrix)):
-        for j in range(i):
-            matrix[j, i] = matrix[i, j]
-    for k in range(len(matrix)):
-        if not matrix[k, k] > 0.0:
-            return False
-        inverse = 1.0 / np.sqrt(matrix[k, k])
-        matrix[k, k] = inverse
-        for j in range(k + 1, len(matrix)):
-            matrix[k, j] *= inverse
-        for i in range(k + 1, len(matrix)):
-            c = matrix[k, i]
-            for j in range(i, len(matrix)):
-                matrix[i, j] -= c * matrix[k, j]
-    return True
 
 
 @kernel
@@ -206,7 +161,7 @@ def whiten_rows(z, blocks, ranks, factor, a, g):
 
 @kernel
 def evaluate(z, blocks, starts, ranks, fixed, u, a, g):
-    """Overwrite a with the rows whitened at u, g with their variances; the gap, inf without rank."""
+    """Overwrite a with the rows whitened at u, g with their variances. Returns the gap, inf without rank."""
     information, factor = fixed.copy(), np.zeros(fixed.shape)
     accumulate(z, blocks, ranks, u, information)
     log_det = factorise(information, ranks, factor)
@@ -219,7 +174,7 @@ def evaluate(z, blocks, starts, ranks, fixed, u, a, g):
 
 @kernel
 def _reach(x, dx):
-    """Largest step up to 1 that keeps x + step dx >= 0."""
+    """Return the largest step up to 1 that keeps x + step dx >= 0."""
     worst = 1.0
     for n in range(len(x)):
         worst = max(worst, -dx[n] / x[n])
@@ -282,7 +237,7 @@ def move(starts, u, s, bound, du, dbound, centre, fraction):
 
 @kernel
 def gap_of(starts, u, g):
-    """sum_i sum_n u_n (max g - g_n), in which D does not cancel."""
+    """Return the gap as sum_i sum_n u_n (max g - g_n), in which D does not cancel."""
     gap = 0.0
     for i in range(len(starts) - 1):
         top = 0.0
@@ -295,7 +250,7 @@ def gap_of(starts, u, g):
 
 @kernel
 def residual(starts, bound, g):
-    """g_n - lambda_i."""
+    """Return g_n - lambda_i."""
     out = g.copy()
     for i in range(len(bound)):
         for n in range(starts[i], starts[i + 1]):

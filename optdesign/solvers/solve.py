@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,9 @@ from numpy.typing import ArrayLike
 from optdesign.design.large import Certified, LargeResult
 from optdesign.design.result import DesignResult, Status
 from optdesign.errors import InputError
+from optdesign.numbers.checks import check_count, check_jobs, check_positive, check_time_limit
 from optdesign.problem.large import LargeProblem
-from optdesign.problem.problem import DesignProblem, check_number, check_problem, read_only
+from optdesign.problem.problem import DesignProblem, check_problem, read_only
 from optdesign.runtime import clock
 from optdesign.runtime import threads as cores
 from optdesign.runtime.progress import Progress
@@ -165,9 +165,7 @@ def solve_many(problems: Iterable[DesignProblem], *, n_jobs: int = 1, **options:
     >>> all(r.converged for r in results)
     True
     """
-    if not isinstance(n_jobs, Integral) or n_jobs == 0:
-        remedy = "Use 1 for one after the other, -1 for one per core."
-        raise InputError("n_jobs", "must be an integer that is not 0", f"got {n_jobs!r}", remedy)
+    check_jobs(n_jobs)
     if n_jobs == 1:
         return [_or_interrupt(solve(problem, **options)) for problem in problems]
     from joblib import Parallel, delayed
@@ -247,21 +245,12 @@ def _check(
 ) -> None:
     """Raise InputError unless the arguments of solve are valid."""
     check_problem(problem)
-    check_number(tol, "tol", "The default is 1e-6.")
-    if not 0 < tol < np.inf:
-        raise InputError("tol", "must be positive and finite", f"got {tol}", "The default is 1e-6.")
+    check_positive(tol, "tol", "The default is 1e-6.")
     if not isinstance(method, str) or method not in METHODS:
         rule = f"must be one of {', '.join(METHODS)}"
         raise InputError("method", rule, f"got {method!r}", "Leave it out for 'auto'.")
-    if max_iter is not None and not (isinstance(max_iter, Integral) and max_iter >= 1):
-        remedy = f"Leave it out for {DEFAULT_MAX_ITER:,}."
-        raise InputError("max_iter", "must be an integer, at least 1", f"got {max_iter!r}", remedy)
-    if threads is not None and not (isinstance(threads, Integral) and threads >= 1):
-        remedy = "Leave it out for all cores if the problem is large."
-        raise InputError("threads", "must be an integer, at least 1", f"got {threads!r}", remedy)
-    if time_limit is not None:
-        check_number(time_limit, "time_limit", "Leave it out for none.")
-    if time_limit is not None and not time_limit > 0:
-        raise InputError(
-            "time_limit", "must be positive seconds", f"got {time_limit}", "Leave it out for none."
-        )
+    if max_iter is not None:
+        check_count(max_iter, "max_iter", f"Leave it out for {DEFAULT_MAX_ITER:,}.")
+    if threads is not None:
+        check_count(threads, "threads", "Leave it out for all cores if the problem is large.")
+    check_time_limit(time_limit)

@@ -13,12 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign.algebra.blocks import WIDE
-from optdesign.algebra.passes import above
 from optdesign.algebra.whitening import measured
 from optdesign.design.certificate import certify
 from optdesign.design.feasible import scale
 from optdesign.errors import InputError
-from optdesign.numbers.roundoff import UNIT
 from optdesign.problem.inputs import one_per_candidate
 from optdesign.problem.problem import DesignProblem
 from optdesign.runtime.jit import kernel
@@ -106,7 +104,7 @@ def high_leverage_start(problem: DesignProblem) -> np.ndarray:
         is_nearly_optimal = _relative_gap(problem, _leverages(problem, rows, weights[rows])) <= START.even
         return weights if is_nearly_optimal else problem.uniform()
     if large:
-        chosen[_highest(problem, g, top, every)] = True
+        chosen[_highest(problem, g, top)] = True
     if not large or np.bincount(problem.groups[chosen], minlength=problem.n_groups).min() == 0:
         chosen[first_largest(problem.groups, g, problem.n_groups)] = True
     return _equal_weights(problem, np.flatnonzero(chosen))
@@ -141,15 +139,8 @@ def start_size(problem: DesignProblem) -> int:
     groups = problem.n_groups
     least = groups + START.many * problem.rank
     most = min(problem.n_candidates, groups + START.many * (problem.support_bound - groups))
-    if steps_time(problem, least) > pass_time(problem):
-        return least
-    while most - least > 1:
-        middle = (least + most) // 2
-        if steps_time(problem, middle) <= pass_time(problem):
-            least = middle
-        else:
-            most = middle
-    return least
+    sizes = np.geomspace(least, max(least, most), 30).astype(int).tolist()
+    return max((size for size in sizes if steps_time(problem, size) <= pass_time(problem)), default=least)
 
 
 def _subsample(problem: DesignProblem, every: int) -> np.ndarray:
@@ -178,25 +169,10 @@ def _relative_gap(problem: DesignProblem, leverages: tuple[np.ndarray, np.ndarra
     return np.inf if leverages is None else float(problem.budgets @ leverages[1]) / problem.rank - 1.0
 
 
-def _highest(problem: DesignProblem, g: np.ndarray, top: np.ndarray, every: int) -> np.ndarray:
-    """Return about ``start_size`` candidates whose variance is the largest fraction of that of their group.
-
-    The threshold is estimated from every ``every``-th candidate.
-    """
-    groups, count = problem.groups, start_size(problem)
-    every = min(every, max(1, count // START.many))  # several candidates of the subsample are above it
-    sample = _fractions(groups[::every], g[::every], top)
-    rank = 1 + count * len(sample) // len(g)
-    least = np.partition(sample, -rank)[-rank]
-    rows = above(problem, g, (1.0 - 4 * UNIT) * least * top)  # including those equal to the threshold
-    if len(rows) <= count:
-        return rows
-    return rows[np.argpartition(-_fractions(groups[rows], g[rows], top), count)[:count]]
-
-
-def _fractions(groups: np.ndarray, g: np.ndarray, top: np.ndarray) -> np.ndarray:
-    """Return variances as fractions of the largest of their group, zero if all are zero."""
-    return np.divide(g, top[groups], out=np.zeros(len(g)), where=g > 0)
+def _highest(problem: DesignProblem, g: np.ndarray, top: np.ndarray) -> np.ndarray:
+    """Return ``start_size`` candidates whose variance is the largest fraction of that of their group."""
+    fractions = np.divide(g, top[problem.groups], out=np.zeros(len(g)), where=g > 0)
+    return np.argpartition(fractions, -start_size(problem))[-start_size(problem) :]
 
 
 def _equal_weights(problem: DesignProblem, rows: np.ndarray) -> np.ndarray:

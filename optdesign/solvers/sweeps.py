@@ -9,14 +9,13 @@ paper's loop ``while G > D + gap``.
 from __future__ import annotations
 
 from functools import partial
-from numbers import Integral
 
 import numpy as np
 
 from optdesign.design.certificate import certify
 from optdesign.design.result import DesignResult, History, Status
-from optdesign.errors import InputError
-from optdesign.problem.problem import DesignProblem, check_number, check_problem
+from optdesign.numbers.checks import check_count, check_positive
+from optdesign.problem.problem import DesignProblem, check_problem
 from optdesign.problem.source import read_only
 from optdesign.runtime import clock
 from optdesign.solvers import bca
@@ -59,12 +58,8 @@ def coordinate_ascent(
     """
     watch = clock.Stopwatch()
     check_problem(problem)
-    check_number(gap, "gap", "The paper takes 0.1.")
-    if not 0 < gap < np.inf:
-        raise InputError("gap", "must be positive and finite", f"got {gap}", "The paper takes 0.1.")
-    if not (isinstance(max_sweeps, Integral) and max_sweeps >= 1):
-        remedy = f"Leave it out for {MAX_SWEEPS:,}."
-        raise InputError("max_sweeps", "must be an integer, at least 1", f"got {max_sweeps!r}", remedy)
+    check_positive(gap, "gap", "The paper takes 0.1.")
+    check_count(max_sweeps, "max_sweeps", f"Leave it out for {MAX_SWEEPS:,}.")
     weights = problem.uniform()
     certificate = certify(problem, weights)
     gaps: list[float] = []

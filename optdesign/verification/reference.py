@@ -30,6 +30,7 @@ from optdesign.algebra.reduced import Reduced, reduce
 from optdesign.design.certificate import Certificate, certify
 from optdesign.design.result import DesignResult, History, Status
 from optdesign.errors import InputError
+from optdesign.numbers.checks import check_time_limit
 from optdesign.problem.problem import DesignProblem
 from optdesign.runtime import clock
 from optdesign.runtime.progress import Progress
@@ -118,10 +119,7 @@ def solve(
         raise InputError(
             "form", "must be 'auto', 'primal' or 'dual'", f"got {form!r}", "Leave it out for auto."
         )
-    if time_limit is not None and not time_limit > 0:
-        raise InputError(
-            "time_limit", "must be positive seconds", f"got {time_limit}", "Leave it out for none."
-        )
+    check_time_limit(time_limit)
     began = time.perf_counter()
     with (
         DeferredInterrupt() as interrupted,

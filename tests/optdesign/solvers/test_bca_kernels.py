@@ -10,6 +10,7 @@ from problems import EPS, KINDS, random_problem, weights_of
 from scipy.optimize import brentq, minimize_scalar
 
 import optdesign as od
+from optdesign.algebra import blocks as algebra
 from optdesign.algebra import reduced
 from optdesign.solvers import bca
 from optdesign.solvers import group_step as visits
@@ -30,18 +31,19 @@ def test_separable(seed: int) -> None:
 
 
 @seeds
-def test_apply_variance_and_add_outer(seed: int) -> None:
+def test_multiply_variance_and_add_outer(seed: int) -> None:
     c = Case(seed)
     v, b = c.inverses(), 0
     r = int(c.ranks[b])
     n = int(c.rows()[b][0])
-    out = np.full(3, np.nan)
-    visits._apply(v, b, c.z, n, r, out)
-    np.testing.assert_allclose(out, v[b] @ c.z[n], atol=RTOL)
-    assert visits._variance(v, b, c.z, n, r) == pytest.approx(c.z[n] @ v[b] @ c.z[n], rel=RTOL)
+    out = np.full(r, np.nan)
+    square = algebra.multiply(v[b], c.z[n], out)
+    np.testing.assert_allclose(out, (v[b] @ c.z[n])[:r], atol=RTOL)
+    assert square == pytest.approx(c.z[n] @ v[b] @ c.z[n], rel=RTOL)
+    assert visits._variance(v, b, c.z, n, r) == pytest.approx(square, rel=RTOL)
     expected = v.copy()
-    expected[b] += 0.3 * np.outer(out, out)
-    visits._add_outer(v, b, out, r, 0.3)
+    expected[b, :r, :r] += 0.3 * np.outer(out, out)
+    algebra.add_outer(v[b], out, 0.3)
     np.testing.assert_allclose(v, expected, rtol=RTOL, atol=RTOL)
 
 
