@@ -2,19 +2,10 @@
 
 import numpy as np
 import pytest
+from learners import LEARNERS
 
 import bandits
 
-LEARNERS = [
-    bandits.FedPE,
-    bandits.EnhancedFedPE,
-    bandits.CollaborativeFedPE,
-    bandits.LinUCB,
-    bandits.LinTS,
-    bandits.DELB,
-    bandits.DisLinUCB,
-    bandits.FedUCB,
-]
 WRONG = ["0.1", [0.1], np.array([0.1, 0.2]), 1j, True]
 
 

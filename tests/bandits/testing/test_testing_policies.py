@@ -6,7 +6,9 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import Phase, find, given, settings
+from hypothesis import find, given
+from learners import LEARNERS
+from searches import few, seen, smallest
 
 import bandits
 from bandits.testing import (
@@ -17,22 +19,6 @@ from bandits.testing import (
     environments,
     random_environments,
 )
-
-few = settings(max_examples=20)
-seen = settings(max_examples=2000, phases=[Phase.generate])
-smallest = settings(max_examples=1000, phases=[Phase.generate, Phase.shrink])
-"""Phase.explain varies the smallest example once more, and `find` would return the last variation."""
-
-LEARNERS = [
-    bandits.FedPE,
-    bandits.EnhancedFedPE,
-    bandits.CollaborativeFedPE,
-    bandits.LinUCB,
-    bandits.LinTS,
-    bandits.DisLinUCB,
-    bandits.FedUCB,
-]
-
 
 # ------------------------------------------------------------------------------------------- strategies
 
@@ -104,7 +90,9 @@ def test_options_are_checked_where_they_are_given(call, message):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", LEARNERS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [kind for kind in LEARNERS if kind is not bandits.DELB], ids=lambda kind: kind.__name__
+)
 def test_our_policies_obey_the_rules(kind):
     check_policy(lambda env: kind(parameters="shared" if env.shared else "disjoint"), max_examples=25)
 

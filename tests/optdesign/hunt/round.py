@@ -59,11 +59,10 @@ def case(family: str, seed: int) -> Found:
 
 def examine(problem: Instance, options: Options, rng: np.random.Generator) -> Found:
     """Round weights, and compare every claim with the truth."""
-    truth = Truth(problem)
-    made = od.DesignProblem(*problem)
-    if made.rank != truth.rank:
-        return wrong_rank(made, truth)
-    result = weighted(made, truth, options.tol, rng)
+    prepared = weighted(problem, options.tol, rng)
+    if isinstance(prepared, Found):
+        return prepared
+    truth, made, result = prepared
     runs, refusal = call(od.round, result, options.method, exchange=options.exchange)
     if runs is None:
         if options.method == "ceiling":
@@ -84,18 +83,25 @@ def examine(problem: Instance, options: Options, rng: np.random.Generator) -> Fo
 
 
 def weighted(
-    made: od.DesignProblem, truth: Truth, tol: float | None, rng: np.random.Generator
-) -> od.DesignResult:
-    """Return a solved design, or weights of full rank drawn at random."""
+    problem: Instance, tol: float | None, rng: np.random.Generator
+) -> tuple[Truth, od.DesignProblem, od.DesignResult] | Found:
+    """Return the truth, the problem, and a solved design or weights of full rank drawn at random.
+
+    Returns the outcome if the rank is not the exact one.
+    """
+    truth = Truth(problem)
+    made = od.DesignProblem(*problem)
+    if made.rank != truth.rank:
+        return wrong_rank(made, truth)
     best = od.solve(made, tol=1e-6 if tol is None else tol, time_limit=5)
     if tol is not None:
-        return best
-    groups, budgets = truth.problem.groups, truth.problem.budgets
+        return truth, made, best
+    groups, budgets = problem.groups, problem.budgets
     w = rng.dirichlet(np.full(len(groups), 0.3)) + 1e-300
     w[rng.random(size=len(w)) < 0.3] = 0.0
     w += best.weights * 10.0 ** rng.uniform(-6, 0) / budgets[groups]
     w *= (budgets / np.bincount(groups, w, len(budgets)))[groups]
-    return od.DesignResult.given(made, w)
+    return truth, made, od.DesignResult.given(made, w)
 
 
 def _wrong_counts(truth: Truth, result: od.DesignResult, runs: od.Runs, options: Options) -> str:

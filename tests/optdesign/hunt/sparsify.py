@@ -21,7 +21,6 @@ from scipy.optimize import linprog
 import optdesign as od
 from hunt.claims import Found
 from hunt.efficiency import wrong_certificate
-from hunt.exact import wrong_rank
 from hunt.instances import FAMILIES as INSTANCES
 from hunt.instances import Family, structured
 from hunt.round import weighted
@@ -102,11 +101,10 @@ def drawn_costs(n: int, rng: np.random.Generator) -> np.ndarray:
 
 def examine(problem: Instance, options: Options, rng: np.random.Generator) -> Found:
     """Sparsify a design, and compare every claim with the truth."""
-    truth = Truth(problem)
-    made = od.DesignProblem(*problem)
-    if made.rank != truth.rank:
-        return wrong_rank(made, truth)
-    result = weighted(made, truth, options.tol, rng)
+    prepared = weighted(problem, options.tol, rng)
+    if isinstance(prepared, Found):
+        return prepared
+    truth, made, result = prepared
     if result.gap == np.inf:
         return Found("unproved", noted=True)
     thin = od.sparsify(result, cost=options.cost)

@@ -6,8 +6,9 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import Phase, find, given, settings
+from hypothesis import find, given
 from hypothesis import strategies as st
+from searches import few, seen, smallest
 
 import optdesign as od
 from optdesign.testing import (
@@ -23,11 +24,6 @@ from optdesign.testing import (
     ugly_problem,
     ugly_problems,
 )
-
-few = settings(max_examples=20)
-seen = settings(max_examples=2000, phases=[Phase.generate])
-smallest = settings(max_examples=1000, phases=[Phase.generate, Phase.shrink])
-"""Phase.explain varies the smallest example once more, and `find` would return the last variation."""
 
 
 def of_rank(p: od.DesignProblem) -> np.ndarray:
