@@ -21,7 +21,8 @@ from optdesign.evaluation.estimation import Fit, correlations, inflation, least_
 from optdesign.evaluation.experiment import Experiment, experiment
 from optdesign.evaluation.power import noncentrality, power_of_f
 from optdesign.factors.formula import pandas
-from optdesign.problem.problem import DesignProblem, check_number
+from optdesign.numbers.checks import check_number
+from optdesign.problem.problem import DesignProblem
 from optdesign.runtime.files import atomic
 from optdesign.solvers.solve import solve
 from optdesign.tables.columns import listed, meant
