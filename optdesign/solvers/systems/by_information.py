@@ -103,8 +103,9 @@ def _pivots(w, starts, total):
 
 @kernel
 def _add_squares(a, w, pivot, starts, blocks, ranks, offsets, first, last, lo, hi, matrix, sums):
-    """Add w psi psi' of the rows lo .. hi - 1 of the groups first .. last - 1 to the lower triangle of
-    matrix, and w psi to the rows of sums, one per group. Overwrites matrix and sums.
+    """Add w psi psi' of some rows to matrix, and w psi to the sums of their groups. Overwrites both.
+
+    The rows are lo .. hi - 1 of the groups first .. last - 1. Only the lower triangle of matrix is written.
     """
     width = a.shape[1] * (a.shape[1] + 1) // 2
     phi, head = np.empty(width), np.empty(width)
@@ -172,8 +173,9 @@ def _svec(row, rank, out):
 
 @kernel
 def _centre(w, total, pivot, starts, first, last, v, bound):
-    """Overwrite v with W~ v for the groups first .. last - 1, where W~ = W - W 1 1' W / sum w, and bound with
-    the means of v weighted by w. Differences are taken to the pivot of the group.
+    """Overwrite v with W~ v and bound with the weighted means of v, for the groups first .. last - 1.
+
+    W~ is W - W 1 1' W / sum w. Differences are taken to the pivot of the group.
     """
     for i in range(first, last):
         p = pivot[i]
