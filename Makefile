@@ -1,5 +1,5 @@
 # Two commands do everything on a machine with Python 3.11 or later and make:
-#   make demo   set up .venv, then solve, certify, verify and draw the paper's synthetic instance
+#   make demo   set up .venv, then plan and verify an experiment in two plants, and solve the paper's instance
 #   make test   set up .venv, then lint, type-check and test (`make slow` runs the slow tests)
 
 SHELL := /bin/bash
@@ -19,7 +19,7 @@ TABLES := first_use design suite before classical wide large exact rounding eval
 .PHONY: demo test slow lint hooks hunt mutants bench times docs look package clean
 
 demo: $(STAMP)
-	@echo "== demo: the paper's synthetic instance, solved, certified, verified (output in demo/)"
+	@echo "== demo: an experiment in two plants, then the paper's synthetic instance (output in demo/)"
 	@$(BIN)/optdesign demo --out demo
 
 test: lint

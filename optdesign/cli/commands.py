@@ -42,6 +42,7 @@ from optdesign.cli.options import (
 from optdesign.cli.pipes import ExitCode, command_line
 from optdesign.cli.roles import LabelColumns
 from optdesign.cli.spelling import as_option
+from optdesign.cli.two_plants import show_two_plants
 from optdesign.cli.warm_up import warm_up_command
 from optdesign.design.display import CANDIDATE
 from optdesign.design.result import DesignResult
@@ -299,14 +300,17 @@ def evaluate_command(
         evaluation_report.print_evaluation(*both)
 
 
-@app.command("demo", short_help="Solve, certify, verify and draw the paper's synthetic instance.")
+@app.command("demo", short_help="Plan, evaluate and verify an experiment; then the paper's instance.")
 def demo_command(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the picture and the design go.")] = Path(
         "demo"
     ),
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random features.")] = 0,
 ) -> None:
-    """Solve, certify, verify and draw the paper's synthetic instance: 100 clients, 10 arms, dimension 3."""
+    """Plan an experiment in two plants, from a formula to a verified run list.
+
+    Then solve, certify, verify and draw the paper's synthetic instance: 100 clients, 10 arms, dimension 3.
+    """
     features = authors_features(clients=100, arms=10, dim=3, seed=seed)
     clients, arms, dim = features.shape
     design, picture = out / "design.csv", out / "demo.png"
@@ -314,6 +318,7 @@ def demo_command(
     with _bad_input():
         out.mkdir(parents=True, exist_ok=True)
         files.check_outputs(design, picture, [], force=True)
+        planned = show_two_plants(out)
         result = solve(DesignProblem.disjoint(features), tol=demo_tol, method="bca", progress=True)
         outcome = verify(result, progress=True)
         problem = result.problem
@@ -326,12 +331,14 @@ def demo_command(
             title = f"The authors' synthetic instance: {clients} clients, {arms} arms, dimension {dim}"
             words = ("client", "arm")
             pictures.overview(result, convergence=True, tol=demo_tol, words=words, title=title, path=picture)
+    typer.echo("== the paper's synthetic instance\n")
     typer.echo(f"{clients} clients (groups), {arms} arms (parameter blocks), dimension {dim}, seed {seed}\n")
     report.print_result(result, source, design)
     report.print_verdict(report.judged(source, result, outcome, demo_tol), outcome)
     typer.echo()
     report.print_outputs({"design": design, "plot": picture})
-    raise typer.Exit(ExitCode.DONE if result.converged and outcome.agrees else ExitCode.NOT_CONVERGED)
+    passed = planned and result.converged and outcome.agrees
+    raise typer.Exit(ExitCode.DONE if passed else ExitCode.NOT_CONVERGED)
 
 
 app.command("warm-up", short_help="Compile every kernel, for images of containers.")(warm_up_command)

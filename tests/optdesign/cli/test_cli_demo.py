@@ -26,7 +26,13 @@ def folder(tmp_path, monkeypatch):
 def test_demo_solves_verifies_and_draws(folder):
     result = run("demo", "--out", "here/demo", "--seed", 1)
     assert result.exit_code == 0, result.output
-    assert "agrees" in result.stdout
+    assert result.stdout.count("agrees") == 2
+    plants = result.stdout.index("an experiment in two plants")
+    assert plants < result.stdout.index("power") < result.stdout.index("the paper's synthetic instance")
+    runs = od.load(folder / "here/demo/runs.json")
+    assert runs.totals.tolist() == [9, 7]
+    for name in ("runs.png", "prediction-variance.png"):
+        assert (folder / "here/demo" / name).stat().st_size > 10_000
     assert "converged" in result.stdout
     assert re.search(r"20 of \d+ weights shown, the largest; all are in here/demo/design.csv", result.stdout)
     assert all(line == line.rstrip() for line in result.stdout.splitlines())
