@@ -325,14 +325,78 @@ def sparse_bars() -> None:
     )
 
 
+def block_design(v: int, k: int, b: int) -> od.DesignProblem:
+    """Return v treatments in b blocks of k runs, with additive effects."""
+    treatment, block = np.tile(np.arange(v), b), np.repeat(np.arange(b), v)
+    dummies = [np.ones(v * b), *(block == i for i in range(1, b)), *(treatment == t for t in range(1, v))]
+    return od.DesignProblem(np.column_stack(dummies).astype(float), block, budgets=np.full(b, k))
+
+
+def blocked_factorial() -> od.DesignProblem:
+    """Return two-factor interactions of 2^7 in 4 blocks of 8 runs."""
+    corners = np.array(list(itertools.product([-1.0, 1.0], repeat=7)))
+    pairs = itertools.combinations(range(7), 2)
+    x = np.column_stack([corners, *(corners[:, i] * corners[:, j] for i, j in pairs)])
+    blocks = np.repeat(np.arange(4), len(corners))
+    rows = np.column_stack([blocks[:, None] == np.arange(4), np.tile(x, (4, 1))])
+    return od.DesignProblem(rows.astype(float), blocks, budgets=np.full(4, 8))
+
+
+def full_grid(levels: int, factors: int, runs: int) -> od.DesignProblem:
+    grid = np.array(list(itertools.product(np.linspace(-1, 1, levels), repeat=factors)))
+    return od.DesignProblem(model_matrix(grid), budgets=runs)
+
+
+def target_bars(seeds: int, first: int) -> None:
+    """Known values of D = det(X'X / n)^(1 / k), from seeds that no constant was tuned on."""
+
+    def value(runs: od.Runs) -> float:
+        return float(np.exp(runs.log_det / runs.rank) / runs.counts.sum())
+
+    def is_final(runs: od.Runs) -> float:
+        return float(runs.status in (od.RunStatus.PROVED, od.RunStatus.BOUND))
+
+    def two_level(factors: int) -> od.MainEffects:
+        return od.MainEffects({f"f{j}": [-1, 1] for j in range(factors)}, runs=24)
+
+    cases: list[tuple[str, Any, float, Callable[[od.Runs], float], float, float]] = [
+        *((f"BIB {v}, {k}, {b}", block_design(v, k, b), limit, is_final, 1, share)
+          for v, k, b, limit, share in ((13, 4, 13, 0.5, 1), (11, 5, 11, 0.5, 1), (16, 6, 16, 1, 0.95),
+                                        (19, 9, 19, 1, 0.95), (21, 5, 21, 1, 0.95))),
+        ("2^7 in 4 blocks of 8", blocked_factorial(), 1, value, 0.7089, 0.95),
+        ("quadratic 21^3, 14 runs", full_grid(21, 3, 14), 0.5, value, 0.463045 - 1e-6, 1),
+        ("quadratic 3^8, 50 runs", full_grid(3, 8, 50), 3, value, 0.5166, 0.75),
+        ("quadratic 3^6, 56 runs: efficiency", full_grid(3, 6, 56), 3, lambda r: r.efficiency, 0.981, 0.75),
+        ("quadratic 16^4, 100 runs", full_grid(16, 4, 100), 2, value, 0.4874, 1),
+        ("15 two-level factors in 24", two_level(15), 0.5, is_final, 1, 1),
+        ("23 two-level factors in 24", two_level(23), 0.5, is_final, 1, 1),
+    ]  # fmt: skip
+    rows: list[list[object]] = []
+    for name, problem, limit, measure, least, share in cases:
+        od.exact(problem, seed=first - 1, time_limit=limit)
+        found = [measure(od.exact(problem, seed=first + s, time_limit=limit)) for s in range(seeds)]
+        reached = sum(v >= least for v in found)
+        met = "met" if reached >= share * seeds else "not met"
+        text = f"{reached} of {seeds}, at least {share:.0%} wanted"
+        rows.append([name, f"{limit:g} s", f"{least:g}", f"{min(found):.6f}", f"{max(found):.6f}", text, met])
+        print(name, text, met, flush=True)
+    head = ["problem", "time limit", "target", "smallest", "largest", "seeds that reach it", ""]
+    show("Known values, fresh seeds", head, rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--only-targets", action="store_true")
     parser.add_argument("--cases", type=int, default=10_000)
     args = parser.parse_args()
     began = time.perf_counter()
     warm = od.DesignProblem(np.random.default_rng(0).normal(size=(50, 3)), budgets=5)
     od.exact(warm, tries=1), od.sparsify(od.solve(warm)), od.round(od.solve(warm), exchange=True)
     od.exact(od.MainEffects({"a": [0, 1], "b": list("xyz")}, runs=5), tries=1)
+    target_bars(args.seeds, 1000)
+    if args.only_targets:
+        return
     quadratic_bars()
     saturated_bars()
     large_bars()
