@@ -30,7 +30,7 @@ from optdesign.runs.rank_two import GAIN, REFRESH, SAFE, det_ratio, inverted, up
 from optdesign.runtime.jit import kernel
 from optdesign.solvers.solve import solve
 
-MOST_RUNS, MOST_ENTRIES = 10_000, 5e7
+MOST_RUNS, MOST_ENTRIES = 10_000, 1e7
 """Largest number of runs, and of entries of the candidates, that are searched as a grid."""
 
 DEPENDENT, DOUBTFUL = 1e-12, 1e-9
