@@ -34,7 +34,7 @@ from optdesign.runs.main_effects import MainEffects, search_levels
 from optdesign.runs.proof import prove as proved
 from optdesign.runs.rounding import apportioned, rounded
 from optdesign.runs.runs import Runs, RunStatus, judged, whole_runs
-from optdesign.runs.search import GAIN, Best, Clock, Try, best_of, check_search, iterate, stream
+from optdesign.runs.search import GAIN, Best, Clock, Try, best_of, check_search, iterate, most_work, stream
 from optdesign.runtime import clock
 from optdesign.runtime.stopping import DeferredInterrupt
 from optdesign.solvers.solve import solve
@@ -136,9 +136,11 @@ def exact(
             """Return True if the certificate of the runs, taken as weights, leaves nothing to gain."""
             return certify(problem, counts).relative_gap <= GAIN
 
+        most = most_work(tries, watch)
+
         def run(number: int) -> Try:
             start = moves.of(first) if number == 0 and first is not None else None
-            return iterate(moves, stream(seed, number), watch, is_optimal=is_optimal, start=start)
+            return iterate(moves, stream(seed, number), watch, is_optimal=is_optimal, start=start, most=most)
 
         found = best_of(run, tries, n_jobs, watch)
         counts = found.best.found

@@ -43,7 +43,7 @@ from optdesign.problem.source import read_only
 from optdesign.runs.grid import RIDGE, Grid, GridMoves, State
 from optdesign.runs.hadamard import hadamard
 from optdesign.runs.marginals import Marginal, categories, numbers
-from optdesign.runs.search import GAIN, Best, Clock, Try, best_of, iterate, stream
+from optdesign.runs.search import GAIN, Best, Clock, Try, best_of, iterate, most_work, stream
 from optdesign.tables.columns import refuse_mask
 
 
@@ -354,11 +354,13 @@ def search_levels(
     moves = LevelMoves(bounded, model.runs)
     orthogonal = hadamard(model.runs) if np.all(bounded.sizes == 2) else None
 
+    most = most_work(tries, watch)
+
     def run(number: int) -> Try:
         start = None
         if orthogonal is not None and number == 0:
             start = moves.state((orthogonal[:, 1 : model.n_parameters] > 0).astype(np.int64))
-        return iterate(moves, stream(seed, number), watch, is_optimal=is_optimal, start=start)
+        return iterate(moves, stream(seed, number), watch, is_optimal=is_optimal, start=start, most=most)
 
     def is_optimal(settings: np.ndarray) -> bool:
         return bounded.judge(settings)[0] >= 1 - GAIN

@@ -137,6 +137,11 @@ def check_search(seed: int, tries: int | None, time_limit: float | None, n_jobs:
         )
 
 
+def most_work(tries: int | None, watch: Clock) -> float:
+    """Return the most work of a try: that of the whole search if it has neither tries nor a time limit."""
+    return BUDGET * SPEED if tries is None and watch.deadline == np.inf else math.inf
+
+
 def stream(seed: int, number: int) -> np.random.Generator:
     """Return the random numbers of a try."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
