@@ -40,7 +40,7 @@ class ColumnOptions:
         Text,
         typer.Option(
             metavar="FORMULA",
-            help="What a run tells, by the factors in the columns: '~ temp * cat + I(temp**2)'. "
+            help="Formula of the model in the factors of the columns: '~ temp * cat + I(temp**2)'. "
             "[default: feature columns as they are, without an intercept].",
         ),
     ] = None

@@ -30,59 +30,110 @@ from optdesign.tables.columns import listed, meant
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
-    """Precision, power, aliasing and prediction variance of a design; made by :func:`optdesign.evaluate`."""
+    """Precision, power, aliasing and prediction variance of a design; made by :func:`optdesign.evaluate`.
+
+    Attributes
+    ----------
+    terms : tuple of str
+        Names of the p coefficients.
+    coefficients : ndarray
+        The anticipated coefficients, (p,), for which the power is computed.
+    standard_errors : ndarray
+        Standard errors of the coefficients, (p,); infinite for those that are not estimable.
+    relative_variances : ndarray
+        Variances of the coefficients in units of sigma^2, (p,).
+    vif : ndarray
+        Variance inflation factors, (p,).
+    power : ndarray
+        Power of the two-sided t test of every coefficient, (p,); NaN if ``error_df`` is 0.
+    correlation : ndarray
+        Correlations of the estimates, (p, p).
+    effect_terms : tuple of str
+        Names of the terms of the model, which may have several coefficients.
+    effect_df : ndarray
+        Number of coefficients of every term of the model.
+    effect_noncentrality : ndarray
+        Noncentrality of the F statistic of every term of the model.
+    effect_power : ndarray
+        Power of the F test of every term of the model.
+    alias_terms : tuple of str
+        Names of the q terms that the model leaves out.
+    alias : ndarray
+        Bias of coefficient j per unit of the coefficient of term k that the model leaves out, (p, q).
+    n_runs : float
+        Number of runs, or sum of the weights.
+    rank : int
+        Rank of the information.
+    error_df : float
+        Degrees of freedom for the error: runs less rank.
+    lack_of_fit_df : float
+        Degrees of freedom for lack of fit: distinct rows of the model matrix less rank.
+    pure_error_df : float
+        Degrees of freedom of replicates.
+    variances : ndarray
+        Prediction variance at every point of the region, in units of sigma^2.
+    leverages : ndarray
+        Leverage of every run, in the order of the run list; for fractions, of every candidate with
+        weight, its weight included. They sum to the rank.
+    d_efficiency : float
+        ``|X'X|^(1/p) / n``, which depends on the coding.
+    a_efficiency : float
+        Ratio p / (n trace (X'X)^-1), which depends on the coding.
+    effect : float, dict or sequence
+        The effect as it was given.
+    sigma : float
+        Standard deviation of the error.
+    alpha : float
+        Significance level of the tests.
+    formula : str or None
+        The formula of the model; None if features were evaluated as they are.
+    notes : tuple of str
+        Warnings about the evaluation, in sentences.
+    experiment : Experiment
+        Rows, weights and region of the design.
+    fits : tuple
+        Least squares of every parameter block.
+
+    See Also
+    --------
+    optdesign.evaluate : Evaluate a design.
+    optdesign.plot.design_space, optdesign.plot.power : Pictures of evaluations.
+
+    Examples
+    --------
+    >>> import optdesign as od
+    >>> e = od.evaluate({"x": [-1, -1, 1, 1]}, model="~ x")
+    >>> e.terms, e.standard_errors.round(6).tolist(), e.error_df
+    (('Intercept', 'x'), [0.5, 0.5], 2.0)
+    """
 
     terms: tuple[str, ...]
-    """Names of the p coefficients."""
     coefficients: np.ndarray
-    """The anticipated coefficients, (p,), for which the power is computed."""
     standard_errors: np.ndarray
-    """(p,), infinite for coefficients that are not estimable."""
     relative_variances: np.ndarray
-    """Variances of the coefficients in units of sigma^2, (p,)."""
     vif: np.ndarray
-    """Variance inflation factors, (p,)."""
     power: np.ndarray
-    """Power of the two-sided t test of every coefficient, (p,); NaN if ``error_df`` is 0."""
     correlation: np.ndarray
-    """Correlations of the estimates, (p, p)."""
     effect_terms: tuple[str, ...]
-    """Names of the terms of the model, which may have several coefficients."""
     effect_df: np.ndarray
-    """Number of coefficients of every term of the model."""
     effect_noncentrality: np.ndarray
-    """Noncentrality of the F statistic of every term of the model."""
     effect_power: np.ndarray
-    """Power of the F test of every term of the model."""
     alias_terms: tuple[str, ...]
-    """Names of the q terms that the model leaves out."""
     alias: np.ndarray
-    """(p, q): the bias of coefficient j per unit of the coefficient of term k that the model leaves out."""
     n_runs: float
-    """Number of runs, or sum of the weights."""
     rank: int
     error_df: float
-    """Degrees of freedom for the error: runs less rank."""
     lack_of_fit_df: float
-    """Degrees of freedom for lack of fit: distinct rows of the model matrix less rank."""
     pure_error_df: float
-    """Degrees of freedom of replicates."""
     variances: np.ndarray
-    """Prediction variance at every point of the region, in units of sigma^2."""
     leverages: np.ndarray
-    """Leverage of every run, in the order of the run list; for fractions, of every candidate with weight, its
-    weight included. They sum to the rank."""
     d_efficiency: float
-    """``|X'X|^(1/p) / n``, which depends on the coding."""
     a_efficiency: float
-    """p / (n trace (X'X)^-1), which depends on the coding."""
     effect: Any
     sigma: float
     alpha: float
     formula: str | None
-    """The formula of the model; None if features were evaluated as they are."""
     notes: tuple[str, ...]
-    """Warnings about the evaluation, in sentences."""
     experiment: Experiment = field(repr=False)
     fits: tuple[Fit, ...] = field(repr=False)
 
@@ -129,6 +180,16 @@ class Evaluation:
         settings : mapping of columns or data frame
             Every factor of the model; without a formula, an array of features.
 
+        Returns
+        -------
+        ndarray
+            One variance for each row of the settings.
+
+        Raises
+        ------
+        ValueError
+            If the design has several parameter blocks.
+
         Examples
         --------
         >>> import optdesign as od
@@ -153,6 +214,7 @@ class Evaluation:
         Returns
         -------
         ndarray of shape (n_terms, k)
+            Power of every term, one column for each number of runs.
 
         Examples
         --------
@@ -170,15 +232,38 @@ class Evaluation:
         return np.array(powers).reshape(len(sizes), -1).T
 
     def to_frame(self) -> Any:
-        """Return a pandas frame with a row for every coefficient. It needs the extra ``frames``."""
+        """Return a pandas frame with a row for every coefficient. It needs the extra ``frames``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns of the printed table, with the names of the coefficients as the index.
+        """
         return pandas().DataFrame(report.columns(self)).set_index("term")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all figures as plain values; those that are not finite are text."""
+        """Return all figures as plain values; those that are not finite are text.
+
+        Returns
+        -------
+        dict
+            The figures by name.
+        """
         return report.plain(self)
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Return all figures in JSON; ``path`` is a file to write them to."""
+        """Return all figures in JSON.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to write the text to.
+
+        Returns
+        -------
+        str
+            The text.
+        """
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
         if path is not None:
             with atomic(Path(path)) as temporary:

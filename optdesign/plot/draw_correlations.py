@@ -36,10 +36,17 @@ def correlations(evaluation: Evaluation, *, ax: Any = None, path: str | Path | N
     Returns
     -------
     matplotlib.figure.Figure
+        The figure, also if ``ax`` is given.
 
     See Also
     --------
     optdesign.evaluate : The correlations as numbers.
+
+    Examples
+    --------
+    >>> import optdesign as od
+    >>> e = od.evaluate({"x": [-1, -1, 0, 1, 1]}, model="~ x + I(x**2)")
+    >>> figure = od.plot.correlations(e)
     """
     check_evaluation(evaluation)
     r, p = evaluation.correlation, len(evaluation.terms)

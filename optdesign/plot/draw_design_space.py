@@ -53,10 +53,17 @@ def design_space(
     Returns
     -------
     matplotlib.figure.Figure
+        The figure, also if ``ax`` is given.
 
     See Also
     --------
     optdesign.plot.profiles : Prediction variance along each factor.
+
+    Examples
+    --------
+    >>> import optdesign as od
+    >>> e = od.evaluate({"x": [-1, -1, 0, 1, 1]}, model="~ x + I(x**2)")
+    >>> figure = od.plot.design_space(e)
     """
     designs = [evaluation, *others]
     for one in designs:

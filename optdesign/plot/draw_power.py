@@ -48,10 +48,17 @@ def power(
     Returns
     -------
     matplotlib.figure.Figure
+        The figure, also if ``ax`` is given.
 
     See Also
     --------
     optdesign.Evaluation.power_at : The power as numbers.
+
+    Examples
+    --------
+    >>> import optdesign as od
+    >>> e = od.evaluate({"x": [-1, -1, 0, 1, 1]}, model="~ x + I(x**2)")
+    >>> figure = od.plot.power(e, range(4, 20))
     """
     check_evaluation(evaluation)
     e = evaluation

@@ -34,6 +34,7 @@ def profiles(evaluation: Evaluation, *, path: str | Path | None = None) -> Any:
     Returns
     -------
     matplotlib.figure.Figure
+        A new figure.
 
     Raises
     ------
@@ -43,6 +44,12 @@ def profiles(evaluation: Evaluation, *, path: str | Path | None = None) -> Any:
     See Also
     --------
     optdesign.plot.design_space : Prediction variance over the whole region.
+
+    Examples
+    --------
+    >>> import optdesign as od
+    >>> e = od.evaluate({"x": [-1, -1, 0, 1, 1]}, model="~ x + I(x**2)")
+    >>> figure = od.plot.profiles(e)
     """
     check_evaluation(evaluation)
     lines = _lines(evaluation)
