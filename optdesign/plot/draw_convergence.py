@@ -76,7 +76,7 @@ def draw_convergence(axes: Any, result: DesignResult, tol: float | None) -> None
     axes.set(
         xlabel="sweep" if result.method == "bca" else "iteration",
         ylabel="gap",
-        title=f"Gap: efficiency at least {floor_percent(result.efficiency)}",
+        title=f"Gap: efficiency at least {floor_percent(result.efficiency)}\non these candidates",
     )
 
 

@@ -31,9 +31,9 @@ def efficiencies(
     """Draw the efficiency of designs of whole runs against the number of runs.
 
     Dots are the best runs that :func:`optdesign.exact` finds, and squares are the optimal weights after
-    :func:`optdesign.round`. Both are lower bounds on the efficiency per run, against all designs, fractions
-    of runs included. The broken line at 1 marks no loss to whole runs. Sizes that are too small for full rank
-    are omitted, and named below the axis. Ctrl-C raises KeyboardInterrupt.
+    :func:`optdesign.round`. Both are lower bounds on the efficiency per run, against all designs on
+    these candidates, fractions of runs included. The broken line at 1 marks no loss to whole runs. Sizes that
+    are too small for full rank are omitted, and named below the axis. Ctrl-C raises KeyboardInterrupt.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def efficiencies(
         low = min(found + followed)
         axes.set(
             title="Efficiency of whole runs", xlabel=f"number of runs{_named(list(left_out))}",
-            ylabel="efficiency, at least",
+            ylabel="efficiency on these candidates, at least",
             ylim=(low - 0.08 * max(1 - low, 0.01), 1 + 0.1 * max(1 - low, 0.01)),
         )  # fmt: skip
         whole_ticks(axes.xaxis)

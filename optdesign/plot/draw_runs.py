@@ -14,9 +14,9 @@ from optdesign.plot.draw_convergence import floor_percent
 from optdesign.plot.draw_weights import draw_weights, size_of
 from optdesign.plot.naming import names_of, whole_ticks
 from optdesign.plot.panels import Panel, panel_picture
-from optdesign.plot.scales import View, frame, view
+from optdesign.plot.scales import View, frame, totals_at, view
 from optdesign.plot.style import BLUE, GREY, legend, picture, thinned
-from optdesign.plot.text import readable
+from optdesign.plot.text import letters, readable, wrapped
 from optdesign.runs.runs import Runs
 
 
@@ -76,7 +76,8 @@ def runs(
         )
     names = names_of(runs.problem, words, rows)
     shown = view(names, factors)
-    title = f"{int(runs.counts.sum()):,} runs, efficiency at least {floor_percent(runs.efficiency)[:-6]} %"
+    percent = f"{floor_percent(runs.efficiency)[:-6]} %"
+    title = f"{int(runs.counts.sum()):,} runs\nefficiency at least {percent} on these candidates"
     if shown is None:
         with picture(ax, path, size=size_of(runs.counts)) as (axes,):
             draw_weights(axes, runs.counts, names, "run")
@@ -91,7 +92,7 @@ def runs(
 def _draw_panels(axes: Any, counts: np.ndarray, shown: View, cells: list[Panel]) -> bool:
     """Draw runs over factors, one panel a cell. Return True if there was no room for numbers."""
     places = shown.places()
-    found = [_counted(places, counts, cell.rows) for cell in cells]
+    found = [totals_at(places, counts, cell.rows) for cell in cells]
     most = max(int(total.max(initial=1)) for _, total in found)
     numbers = all(_have_room(at, places) for at, _ in found)
     summed = "\n".join(["", shown.over("summed")]).rstrip()
@@ -100,19 +101,12 @@ def _draw_panels(axes: Any, counts: np.ndarray, shown: View, cells: list[Panel])
             _stems(one, at[:, 0], total, most)
         else:
             _circles(one, places[cell.rows], at, total / most, total.tolist() if numbers else [])
-        frame(one, shown, summed)
+        frame(one, shown, wrapped(summed, letters(one)))
         if len(cells) > 1:
             sum_here = int(counts[cell.rows].sum())
             one.set_title(f"{readable(cell.title, 36)}: {sum_here:,}", fontsize=10)
             one.label_outer()
     return len(shown.scales) > 1 and not numbers
-
-
-def _counted(places: np.ndarray, counts: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the positions of runs and their numbers."""
-    run = rows[counts[rows] > 0]
-    at, where = np.unique(np.round(places[run], 12), axis=0, return_inverse=True)
-    return at, np.bincount(where.ravel(), weights=counts[run], minlength=len(at)).astype(np.int64)
 
 
 def _stems(axes: Any, at: np.ndarray, total: np.ndarray, most: int) -> None:

@@ -22,10 +22,10 @@ from optdesign.design.result import DesignResult, rounded_up
 from optdesign.plot.draw_weights import label_candidates, limits, positions
 from optdesign.plot.naming import MOST_TICKS, Names, check_result, names_of
 from optdesign.plot.panels import Panel, panel_picture
-from optdesign.plot.scales import View, frame, view
+from optdesign.plot.scales import View, frame, totals_at, view
 from optdesign.plot.style import BLUE, GREY, ORANGE, legend, picture, thinned
 from optdesign.plot.surface import draw_curve, draw_map, draw_marks
-from optdesign.plot.text import readable
+from optdesign.plot.text import letters, readable, wrapped
 
 
 class Sensitivities(NamedTuple):
@@ -128,6 +128,7 @@ def draw_panels(axes: Any, result: DesignResult, shown: View, cells: list[Panel]
     what = draw(axes, result, shown, cells)
     over = [shown.over("largest"), "" if cells[0].group is not None else f"largest over {cells[0].title}"]
     text = "\n".join([what, *(readable(line, 60) for line in over if line)])
+    text = wrapped(text, letters(axes[0], upright=True))
     if len(shown.scales) == 1:
         for one in axes:
             one.set_ylabel(text)
@@ -165,10 +166,12 @@ def _draw_maps(axes: Any, result: DesignResult, shown: View, cells: list[Panel])
     finite = np.isfinite(relative)
     low = min(0.9, np.floor(10 * relative[finite].min()) / 10)
     limits = low, max(1.0, float(relative[finite].max()))
-    for one, cell in zip(axes, cells, strict=True):
+    places = shown.places()
+    found = [totals_at(places, result.weights, cell.rows) for cell in cells]
+    most = max(float(total.max(initial=0.0)) for _, total in found)
+    for one, cell, (at, total) in zip(axes, cells, found, strict=True):
         draw_map(one, shown, cell.rows[finite[cell.rows]], relative, limits)
-        support = cell.rows[result.weights[cell.rows] > 0]
-        draw_marks(one, shown, support, result.weights, result.weights.max())
+        draw_marks(one, at, total / most)
         frame(one, shown)
     return "variance / bound"
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from optdesign.design.result import DesignResult
 from optdesign.plot.naming import Names, check_result, label_axis, names_of, whole_ticks
 from optdesign.plot.style import BLUE, GREY, picture, shades, thinned
-from optdesign.plot.text import all_readable, letters, readable
+from optdesign.plot.text import all_readable, letters, readable, wrapped
 
 MOST_BARS = 24
 """Candidates with weight that get a bar and a label of their own."""
@@ -101,12 +101,12 @@ def _bars(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
         )
     for at in np.flatnonzero(np.diff(p.groups[rows])):
         axes.axhline(at + 0.5, color=GREY, linewidth=0.7)
-    labels = []
-    for n in rows:
-        i = int(p.groups[n]) if p.n_groups > 1 else None
-        b = int(p.parameter_blocks[n]) if p.n_parameter_blocks > 1 else None
-        labels.append(", ".join(filter(None, (names.place(i, b), names.candidate(n)))))
-    axes.set_yticks(place, all_readable(labels, min(52, max(16, 7 * room // 4))), fontsize=8)
+    labels, most = [names.candidate(n) for n in rows], min(52, max(16, 7 * room // 4))
+    if max(map(len, labels)) > most:  # values alone, and their names once
+        labels = [names.candidate(n, "{1}") for n in rows]
+        heading = readable(names.candidate(rows[0], "{0}"), 120)
+        axes.set_ylabel(wrapped(heading, letters(axes, upright=True)), fontsize=8)
+    axes.set_yticks(place, all_readable(labels, most), fontsize=8)
     axes.tick_params(axis="y", length=0)
     axes.xaxis.get_major_locator().set_params(nbins=max(2, room // 8), integer=whole)
     axes.set(

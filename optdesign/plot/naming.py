@@ -72,18 +72,30 @@ class Names:
 
     def place(self, i: int | None, b: int | None) -> str:
         """Return a group, a block or both in words."""
+        return ", ".join(f"{word} {label}" for word, label in self._places(i, b))
+
+    def _places(self, i: int | None, b: int | None) -> list[tuple[str, Any]]:
         labels = (i, self.problem.group_names), (b, self.problem.parameter_block_names)
-        return ", ".join(
-            f"{word} {at if names is None else names[at]}"
+        return [
+            (word, at if names is None else names[at])
             for word, (at, names) in zip(self.words, labels, strict=True)
             if at is not None
-        )
+        ]
 
-    def candidate(self, n: int) -> str:
-        """Return the row of a candidate, and its settings if they are known."""
-        settings: Any = self.problem.settings
-        own = ", ".join(f"{name} {number(settings[name][n])}" for name in self.factors)
-        return f"row {self.rows[n]}" + (f": {own}" if own else "")
+    def candidate(self, n: int, form: str = "{0} {1}") -> str:
+        """Return group, block, row and settings of a candidate, each in a form for its name and its value.
+
+        Groups and blocks are left out if there is only one.
+        """
+        p = self.problem
+        settings: Any = p.settings
+        places = self._places(
+            int(p.groups[n]) if p.n_groups > 1 else None,
+            int(p.parameter_blocks[n]) if p.n_parameter_blocks > 1 else None,
+        )
+        own = [(name, number(settings[name][n])) for name in self.factors]
+        parts = [*places, ("row", self.rows[n])], own
+        return ": ".join(", ".join(form.format(*pair) for pair in part) for part in parts if part)
 
     def notes(self) -> list[str]:
         """Return sentences on a rank that is deficient or a close decision."""

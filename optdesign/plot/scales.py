@@ -35,7 +35,8 @@ class Scale(NamedTuple):
         else:
             label_axis(axis, self.levels, len(self.levels), self.name)
             axis.set_label_text(axis.get_label_text() + more)
-            low, high = -0.5, len(self.levels) - 0.5
+            room = max(0.5, 0.06 * (len(self.levels) - 1))  # for the circles at the first and the last level
+            low, high = -room, len(self.levels) - 1 + room
             axis.axes.set(**{f"{axis.axis_name}lim": (low, high)})
 
 
@@ -120,6 +121,18 @@ def _are_proportions(settings: Settings, names: Sequence[str]) -> bool:
     same_sum = 1e-6
     same = np.ptp(sums) <= same_sum * np.abs(sums).max()
     return bool(same and columns.min() >= -same_sum * sums.max() and sums.min() > 0)
+
+
+def totals_at(places: np.ndarray, values: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the places of the rows whose values are positive, and the sum of the values at each place.
+
+    >>> totals_at(np.array([[0.0], [1.0], [1.0]]), np.array([0, 2, 3]), np.arange(3))
+    (array([[1.]]), array([5]))
+    """
+    kept = rows[values[rows] > 0]
+    at, where = np.unique(np.round(places[kept], 12), axis=0, return_inverse=True)
+    total = np.bincount(where.ravel(), weights=values[kept], minlength=len(at))
+    return at, total.astype(values.dtype)
 
 
 class Profile(NamedTuple):

@@ -104,11 +104,9 @@ def _hexagons(axes: Any, places: np.ndarray, values: np.ndarray, options: dict[s
     return axes.add_collection(hexagons)
 
 
-def draw_marks(axes: Any, shown: View, support: np.ndarray, weights: np.ndarray, most: float) -> None:
-    """Circles at the candidates with weight, their areas in proportion; candidates at one place share one."""
-    places, where = np.unique(shown.places()[support], axis=0, return_inverse=True)
-    total = np.bincount(where.ravel(), weights=weights[support])
+def draw_marks(axes: Any, places: np.ndarray, share: np.ndarray) -> None:
+    """Circles at places with weight, of areas that grow with the share of the largest total, at most 1."""
     axes.scatter(
-        *places.T, s=20 + 160 * total / most, facecolor="white", edgecolor="black", linewidths=1.3, zorder=4,
+        *places.T, s=20 + 160 * share, facecolor="white", edgecolor="black", linewidths=1.3, zorder=4,
         label="candidate with weight (area: how much)", clip_on=False,
     )  # fmt: skip

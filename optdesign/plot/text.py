@@ -1,6 +1,7 @@
 """Labels in any script: in a font that has their characters, or else as the codes of those characters.
 
-A label is one line, is shortened in its middle, and stands for itself: a dollar sign begins no formula.
+A label is one line, is shortened in its middle, between words if possible, and stands for itself: a dollar
+sign begins no formula.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ def readable(label: object, most: int = 24) -> str:
 
     >>> readable("a  label\nin two lines"), readable("costs $5, not $6"), readable("x" * 30 + "1", most=8)
     ('a label in two lines', 'costs \\$5, not \\$6', 'xxxx…xx1')
+    >>> readable("product film, row 12: temperature 1", most=28)
+    'product film,…temperature 1'
     """
     text = " ".join(str(label).split())
     missing = sorted({c for c in text if c.isprintable() and _family(c) is None})
@@ -35,7 +38,10 @@ def readable(label: object, most: int = 24) -> str:
         )
     shown = "".join(_code(c) if c in missing or unicodedata.category(c) in UNSEEN else c for c in text)
     if len(shown) > most:
-        shown = f"{shown[: most // 2]}…{shown[len(shown) - (most - 1) // 2 :]}"
+        end, start = most // 2, len(shown) - (most - 1) // 2
+        head = shown[: end + 1].rpartition(" ")[0] or shown[:end]
+        tail = shown[start - 1 :].partition(" ")[2] or shown[start:]
+        shown = f"{head}…{tail}"
     return shown.replace("$", r"\$")
 
 
@@ -90,17 +96,20 @@ def dress(figure: Any) -> None:
             text.set_fontfamily([*text.get_fontfamily(), *sorted(extra)])
 
 
-def letters(axes: Any) -> int:
-    """Return how many letters fit along axes, with some room for labels beside them."""
-    per_inch = 9
-    return int(per_inch * axes.get_window_extent().width / axes.figure.dpi)
+def letters(axes: Any, *, upright: bool = False) -> int:
+    """Return how many letters fit along the width or height of axes, with room for labels beside them."""
+    per_inch, box = 9, axes.get_window_extent()
+    return int(per_inch * (box.height if upright else box.width) / axes.figure.dpi)
+
+
+def wrapped(text: str, room: int) -> str:
+    """Return a text in lines of so many letters, but no fewer than 16."""
+    return "\n".join(textwrap.fill(line, max(16, room)) for line in text.split("\n"))
 
 
 def wrap_title(axes: Any) -> None:
     """Break a title into lines that fit above its axes."""
-    lines = axes.get_title(loc="left").split("\n")
-    room = max(16, letters(axes))
-    axes.set_title("\n".join(part for line in lines for part in textwrap.wrap(line, room)))
+    axes.set_title(wrapped(axes.get_title(loc="left"), letters(axes)))
 
 
 def _code(character: str) -> str:

@@ -2,7 +2,9 @@
 
 from itertools import combinations
 
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import PathCollection
 from matplotlib.text import Text
 
 
@@ -47,7 +49,28 @@ def cut_off(figure):
 
 
 def assert_legible(figure):
-    """No text is cut off and none lies over another; drawing raises no warning, about glyphs or else."""
-    beyond, over = cut_off(figure), overlapping(figure)
+    """No text is cut off, over another or under a circle; drawing raises no warning, about glyphs or else."""
+    beyond, over, under = cut_off(figure), overlapping(figure), covered(figure)
     assert not beyond, beyond
     assert not over, over
+    assert not under, under
+
+
+def covered(figure):
+    """Texts beside the panels that a circle covers. Numbers in circles belong there."""
+    labels = [(t, box) for t, box in texts(figure) if t.axes is None or t not in t.axes.texts]
+    found = []
+    for axes in figure.axes:
+        for points in (c for c in axes.collections if isinstance(c, PathCollection)):
+            places = points.get_offset_transform().transform(points.get_offsets())
+            radii = np.sqrt(np.resize(points.get_sizes(), len(places))) / 2 * figure.dpi / 72
+            for place, radius in zip(places, radii, strict=True):
+                found += [
+                    t.get_text() for t, box in labels if np.hypot(*(place - _nearest(box, place))) < radius
+                ]
+    return found
+
+
+def _nearest(box, place):
+    """Return the point of a box that is nearest to a place."""
+    return np.clip(place, box.min, box.max)

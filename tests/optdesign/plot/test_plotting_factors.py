@@ -314,7 +314,9 @@ def test_runs_in_the_plane():
     s = runs.problem.settings
     expected = {(round(s["temp"][n], 9), round(s["speed"][n], 9)): runs.counts[n] for n in runs.support}
     assert circles(figure.axes[0]) == expected
-    assert figure.axes[0].get_title(loc="left").startswith("14 runs, efficiency at least 9")
+    title = figure.axes[0].get_title(loc="left")
+    assert title.startswith("14 runs\nefficiency at least 9")
+    assert title.endswith(" % on these candidates")
     assert len(figure.axes[0].collections[0].get_offsets()) == 49
     assert_legible(figure)
 
