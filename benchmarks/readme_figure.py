@@ -82,7 +82,8 @@ def draw(path: Path) -> None:
         plane.set_ylabel("pressure")
         plane.margins(0.09)
         percent = np.floor(1e4 * runs.efficiency) / 100
-        title = f"Run list: {counts.sum()} runs, efficiency at least {percent:.2f} %\nagainst all designs"
+        scope = "against all designs on these candidates"
+        title = f"Run list: {counts.sum()} runs, efficiency at least {percent:.2f} %\n{scope}"
         figure.text(0.58, 0.93, title, fontsize=11, va="center")
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=DPI, metadata={"Software": None})

@@ -129,11 +129,7 @@ def certificate_of(
 
     It holds for the candidates whose variances are measured.
     """
-    proof = _prove(problem, problem.rows, support, w, missed, measure)
-    rank = problem.rank
-    coarse = max(ROUNDING_SHARE, min(LOG_DET_SHARE, GAP_SHARE * (1.0 - rank / proof.g_value)))
-    if proof.rounding > coarse and problem.rows is not problem.refined:
-        proof = _prove(problem, problem.refined, support, w, missed, measure)
+    rank, proof = problem.rank, _prove_directly(problem, support, w, missed, measure)
     if not proof.rounding <= LOG_DET_SHARE:
         proof = _prove_nearly_singular(problem, support, w, missed, measure, proof)
     gap = max(0.0, math.nextafter(proof.g_value - rank, math.inf))
@@ -156,6 +152,23 @@ class _Proof(NamedTuple):
     rounding: float
     log_det: float
     variances: np.ndarray
+
+
+def direct_rounding(problem: DesignProblem, weights: np.ndarray) -> float:
+    """Return the fraction of G that round-off may have made, in the coordinates that solvers compute in."""
+    support = (weights != 0).nonzero()[0]
+    return _prove_directly(problem, support, weights[support], 0.0, measured).rounding
+
+
+def _prove_directly(
+    problem: DesignProblem, support: np.ndarray, w: np.ndarray, missed: float, measure: Measure
+) -> _Proof:
+    """Bound G in the coordinates that solvers compute in, refined if their round-off is large."""
+    proof = _prove(problem, problem.rows, support, w, missed, measure)
+    coarse = max(ROUNDING_SHARE, min(LOG_DET_SHARE, GAP_SHARE * (1.0 - problem.rank / proof.g_value)))
+    if proof.rounding > coarse and problem.rows is not problem.refined:
+        proof = _prove(problem, problem.refined, support, w, missed, measure)
+    return proof
 
 
 def _prove(

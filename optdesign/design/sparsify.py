@@ -20,11 +20,12 @@ from numpy.typing import ArrayLike
 from optdesign.algebra.whitening import whitened
 from optdesign.design.certificate import rescale_and_certify
 from optdesign.design.cheapest import COST, cheapest
+from optdesign.design.near_singular import ATTEMPTS, nearly_white, spans
 from optdesign.design.result import DesignResult, Status, rounded_up
 from optdesign.design.roundoff_allowance import error_length, sum_error
 from optdesign.design.vertices import SAME_RTOL, thin_out
 from optdesign.errors import InputError
-from optdesign.problem.coordinates import Rows
+from optdesign.problem.coordinates import Rows, refined_rows
 from optdesign.problem.inputs import one_per_candidate
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
@@ -118,6 +119,14 @@ def _whitened(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, 
         rows = problem.refined
         maps, _, log_det = whitened(problem, rows, support, weights[support])
         change = _round_off(problem, maps, rows)
+    near = problem.span.maps
+    for _ in range(ATTEMPTS if log_det.sum() == -np.inf and spans(problem, support) else 0):
+        near = nearly_white(problem, near, support, weights[support])
+        rows = refined_rows(problem, near)
+        maps, _, log_det = whitened(problem, rows, support, weights[support])
+        change = _round_off(problem, maps, rows)
+        if log_det.sum() > -np.inf:
+            break
     if log_det.sum() == -np.inf:
         raise InputError(
             "result", "must have full rank", "that of its weights is not proved", "Solve the problem first."

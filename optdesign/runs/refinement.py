@@ -224,7 +224,7 @@ def _extended(p: DesignProblem, added: Settings, origin: np.ndarray) -> DesignPr
     assert p.settings is not None
     both = {name: np.concatenate([p.settings[name], added[name]]) for name in p.settings}
     new = DesignProblem(
-        np.vstack([p.candidates, p.model.features(added)]),
+        np.vstack([p.source.whole(), p.model.features(added)]),
         np.append(p.groups, p.groups[origin]),
         np.append(p.parameter_blocks, p.parameter_blocks[origin]),
         p.budgets,

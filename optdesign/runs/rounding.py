@@ -29,7 +29,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdesign.design.certificate import certify
+from optdesign.design.certificate import direct_rounding
 from optdesign.design.result import DesignResult
 from optdesign.errors import InputError
 from optdesign.problem.inputs import floats
@@ -124,8 +124,7 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = F
 
 def _gains_are_known(found: Runs) -> bool:
     """Return True if round-off of the information is below the gains at which exchanges end."""
-    certificate = certify(found.problem, found.counts.astype(np.float64))
-    return found.efficiency > 0 and certificate.rounding <= GAIN * certificate.g_value
+    return found.efficiency > 0 and direct_rounding(found.problem, found.counts.astype(np.float64)) <= GAIN
 
 
 class _Slices:
