@@ -22,6 +22,7 @@ from optdesign.design.certificate import certify
 from optdesign.design.saving import load, save
 from optdesign.design.sparsify import sparsify
 from optdesign.ellipsoid import min_volume_ellipsoid
+from optdesign.problem.large import LargeProblem
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.exact import exact
 from optdesign.runs.main_effects import MainEffects
@@ -65,6 +66,9 @@ def _uses() -> Iterator[Any]:
     for problem in problems:
         for method in METHODS:
             yield solve(problem, method=method, tol=1e-8, max_iter=50)
+    rows = np.arange(5000)
+    for dtype in (np.float64, np.float32):
+        yield solve(LargeProblem(rng.normal(size=(5000, 4)).astype(dtype), rows % 3, rows % 2))
     problem = _problem(rng, 40, 3, 2, 2, budgets=[6, 9])
     result = solve(problem, start=problem.uniform(), time_limit=60.0)
     yield certify(problem, np.array(result.weights))
@@ -73,8 +77,9 @@ def _uses() -> Iterator[Any]:
     yield exact(problem, tries=2)
     grid = np.array(np.meshgrid([-1, 0, 1], [-1, 0, 1])).reshape(2, -1).T
     yield exact(DesignProblem(np.column_stack([np.ones(9), grid, grid**2]), budgets=7), tries=2, prove=True)
-    treatments = np.column_stack([np.repeat(np.eye(3), 3, axis=0), np.tile(np.eye(3), (3, 1))])
-    yield exact(DesignProblem(treatments, np.repeat(np.arange(3), 3), budgets=[2, 2, 2]), tries=2)
+    # 5 treatments in 4 blocks of 3: no symmetry proves an optimum before runs are perturbed.
+    treatments = np.column_stack([np.repeat(np.eye(4), 5, axis=0), np.tile(np.eye(5), (4, 1))])
+    yield exact(DesignProblem(treatments, np.repeat(np.arange(4), 5), budgets=[3, 3, 3, 3]), tries=2)
     levels: dict[str, list[Any]] = {"a": [-1, 0, 1], "b": ["x", "y", "z"], "c": [0, 1]}
     yield exact(MainEffects(levels, runs=9, degree=2), tries=2)
     yield sparsify(solve(_problem(rng, 40, 2, 1, 1)))

@@ -40,6 +40,7 @@ def test_the_policies_of_the_page_are_short():
     assert max(len(block.strip().splitlines()) for block in (phased, stepwise)) < 40
 
 
+@pytest.mark.slow
 def test_the_page_plays_its_policies(page):
     assert {"Halving", "PooledUCB", "run"} <= set(page)
     assert page["run"].policy == "EnhancedFedPE"
@@ -74,6 +75,7 @@ def test_the_stepwise_policy_is_that_of_a_plain_loop(page, period):
     assert run.uploaded[0] == run.downloaded[0] == (200 // period) * 2 * m * k
 
 
+@pytest.mark.slow
 def test_the_generic_path_makes_the_same_decisions(page):
     class Plain:
         """No noise, told to nobody."""

@@ -69,6 +69,7 @@ def errors_of_estimates(shared, noise, n):
     return out.reshape(n, 12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("noise", ["gaussian", "bernoulli"])
 def test_lemma_estimates_are_unbiased_and_sub_gaussian(shared, noise):

@@ -216,6 +216,7 @@ def test_facts_are_those_of_the_arms_that_are_not_best():
     assert facts(env) == pytest.approx((0.36, 0.64, 0.3, 0.8))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not DATA.exists(), reason="MovieLens-100K is not at ../shared/data/ml-100k")
 def test_movielens_is_nearly_as_the_paper_describes_it(tmp_path):
     env = bandits.environments.movielens(DATA, cache=tmp_path)

@@ -136,6 +136,7 @@ def test_a_phase_without_elimination_costs_what_it_costs_fedpe(protocol):
     assert found[2] == found[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("intervals", ["fedpe", "enhanced"])
 @pytest.mark.parametrize("shared", [False, True])
 def test_protocols_decide_alike_to_the_last_bit(shared, intervals):

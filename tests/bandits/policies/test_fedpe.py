@@ -175,6 +175,7 @@ def test_machines_can_be_put_to_sleep_between_messages(kind):
             np.testing.assert_array_equal(value, getattr(b, name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("kind", [bandits.FedPE, bandits.EnhancedFedPE])
 @pytest.mark.parametrize("noise", ["gaussian", "bernoulli"])

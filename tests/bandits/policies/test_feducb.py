@@ -193,6 +193,7 @@ class LiteralFedUCB:
         self.own = [[] for _ in self.own]
 
 
+@pytest.mark.slow
 @pytest.mark.kernels
 @pytest.mark.parametrize("parameters", PARAMETERS)
 def test_private_models_are_those_of_the_transcription(parameters):

@@ -268,6 +268,7 @@ def test_samples_of_a_best_arm_are_optimistic_with_a_fixed_probability():
     assert least["sigma"] < ndtr(-1.0)
 
 
+@pytest.mark.slow
 def test_thompson_sampling_beats_clients_without_communication():
     """The worst-case constant loses to local UCB on the authors' instance; the radius and sigma do not."""
     env = bandits.environments.authors(100, 10, 3, seed=0)

@@ -74,6 +74,7 @@ def test_every_noise_runs_and_learns(noise):
     assert run.uploaded.sum() == run.downloaded.sum() == len(run.phases) == 0
 
 
+@pytest.mark.slow
 def test_kernel_and_round_by_round_play_have_the_same_mean_regret():
     """Two-sample z-test at z = 5: a false alarm has odds of 6e-7."""
 

@@ -303,6 +303,7 @@ def test_a_checkpoint_that_cannot_be_read_is_named_with_the_remedy(spoil, tmp_pa
         bandits.load(tmp_path / "none.npz")
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_run_and_keeps_its_trials(tmp_path):
     """Also when it arrives within the design solver, which would go on with what it has."""
     path = tmp_path / "run.npz"

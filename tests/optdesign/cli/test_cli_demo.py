@@ -23,6 +23,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_demo_solves_verifies_and_draws(folder):
     result = run("demo", "--out", "here/demo", "--seed", 1)
     assert result.exit_code == 0, result.output
@@ -43,6 +44,7 @@ def test_demo_solves_verifies_and_draws(folder):
     assert od.certify(problem, saved.weights).relative_gap <= 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("verdict", "why"),
     [("differs", "cvxpy differs"), ("inconclusive", "cvxpy has no answer to compare with")],

@@ -44,6 +44,7 @@ def at_the_corners(problem):
     return replace(od.solve(problem), weights=weights, certificate=od.certify(problem, weights))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "factors", [None, (TEMPERATURE, CATALYST), (CATALYST, TIME), CATALYST, TIME], ids=str
 )

@@ -93,6 +93,7 @@ def test_efficiency_is_a_lower_bound_and_log_det_exact_for_ugly_levels(seed):
     assert runs.rank == model.n_parameters
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("levels", "degree"),
     [

@@ -39,6 +39,7 @@ def test_an_error_comes_back_and_the_process_goes_on() -> None:
         assert w.process is process
 
 
+@pytest.mark.slow
 def test_a_process_that_has_died_is_replaced() -> None:
     with Worker() as w:
         w.run("dual", REDUCED, "CLARABEL", {})
