@@ -120,8 +120,19 @@ class FirstEstimates(Message):
         return self.vectors.size + self.directions.shape[2] * int(self.directions.any(axis=2).sum())
 
 
+class _PerActiveArm(Message):
+    """Message with a number per active arm."""
+
+    active: np.ndarray
+
+    @property
+    def scalars(self) -> int:
+        """One number per active arm."""
+        return int(self.active.sum())
+
+
 @dataclass(frozen=True, eq=False)
-class ActiveArms(Message):
+class ActiveArms(_PerActiveArm):
     """Active arms A_i^p of every client.
 
     Attributes
@@ -142,14 +153,9 @@ class ActiveArms(Message):
 
     active: np.ndarray
 
-    @property
-    def scalars(self) -> int:
-        """One index per active arm."""
-        return int(self.active.sum())
-
 
 @dataclass(frozen=True, eq=False)
-class PullPlan(Message):
+class PullPlan(_PerActiveArm):
     """Pulls f_{i,a}^p of the active arms.
 
     Attributes
@@ -172,11 +178,6 @@ class PullPlan(Message):
 
     pulls: np.ndarray
     active: np.ndarray
-
-    @property
-    def scalars(self) -> int:
-        """One number per active arm."""
-        return int(self.active.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +260,7 @@ class GlobalEstimates(Message):
 
 
 @dataclass(frozen=True, eq=False)
-class Projections(Message):
+class Projections(_PerActiveArm):
     """Numbers e' theta-hat_a and sqrt(e' V_a e) along each client's direction e.
 
     Attributes
@@ -290,7 +291,7 @@ class Projections(Message):
     @property
     def scalars(self) -> int:
         """Two numbers per active arm."""
-        return 2 * int(self.active.sum())
+        return 2 * super().scalars
 
 
 class Ledger:

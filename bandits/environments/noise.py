@@ -60,7 +60,18 @@ class Noise(Protocol):
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Scaled(Noise):
+    """Noise with a scale, which is sigma: a standard deviation, or half the range of two values."""
+
+    scale: float = 1.0
+
+    @property
+    def sigma(self) -> float:
+        """The scale."""
+        return self.scale
+
+
+class Gaussian(Scaled):
     """Normal rewards: y = mu + N(0, scale^2). The sum of n is N(n mu, n scale^2).
 
     Parameters
@@ -78,35 +89,13 @@ class Gaussian:
     0.5
     """
 
-    scale: float = 1.0
-
-    @property
-    def sigma(self) -> float:
-        """Standard deviation."""
-        return self.scale
-
     def sums(self, rng: np.random.Generator, means: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """Return sums, with one draw per entry, also where the count is zero.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Source of the random numbers.
-        means : ndarray
-            Mean of every distribution.
-        counts : ndarray of int
-            Number of rewards in every sum.
-
-        Returns
-        -------
-        ndarray
-            Sums, zero where the count is zero.
-        """
+        """Return sums, with one draw per entry, also where the count is zero."""
         return counts * means + np.sqrt(counts) * (self.scale * rng.standard_normal(counts.shape))
 
 
 @dataclass(frozen=True)
-class Bernoulli:
+class Bernoulli(Noise):
     """Binary rewards: y = 1 with probability mu, else 0. The sum of n is binomial.
 
     Means must lie in [0, 1].
@@ -127,27 +116,11 @@ class Bernoulli:
         return 0.5
 
     def sums(self, rng: np.random.Generator, means: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """Return sums, with one binomial draw per entry.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Source of the random numbers.
-        means : ndarray
-            Mean of every distribution.
-        counts : ndarray of int
-            Number of rewards in every sum.
-
-        Returns
-        -------
-        ndarray
-            Sums, zero where the count is zero.
-        """
+        """Return sums, with one binomial draw per entry."""
         return rng.binomial(counts, means).astype(float)
 
 
-@dataclass(frozen=True)
-class TwoPoint:
+class TwoPoint(Scaled):
     """Rewards mu + scale or mu - scale, each with probability 1/2: the bounded noise of largest variance.
 
     Parameters
@@ -165,35 +138,12 @@ class TwoPoint:
     2.0
     """
 
-    scale: float = 1.0
-
-    @property
-    def sigma(self) -> float:
-        """Half the range (Hoeffding's lemma)."""
-        return self.scale
-
     def sums(self, rng: np.random.Generator, means: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """Return sums, with one binomial draw per entry.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Source of the random numbers.
-        means : ndarray
-            Mean of every distribution.
-        counts : ndarray of int
-            Number of rewards in every sum.
-
-        Returns
-        -------
-        ndarray
-            Sums, zero where the count is zero.
-        """
+        """Return sums, with one binomial draw per entry."""
         return counts * means + self.scale * (2.0 * rng.binomial(counts, 0.5) - counts)
 
 
-@dataclass(frozen=True)
-class Bounded:
+class Bounded(Scaled):
     """Rewards uniform on [mu - scale, mu + scale]. Every pull is drawn, because the sums have no simple law.
 
     Parameters
@@ -211,30 +161,13 @@ class Bounded:
     1.732051
     """
 
-    scale: float = 1.0
-
     @property
     def sigma(self) -> float:
         """Standard deviation scale / sqrt(3); the uniform law is strictly sub-Gaussian."""
         return self.scale / np.sqrt(3.0)
 
     def sums(self, rng: np.random.Generator, means: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """Return sums of ``counts.sum()`` draws, made in chunks.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Source of the random numbers.
-        means : ndarray
-            Mean of every distribution.
-        counts : ndarray of int
-            Number of rewards in every sum.
-
-        Returns
-        -------
-        ndarray
-            Sums, zero where the count is zero.
-        """
+        """Return sums of ``counts.sum()`` draws, made in chunks."""
         flat = counts.ravel()
         noise = np.zeros(flat.size)
         ends = np.cumsum(flat)
@@ -246,9 +179,7 @@ class Bounded:
         return counts * means + noise.reshape(counts.shape)
 
 
-Scaled = type[Gaussian] | type[Bounded] | type[TwoPoint]
-
-KINDS: dict[str, Scaled] = {"gaussian": Gaussian, "bounded": Bounded, "two-point": TwoPoint}
+KINDS: dict[str, type[Scaled]] = {"gaussian": Gaussian, "bounded": Bounded, "two-point": TwoPoint}
 """Noises with a scale, by name; "bernoulli" has none."""
 
 

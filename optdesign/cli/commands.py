@@ -49,6 +49,7 @@ from optdesign.design.result import DesignResult
 from optdesign.errors import InputError
 from optdesign.evaluation.evaluation import evaluate
 from optdesign.examples import authors_features
+from optdesign.numbers.checks import check_choice
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.exact import exact
 from optdesign.runs.runs import Runs, RunStatus
@@ -389,11 +390,7 @@ def _read_design(
 def _known_solver(name: str) -> str:
     import cvxpy
 
-    known = cvxpy.installed_solvers()
-    if name.upper() not in known:
-        raise InputError(
-            "--solver", f"must be one of {', '.join(known)}", f"got {name!r}", "Leave it out for CLARABEL."
-        )
+    check_choice(name.upper(), cvxpy.installed_solvers(), "--solver", "Leave it out for CLARABEL.")
     return name.upper()
 
 

@@ -24,6 +24,7 @@ from optdesign.design.feasible import feasible
 from optdesign.design.result import DesignResult
 from optdesign.design.roundoff_allowance import error_length, sum_error
 from optdesign.errors import InputError
+from optdesign.numbers.checks import check_type
 from optdesign.numbers.roundoff import gamma
 from optdesign.problem.problem import DesignProblem
 
@@ -63,16 +64,11 @@ def efficiency(problem: DesignProblem, weights: ArrayLike, *, best: DesignResult
     own = certify(problem, weights)
     if best is None or not math.isfinite(own.gap):
         return own.efficiency
-    if not isinstance(best, DesignResult):
-        raise TypeError(f"best must be a DesignResult; got {type(best).__name__}. Pass solve(problem).")
+    check_type(best, DesignResult, "best must be a DesignResult", "Pass solve(problem).")
     if len(best.weights) != problem.n_candidates or best.rank != problem.rank:
-        raise InputError(
-            "best",
-            "must be a design of the same problem",
-            f"it has {len(best.weights)} candidates and rank {best.rank}, the problem "
-            f"{problem.n_candidates} and {problem.rank}",
-            "Pass solve(problem).",
-        )
+        value = f"it has {len(best.weights)} candidates and rank {best.rank}, the problem "
+        value += f"{problem.n_candidates} and {problem.rank}"
+        raise InputError("best", "must be a design of the same problem", value, "Pass solve(problem).")
     certified = certify(problem, best.weights)  # of this problem, whatever best was solved for
     if not math.isfinite(certified.gap):
         return own.efficiency

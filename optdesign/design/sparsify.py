@@ -25,6 +25,7 @@ from optdesign.design.result import DesignResult, Status, rounded_up
 from optdesign.design.roundoff_allowance import error_length, sum_error
 from optdesign.design.vertices import SAME_RTOL, thin_out
 from optdesign.errors import InputError
+from optdesign.numbers.checks import check_type
 from optdesign.problem.coordinates import Rows, refined_rows
 from optdesign.problem.inputs import one_per_candidate
 from optdesign.problem.problem import DesignProblem
@@ -67,8 +68,7 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
     (True, True)
     """
     watch = clock.Stopwatch()
-    if not isinstance(result, DesignResult):
-        raise TypeError(f"result must be a DesignResult; got {type(result).__name__}. Pass solve(problem).")
+    check_type(result, DesignResult, "result must be a DesignResult", "Pass solve(problem).")
     problem, method = result.problem, f"{result.method}, sparsified"
     if cost is None:
         thin = thinned(problem, result.weights)

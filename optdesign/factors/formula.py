@@ -21,6 +21,7 @@ import numpy as np
 
 from optdesign.errors import InputError
 from optdesign.factors import notation
+from optdesign.numbers.checks import check_type
 from optdesign.runtime.optional import optional
 from optdesign.tables.columns import Settings, check_exact, listed, meant, missing, number
 
@@ -89,8 +90,7 @@ def fit(
 ) -> tuple[Model, np.ndarray]:
     """Return a model for settings, and their features (N, d). ``whole`` has the range for coded factors."""
     library = formulaic()
-    if not isinstance(formula, str):
-        raise TypeError(f"model must be a formula; got {type(formula).__name__}. Pass text such as '~ temp'.")
+    check_type(formula, str, "model must be a formula", "Pass text such as '~ temp'.")
     coding = _coding(whole or settings, coded)
     levels = {
         name: tuple(number(settings[name], settings.levels.get(name)).names.tolist())

@@ -1,12 +1,26 @@
-"""Checks of numbers that users pass: real numbers, counts, seconds and numbers of workers."""
+"""Checks of arguments: their type, choices among names, numbers, counts, seconds and numbers of workers."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from numbers import Integral, Real
+from types import UnionType
 from typing import Any
 
 from optdesign.errors import InputError
+
+
+def check_type(value: object, expected: type | UnionType, rule: str, remedy: str) -> None:
+    """Raise TypeError unless the value is of an expected type; ``rule`` names the argument and the type."""
+    if not isinstance(value, expected):
+        raise TypeError(f"{rule}; got {type(value).__name__}. {remedy}")
+
+
+def check_choice(value: object, known: Collection[str], name: str, remedy: str = "") -> None:
+    """Raise InputError unless the value is one of the known words."""
+    if not (isinstance(value, str) and value in known):
+        raise InputError(name, f"must be one of {', '.join(known)}", f"got {value!r}", remedy)
 
 
 def check_number(value: object, name: str, remedy: str) -> None:

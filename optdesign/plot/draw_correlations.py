@@ -28,15 +28,15 @@ def correlations(evaluation: Evaluation, *, ax: Any = None, path: str | Path | N
     ----------
     evaluation : Evaluation
         Result of :func:`optdesign.evaluate`.
-    ax : matplotlib Axes, optional
-        Axes to draw on. Default: those of a new figure.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. Default: a new figure.
     path : str or Path, optional
-        File to save to, .png, .pdf or .svg.
+        File to save to: .png, .pdf or .svg.
 
     Returns
     -------
     matplotlib.figure.Figure
-        The figure, also if ``ax`` is given.
+        The figure.
 
     See Also
     --------

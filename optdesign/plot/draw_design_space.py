@@ -45,15 +45,15 @@ def design_space(
         Evaluations of other designs for comparison.
     labels : sequence of str, optional
         Names of the designs. Default: their number of runs.
-    ax : matplotlib Axes, optional
-        Axes to draw on. Default: those of a new figure.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. Default: a new figure.
     path : str or Path, optional
-        File to save to, .png, .pdf or .svg.
+        File to save to: .png, .pdf or .svg.
 
     Returns
     -------
     matplotlib.figure.Figure
-        The figure, also if ``ax`` is given.
+        The figure.
 
     See Also
     --------

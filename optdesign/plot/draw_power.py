@@ -40,15 +40,15 @@ def power(
         Numbers of runs. Default: from one degree of freedom for the error to 3 times the runs of the design.
     target : float
         Power at which a horizontal line is drawn.
-    ax : matplotlib Axes, optional
-        Axes to draw on. Default: those of a new figure.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. Default: a new figure.
     path : str or Path, optional
-        File to save to, .png, .pdf or .svg.
+        File to save to: .png, .pdf or .svg.
 
     Returns
     -------
     matplotlib.figure.Figure
-        The figure, also if ``ax`` is given.
+        The figure.
 
     See Also
     --------

@@ -29,7 +29,7 @@ def profiles(evaluation: Evaluation, *, path: str | Path | None = None) -> Any:
     evaluation : Evaluation
         Result of :func:`optdesign.evaluate` for a model with a formula.
     path : str or Path, optional
-        File to save to, .png, .pdf or .svg.
+        File to save to: .png, .pdf or .svg.
 
     Returns
     -------

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import pdist
 
+from optdesign.numbers.checks import check_type
 from optdesign.plot.draw_convergence import floor_percent
 from optdesign.plot.draw_weights import draw_weights, size_of
 from optdesign.plot.naming import names_of, whole_ticks
@@ -70,10 +71,7 @@ def runs(
     >>> c = od.candidates({"t": [0, 1, 2]}, model="~ t")
     >>> figure = od.plot.runs(od.exact(od.DesignProblem(c, budgets=4)))
     """
-    if not isinstance(runs, Runs):
-        raise TypeError(
-            f"runs must be Runs; got {type(runs).__name__}. Pass round(result) or exact(problem)."
-        )
+    check_type(runs, Runs, "runs must be Runs", "Pass round(result) or exact(problem).")
     names = names_of(runs.problem, words, rows)
     shown = view(names, factors)
     percent = f"{floor_percent(runs.efficiency)[:-6]} %"

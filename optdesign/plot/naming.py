@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign.design.result import DesignResult
+from optdesign.numbers.checks import check_type
 from optdesign.plot.text import all_readable, letters, readable
 from optdesign.problem.dependence import in_words
 from optdesign.problem.inputs import check_length
@@ -24,11 +25,8 @@ MOST_TICKS = 15
 
 def check_result(result: Any) -> None:
     """Raise TypeError unless the argument is a solved design."""
-    if not isinstance(result, DesignResult):
-        raise TypeError(
-            f"result must be a DesignResult; got {type(result).__name__}. Pass solve(problem); whole runs "
-            "have a picture of their own, plot.runs."
-        )
+    remedy = "Pass solve(problem); whole runs have a picture of their own, plot.runs."
+    check_type(result, DesignResult, "result must be a DesignResult", remedy)
 
 
 class Role(Enum):

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign.errors import InputError
+from optdesign.numbers.checks import check_choice
 from optdesign.problem.candidates import Candidates
 from optdesign.problem.inputs import floats, in_order, matrix
 from optdesign.tables.columns import is_single
@@ -94,8 +95,7 @@ def local(features: Any, parameters: Any, family: str = "logistic") -> Any:
     >>> local([[1.0, 0.0], [1.0, 2.0]], [0.0, 0.0]).tolist()  # at zero every weight is 1/4
     [[0.5, 0.0], [0.5, 1.0]]
     """
-    if not isinstance(family, str) or family not in FAMILIES:
-        raise InputError("family", f"must be one of {', '.join(FAMILIES)}", f"got {family!r}")
+    check_choice(family, FAMILIES, "family")
     x = features.features if isinstance(features, Candidates) else matrix(features)
     if isinstance(features, Candidates) or isinstance(parameters, Mapping):
         parameters = _in_order(parameters, getattr(features, "names", None))

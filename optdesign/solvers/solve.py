@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from optdesign.design.large import Certified, LargeResult
 from optdesign.design.result import DesignResult, Status
 from optdesign.errors import InputError
-from optdesign.numbers.checks import check_count, check_jobs, check_positive, check_time_limit
+from optdesign.numbers.checks import check_choice, check_count, check_jobs, check_positive, check_time_limit
 from optdesign.problem.large import LargeProblem
 from optdesign.problem.problem import DesignProblem, check_problem, read_only
 from optdesign.runtime import clock
@@ -246,9 +246,7 @@ def _check(
     """Raise InputError unless the arguments of solve are valid."""
     check_problem(problem)
     check_positive(tol, "tol", "The default is 1e-6.")
-    if not isinstance(method, str) or method not in METHODS:
-        rule = f"must be one of {', '.join(METHODS)}"
-        raise InputError("method", rule, f"got {method!r}", "Leave it out for 'auto'.")
+    check_choice(method, METHODS, "method", "Leave it out for 'auto'.")
     if max_iter is not None:
         check_count(max_iter, "max_iter", f"Leave it out for {DEFAULT_MAX_ITER:,}.")
     if threads is not None:

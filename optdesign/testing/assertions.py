@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from optdesign.design.feasible import FEASIBILITY_RTOL
 from optdesign.design.result import DesignResult, Status
 from optdesign.errors import InputError
+from optdesign.numbers.checks import check_type
 from optdesign.numbers.roundoff import UNIT
 from optdesign.problem.inputs import floats
 from optdesign.problem.problem import DesignProblem, check_problem
@@ -211,11 +212,8 @@ def same_problem(a: DesignProblem, b: DesignProblem) -> bool:
 
 
 def _check_result(result: object) -> None:
-    if not isinstance(result, DesignResult):
-        raise TypeError(
-            f"result must be a DesignResult; got {type(result).__name__}. Wrap weights: "
-            "DesignResult.given(problem, weights)."
-        )
+    remedy = "Wrap weights: DesignResult.given(problem, weights)."
+    check_type(result, DesignResult, "result must be a DesignResult", remedy)
 
 
 def _audited(result: DesignResult) -> Audit:

@@ -29,8 +29,7 @@ from optdesign.algebra.blocks import entries
 from optdesign.algebra.reduced import Reduced, reduce
 from optdesign.design.certificate import Certificate, certify
 from optdesign.design.result import DesignResult, History, Status
-from optdesign.errors import InputError
-from optdesign.numbers.checks import check_time_limit
+from optdesign.numbers.checks import check_choice, check_time_limit
 from optdesign.problem.problem import DesignProblem
 from optdesign.runtime import clock
 from optdesign.runtime.progress import Progress
@@ -115,10 +114,7 @@ def solve(
     >>> r.converged, r.method
     (True, 'cvxpy/CLARABEL (primal)')
     """
-    if form not in ("auto", *PROGRAMS):
-        raise InputError(
-            "form", "must be 'auto', 'primal' or 'dual'", f"got {form!r}", "Leave it out for auto."
-        )
+    check_choice(form, ("auto", *PROGRAMS), "form", "Leave it out for auto.")
     check_time_limit(time_limit)
     began = time.perf_counter()
     with (

@@ -29,6 +29,7 @@ from scipy.optimize import brentq
 from optdesign.design.feasible import FEASIBILITY_RTOL
 from optdesign.design.result import DesignResult, Status, rounded_down
 from optdesign.design.run_list import Runs
+from optdesign.numbers.checks import check_type
 from optdesign.runtime.progress import waiting
 from optdesign.verification import reference
 from optdesign.verification.audit import EXACT_WORK, ROUNDING, Audit, Comparison, audit, information_work
@@ -145,11 +146,8 @@ def verify(
     >>> bool(od.verify(od.solve(od.DesignProblem(np.eye(3)))))
     True
     """
-    if not isinstance(result, DesignResult | Runs):
-        raise TypeError(
-            f"result must be a DesignResult or Runs; got {type(result).__name__}. Pass solve(problem), or "
-            "exact(problem)."
-        )
+    remedy = "Pass solve(problem), or exact(problem)."
+    check_type(result, DesignResult | Runs, "result must be a DesignResult or Runs", remedy)
     runs = result if isinstance(result, Runs) else None
     if isinstance(result, Runs):
         if result.unlisted:

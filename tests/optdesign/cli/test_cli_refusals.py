@@ -150,7 +150,7 @@ def test_bad_designs_are_refused(folder, command, text, options, words):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--solver", "magic"], ["--solver must be one of", "CLARABEL", "'magic'"]),
+        (["--solver", "magic"], ["--solver must be one of", "CLARABEL", "'MAGIC'"]),
         (["--time-limit", "0"], ["--time-limit must be positive seconds; got 0"]),
     ],
 )

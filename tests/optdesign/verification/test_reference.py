@@ -112,9 +112,7 @@ def test_many_groups_in_one_block_are_no_trouble(family: str) -> None:
 
 
 def test_bad_form_is_named() -> None:
-    with pytest.raises(
-        ValueError, match=r"form must be 'auto', 'primal' or 'dual'; got 'both'. Leave it out"
-    ):
+    with pytest.raises(ValueError, match=r"form must be one of auto, primal, dual; got 'both'. Leave it out"):
         reference.solve(od.DesignProblem(np.eye(2)), form="both")
 
 
