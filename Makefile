@@ -62,6 +62,7 @@ bench: $(STAMP)
 	@$(BIN)/python benchmarks/figures.py
 	@$(BIN)/python benchmarks/pictures.py
 	@$(BIN)/python benchmarks/readme_figure.py
+	@$(BIN)/python benchmarks/charts.py
 
 measured/%: $(STAMP)
 	@echo "== $*: what it prints goes to docs/measured/$*.txt, with the commit that was measured"

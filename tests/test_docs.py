@@ -82,8 +82,9 @@ NUMBER = r"(?<![\w^-])\d[\d,]*(?:\.\d+)?(?:e-?\d+)?"
 
 
 SECTION = (
-    r"^## (.+?)\n\n(.+?)\n\n\{download\}`\w+\.txt <measured/(\w+)\.txt>`\n\n"
-    r"```\{literalinclude\} measured/(\w+)\.txt"
+    r"^## (.+?)\n\n(.+?)\n\n!\[.+?\]\(figures/chart-(\w+)\.png\)\n\n"
+    r":::\{dropdown\} Table\n```\{literalinclude\} measured/(\w+)\.txt\n.+?:::\n\n"
+    r"\{download\}`\w+\.txt <measured/(\w+)\.txt>`"
 )
 
 
@@ -91,17 +92,18 @@ def sections():
     return re.findall(SECTION, (DOCS / "measured.md").read_text(), flags=re.M | re.S)
 
 
-def test_measured_tables_have_a_finding_and_a_download():
+def test_measured_tables_have_a_finding_a_chart_and_a_download():
     tables = {table.stem for table in DOCS.glob("measured/*.txt")} - {"times"}
     assert tables == {name for *_, name in sections()} - {"times"}
-    for title, finding, download, shown in sections():
-        assert download == shown, title
+    for title, finding, drawn, shown, download in sections():
+        assert drawn == shown == download, title
+        assert (DOCS / "figures" / f"chart-{drawn}.png").exists(), title
         assert len(re.findall(r"[.](?:\s|$)", finding)) == 2, title
 
 
-@pytest.mark.parametrize("section", sections(), ids=lambda section: section[3])
+@pytest.mark.parametrize("section", sections(), ids=lambda section: section[-1])
 def test_findings_quote_the_table(section):
-    _, finding, _, name = section
+    _, finding, *_, name = section
     text = (DOCS / "measured" / f"{name}.txt").read_text().replace("2^17", "131072")
     table = {float(number.replace(",", "")) for number in re.findall(r"\d[\d,]*(?:\.\d+)?(?:e-?\d+)?", text)}
     missing = [n for n in re.findall(NUMBER, finding) if float(n.replace(",", "")) not in table]
