@@ -60,15 +60,12 @@ def command_line(name: str, summary: str) -> typer.Typer:
     ... def run() -> None:
     ...     print("done")
     """
-    app = typer.Typer(
-        name=name,
-        cls=PipedCommands,
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        help=summary,
-    )
+    plain: dict[str, Any] = {
+        "add_completion": False,
+        "pretty_exceptions_enable": False,
+        "rich_markup_mode": None,
+    }
+    app = typer.Typer(name=name, cls=PipedCommands, help=summary, no_args_is_help=True, **plain)
 
     def show_version(wanted: bool) -> None:
         if wanted:

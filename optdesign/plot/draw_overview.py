@@ -12,7 +12,7 @@ from optdesign.design.result import DesignResult
 from optdesign.plot.draw_convergence import draw_convergence
 from optdesign.plot.draw_sensitivity import draw_panels, draw_rows, headline
 from optdesign.plot.draw_weights import draw_weights
-from optdesign.plot.naming import check_result, names_of
+from optdesign.plot.naming import names_in
 from optdesign.plot.panels import panels
 from optdesign.plot.scales import view
 from optdesign.plot.style import picture
@@ -68,8 +68,7 @@ def overview(
     >>> import optdesign as od
     >>> figure = od.plot.overview(od.solve(od.DesignProblem([[1, -1], [1, 0], [1, 1]])))
     """
-    check_result(result)
-    names = names_of(result.problem, words, rows)
+    names = names_in(result, words, rows)
     shown = view(names)
     ratios = (1.1, 1.2, 1.0)[: 3 if convergence else 2]
     size = (14.0 if convergence else 10.5, 4.8)

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from optdesign.design.result import DesignResult, rounded_up
 from optdesign.plot.draw_weights import label_candidates, limits, positions
-from optdesign.plot.naming import MOST_TICKS, Names, check_result, names_of
+from optdesign.plot.naming import MOST_TICKS, Names, names_in
 from optdesign.plot.panels import Panel, panel_picture
 from optdesign.plot.scales import View, frame, totals_at, view
 from optdesign.plot.style import BLUE, GREY, ORANGE, legend, picture, thinned
@@ -99,10 +99,7 @@ def sensitivity(
     >>> c = od.candidates({"t": [0, 1, 2]}, model="~ t")
     >>> figure = od.plot.sensitivity(od.solve(od.DesignProblem(c)), "t")
     """
-    check_result(result)
-    names = names_of(result.problem, words, rows)
-    shown = view(names, factors)
-    if shown is None:
+    if (shown := view(names := names_in(result, words, rows), factors)) is None:
         with picture(ax, path) as (axes,):
             draw_rows(axes, result, names)
             return axes.figure

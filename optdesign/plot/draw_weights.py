@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign.design.result import DesignResult
-from optdesign.plot.naming import Names, check_result, label_axis, names_of, whole_ticks
+from optdesign.plot.naming import Names, label_axis, names_in, whole_ticks
 from optdesign.plot.style import BLUE, GREY, picture, shades, thinned
 from optdesign.plot.text import all_readable, letters, readable, wrapped
 
@@ -67,8 +67,7 @@ def weights(
     >>> import optdesign as od
     >>> figure = od.plot.weights(od.solve(od.DesignProblem([[1, -1], [1, 0], [1, 1]])))
     """
-    check_result(result)
-    names = names_of(result.problem, words, rows)
+    names = names_in(result, words, rows)
     with picture(ax, path, size=size_of(result.weights)) as (axes,):
         draw_weights(axes, result.weights, names)
         return axes.figure

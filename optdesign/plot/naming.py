@@ -107,6 +107,12 @@ class Names:
         return out + ([p.rank_note] if p.rank_note else [])
 
 
+def names_in(result: DesignResult, words: tuple[str, str] | None, rows: ArrayLike | None) -> Names:
+    """Return the words that name the candidates of a result; TypeError if it is none."""
+    check_result(result)
+    return names_of(result.problem, words, rows)
+
+
 def names_of(
     problem: DesignProblem, words: tuple[str, str] | None = None, rows: ArrayLike | None = None
 ) -> Names:

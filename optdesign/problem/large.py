@@ -192,14 +192,8 @@ class LargeProblem(DesignProblem):
         return self.basis_pool.x[np.searchsorted(self.basis_pool.rows, own[own >= 0])]
 
     @property
-    def n_candidates(self) -> int:
-        """Number of candidates."""
-        return self.engine.n_rows
-
-    @property
-    def dim(self) -> int:
-        """Length of a candidate."""
-        return self.engine.dim
+    def _table(self) -> Engine:
+        return self.engine
 
     def _not_in_memory(self) -> NoReturn:
         raise InputError(

@@ -48,6 +48,7 @@ from optdesign.problem.inputs import (
 from optdesign.problem.parts import unpack
 from optdesign.problem.source import Source, read_only
 from optdesign.problem.span import RANK_RTOL, Span, find_span, scan
+from optdesign.sources.engine import Engine
 from optdesign.sources.opening import is_larger_than_memory
 from optdesign.tables.columns import Settings
 
@@ -339,12 +340,16 @@ class DesignProblem:
     @property
     def n_candidates(self) -> int:
         """Number of candidates."""
-        return self.source.n_rows
+        return self._table.n_rows
 
     @property
     def dim(self) -> int:
         """Length of a candidate."""
-        return self.source.dim
+        return self._table.dim
+
+    @property
+    def _table(self) -> Source | Engine:
+        return self.source
 
     @cached_property
     def basis(self) -> np.ndarray:

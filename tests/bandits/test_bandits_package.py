@@ -74,13 +74,6 @@ def test_every_module_has_a_docstring(name: str) -> None:
     assert importlib.import_module(name).__doc__
 
 
-@pytest.mark.parametrize("name", [m for m in MODULES if "." in m])
-def test_no_module_is_hidden_by_another_object_of_its_name(name: str) -> None:
-    module = importlib.import_module(name)
-    parent, _, last = name.rpartition(".")
-    assert getattr(importlib.import_module(parent), last) is module
-
-
 def test_subpackages_show_the_architecture() -> None:
     """A subpackage has a docstring that names its modules, and few modules are beside them."""
     assert len([p for p in PACKAGE.glob("*.py") if not p.stem.startswith("__")]) <= 3

@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from benchmark_scripts import SCRIPTS, load
 
 import optdesign
 
@@ -73,16 +74,11 @@ def test_every_program_says_what_it_is_for(name: str) -> None:
     assert ast.get_docstring(ast.parse(source))
 
 
-@pytest.mark.parametrize("script", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_benchmarks_import(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They reach into the package, and nothing else would notice that a name has moved."""
     monkeypatch.syspath_prepend(str(script.parent))
-    spec = importlib.util.spec_from_file_location(f"benchmark_{script.stem}", script)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, spec.name, module)
-    spec.loader.exec_module(module)
+    load(script)
 
 
 def test_subpackages_show_the_architecture() -> None:
@@ -92,13 +88,6 @@ def test_subpackages_show_the_architecture() -> None:
     for folder in [p for p in package.iterdir() if (p / "__init__.py").exists()]:
         words = ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))
         assert words, folder
-
-
-@pytest.mark.parametrize("name", [m for m in MODULES if "." in m])
-def test_no_module_is_hidden_by_a_function_of_its_name(name: str) -> None:
-    module = importlib.import_module(name)
-    parent, _, last = name.rpartition(".")
-    assert getattr(importlib.import_module(parent), last) is module
 
 
 def test_only_kernels_lack_annotations() -> None:

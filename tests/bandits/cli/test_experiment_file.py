@@ -198,29 +198,13 @@ def test_classes_of_ones_own_are_named_by_module(tmp_path):
 
 def test_every_kind_of_deviation_interval_and_control_can_be_written(tmp_path):
     """Options that are a name or a number, and a policy without options, from a file to the results."""
-    (tmp_path / "file.toml").write_text(
-        HEAD
-        + ENVIRONMENT
-        + textwrap.dedent(
-            """
-            [[policy]]
-            kind = "LinTS"
-            [[policy]]
-            kind = "LinTS"
-            v = "worst-case"
-            [[policy]]
-            kind = "LinTS"
-            v = 1
-            [[policy]]
-            kind = "CollaborativeFedPE"
-            [[policy]]
-            kind = "CollaborativeFedPE"
-            intervals = "enhanced"
-            [[policy]]
-            kind = "LongestFeature"
-            """
-        )
-    )
+    written = [
+        *(f'kind = "LinTS"{option}' for option in ("", '\nv = "worst-case"', "\nv = 1")),
+        *(f'kind = "CollaborativeFedPE"{option}' for option in ("", '\nintervals = "enhanced"')),
+        'kind = "LongestFeature"',
+    ]
+    text = "\n".join(f"[[policy]]\n{policy}" for policy in written)
+    (tmp_path / "file.toml").write_text(f"{HEAD}{ENVIRONMENT}\n{text}\n")
     policies = experiment_file.read(tmp_path / "file.toml").policies
     assert list(policies) == [
         "LinTS",

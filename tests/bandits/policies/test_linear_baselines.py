@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from play import model_of
+from play import final_regrets, model_of
 from scipy.special import ndtr
 
 import bandits
@@ -271,13 +271,8 @@ def test_samples_of_a_best_arm_are_optimistic_with_a_fixed_probability():
 @pytest.mark.slow
 def test_thompson_sampling_beats_clients_without_communication():
     """The worst-case constant loses to local UCB on the authors' instance; the radius and sigma do not."""
-    env = bandits.environments.authors(100, 10, 3, seed=0)
-    beta, worst, posterior, local = (
-        bandits.simulate(policy, env, 2**12, trials=2).mean[-1]
-        for policy in (
-            bandits.LinTS(), bandits.LinTS(v="worst-case"), bandits.LinTS(v="sigma"), bandits.LocalUCB()
-        )
-    )  # fmt: skip
+    sampling = bandits.LinTS(), bandits.LinTS(v="worst-case"), bandits.LinTS(v="sigma")
+    beta, worst, posterior, local = final_regrets((*sampling, bandits.LocalUCB()), 2**12, trials=2)
     assert posterior < 0.2 * beta
     assert beta < 0.6 * local < local < worst
 

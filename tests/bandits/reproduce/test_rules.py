@@ -83,6 +83,11 @@ def associated(sign):
     return numbers
 
 
+def by_phases(uniform, exponential, greedy=100):
+    """Give every rule for the length of phases its regret."""
+    return by_policy({UNIFORM: float(uniform), EXPONENTIAL: float(exponential), GREEDY: float(greedy)})
+
+
 VECTORS = (FEDPE, FEDPE_SHARED)
 DATA = {
     "Enhanced Fed-PE outperforms Fed-PE": (
@@ -97,10 +102,7 @@ DATA = {
         by_size("regret", "clients", -0.5),
         lambda case: {"regret": {50: 3.0, 100: 2.0, 200: 2.5}[case.instance.clients]},
     ),
-    "Clients explore approximately 2 arms on average": (
-        always(sparsity=2.0),
-        always(sparsity=1.3),
-    ),
+    "Clients explore approximately 2 arms on average": (always(sparsity=2.0), always(sparsity=1.3)),
     "In the end there are only M positive weights": (
         always(sparsity=0.9),
         lambda case: {"sparsity": 1.1 if case.instance.arms == 20 else 0.9},
@@ -118,18 +120,12 @@ DATA = {
         lambda case: {"iterations": 5.5 if case.instance.clients == 200 else 5.0},
         lambda case: {"iterations": 6.6 if case.instance.clients == 200 else 5.0},
     ),
-    "Uniform phases have the lowest regret": (
-        by_policy({UNIFORM: 90.0, EXPONENTIAL: 100.0, GREEDY: 100.0}),
-        by_policy({UNIFORM: 90.0, EXPONENTIAL: 100.0, GREEDY: 80.0}),
-    ),
+    "Uniform phases have the lowest regret": (by_phases(90, 100, 100), by_phases(90, 100, 80)),
     "Exponential phases are only slightly worse than uniform ones": (
-        by_policy({UNIFORM: 100.0, EXPONENTIAL: 120.0}),
-        by_policy({UNIFORM: 100.0, EXPONENTIAL: 130.0}),
+        by_phases(100, 120),
+        by_phases(100, 130),
     ),
-    "Greedy phases are much worse than the others": (
-        by_policy({UNIFORM: 100.0, EXPONENTIAL: 105.0, GREEDY: 220.0}),
-        by_policy({UNIFORM: 100.0, EXPONENTIAL: 150.0, GREEDY: 220.0}),
-    ),
+    "Greedy phases are much worse than the others": (by_phases(100, 105, 220), by_phases(100, 150, 220)),
     "Exponential phases trade regret for communication best": (
         traded({UNIFORM: 5, EXPONENTIAL: 6, GREEDY: 50}, {UNIFORM: 1000, EXPONENTIAL: 20, GREEDY: 4}),
         traded({UNIFORM: 5, EXPONENTIAL: 6, GREEDY: 20}, {UNIFORM: 1000, EXPONENTIAL: 20, GREEDY: 4}),

@@ -209,17 +209,29 @@ def test_a_loop_hands_over_finite_regret_at_all_times():
 # ------------------------------------------------------------------------------------------------- trials
 
 
-class Played:
+class Steps:
+    """Chooses arms by a function of the numbers of clients and arms, and makes its mistake in every step."""
+
+    name = "Steps"
+
+    def __init__(self, arms):
+        self.arms = arms
+
+    def play(self, trial):
+        while not trial.done:
+            trial.step(self.arms(trial.env.clients, trial.env.arms))
+
+
+class Played(Steps):
     """Plays correctly, and then does something."""
 
     name = "Played"
 
     def __init__(self, then):
-        self.then = then
+        self.arms, self.then = lambda m, _: zeros(m), then
 
     def play(self, trial):
-        while not trial.done:
-            trial.step(np.zeros(trial.env.clients, dtype=np.int64))
+        super().play(trial)
         self.then(trial)
 
 
@@ -264,19 +276,6 @@ def test_a_policy_must_be_an_object_that_plays(policy):
 
 
 # --------------------------------------------------------------------------------------------- check_policy
-
-
-class Steps:
-    """Makes the same kind of mistake in every step."""
-
-    name = "Steps"
-
-    def __init__(self, arms):
-        self.arms = arms
-
-    def play(self, trial):
-        while not trial.done:
-            trial.step(self.arms(trial.env.clients, trial.env.arms))
 
 
 class Phases(Steps):

@@ -2,17 +2,15 @@
 
 import numpy as np
 import pytest
+from benchmark_scripts import SCRIPTS, load
 from scipy import stats
 
 import optdesign as od
 from optdesign.evaluation.power import noncentrality, power_of_f
 
 ELEVEN = {name: [-1, 1] for name in "ABC"}
-COFFEE = {
-    "cost": [1, 2],
-    "type": ["Colombian", "Ethiopian", "Kona", "Sumatra"],
-    "size": ["Grande", "Short", "Venti"],
-}
+coffee = load(next(script for script in SCRIPTS if script.stem == "evaluation")).coffee_table
+"""Return a list of 29 runs whose last levels, Sumatra and Venti, have the most runs."""
 
 
 @pytest.mark.parametrize("error_df", [1, 2.5, 7, 40])
@@ -75,19 +73,6 @@ def test_skpr_eleven_runs():
         e = od.evaluate(runs, **options)
         np.testing.assert_allclose(e.power, expected, atol=5e-8)
         np.testing.assert_allclose(e.effect_power, expected, atol=5e-8)
-
-
-def coffee():
-    """Return a D-optimal list of 29 runs in which the last levels, Sumatra and Venti, have the most runs.
-
-    skpr does not print its list. Its figures determine which levels have the most runs.
-    """
-    runs = od.exact(od.DesignProblem(od.candidates(COFFEE, "~ cost + size + type"), budgets=29))
-    table = runs.table().to_frame().drop(columns=["run", "candidate"])
-    for name in ("type", "size"):
-        most, last = table[name].value_counts().idxmax(), COFFEE[name][-1]
-        table[name] = table[name].replace({most: last, last: most})
-    return table
 
 
 def test_skpr_coffee():

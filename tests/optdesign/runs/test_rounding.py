@@ -19,6 +19,13 @@ def with_runs(problem, runs):
     return od.DesignProblem(problem.candidates, problem.groups, problem.parameter_blocks, runs)
 
 
+def drawn_runs(problem, data, least):
+    """Return the problem with a number of runs for every group, from ``least`` to 9, and these numbers."""
+    size = problem.n_groups
+    runs = np.array(data.draw(st.lists(st.integers(least, 9), min_size=size, max_size=size)))
+    return with_runs(problem, runs), runs
+
+
 def rank_of(problem, counts):
     """Rank of the candidates that have runs, from the definition."""
     return sum(
@@ -60,10 +67,7 @@ def test_efficient_rounding_maximises_the_smallest_ratio(seed):
 @settings(max_examples=60, deadline=None)
 @given(problems(), st.data())
 def test_runs_have_the_budgets_the_rank_and_the_bound(problem, data):
-    runs = np.array(
-        data.draw(st.lists(st.integers(1, 9), min_size=problem.n_groups, max_size=problem.n_groups))
-    )
-    problem = with_runs(problem, runs)
+    problem, runs = drawn_runs(problem, data, 1)
     result = od.solve(problem)
     if not feasible_by_hall(problem, runs):
         with pytest.raises(ValueError, match="enough runs to keep the rank"):
@@ -188,10 +192,7 @@ def test_optimal_weights_that_round_badly_are_mended(levels, runs, least):
 @settings(max_examples=40, deadline=None)
 @given(problems(), st.data())
 def test_exchanges_within_the_support_never_lower_log_det(problem, data):
-    runs = np.array(
-        data.draw(st.lists(st.integers(3, 9), min_size=problem.n_groups, max_size=problem.n_groups))
-    )
-    problem = with_runs(problem, runs)
+    problem, runs = drawn_runs(problem, data, 3)
     result = od.solve(problem)
     if feasible_by_hall(problem, runs):
         rounded = apportioned(problem, result.weights, runs)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -44,38 +45,38 @@ def test_pieces_are_equal_and_the_same_for_any_number_of_threads(n: int, piece: 
     assert set(sizes[:-1]) <= {max(sizes)}
 
 
-@pytest.mark.parametrize("what", [Stopped, KeyboardInterrupt])
-def test_what_another_thread_is_at_is_waited_for(what: type[BaseException]) -> None:
-    """Whatever ends the work of the one who asks."""
+def interrupted_inside() -> None:
+    time.sleep(0.1)
+    signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize(
+    ("what", "own", "others"),
+    [
+        (Stopped, Stopped, lambda: None),
+        (KeyboardInterrupt, KeyboardInterrupt, lambda: None),
+        (KeyboardInterrupt, None, interrupted_inside),
+    ],
+    ids=["stopped", "interrupted", "interrupted while waiting"],
+)
+def test_the_work_of_another_thread_is_waited_for(
+    what: type[BaseException], own: type[BaseException] | None, others: Callable[[], None]
+) -> None:
+    """Whatever ends the work of the calling thread, also while that one waits."""
     begun, ended = threading.Event(), threading.Event()
 
     def work(*_: int) -> None:
         if threading.current_thread() is threading.main_thread():
             begun.wait(60)
-            raise what
-        begun.set()
-        time.sleep(0.2)
-        ended.set()
-
-    with threads.using(2), pytest.raises(what):
-        threads.each(work, 2, 1)
-    assert ended.is_set()
-
-
-def test_an_interrupt_while_others_are_waited_for_leaves_nothing_behind() -> None:
-    begun, ended = threading.Event(), threading.Event()
-
-    def work(*_: int) -> None:
-        if threading.current_thread() is threading.main_thread():
-            begun.wait(60)
+            if own is not None:
+                raise own
         else:
             begun.set()
-            time.sleep(0.1)
-            signal.raise_signal(signal.SIGINT)
+            others()
             time.sleep(0.2)
             ended.set()
 
-    with threads.using(2), pytest.raises(KeyboardInterrupt):
+    with threads.using(2), pytest.raises(what):
         threads.each(work, 2, 1)
     assert ended.is_set()
 

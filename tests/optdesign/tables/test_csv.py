@@ -146,22 +146,6 @@ def test_written_csv_keeps_whole_numbers_whole(write, tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        "a;b\n1.000;2,5\n2.500;3,5\n",
-        "a;b\n1.000;x\n500;1.000,5\n",
-        "b;a\n1,5;1.000\n2;-250\n",
-        "a\tb\n1.000\t2,5\n",
-        "a;b\n" + "900;1\n" * tables.CSV_ROWS + "1.000;2,5\n",
-    ],
-)
-def test_thousands_in_a_file_with_decimal_commas_are_refused(tmp_path, text):
-    (tmp_path / "f.csv").write_text(text)
-    with pytest.raises(ValueError, match=r"column 'a' holds '1\.000', a thousand or a decimal point"):
-        tables.read_table(tmp_path / "f.csv", text=set())
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
         "a;b\n1.000;2\n2.500;3.5\n",  # no decimal commas, and a decimal point
         "a;b\n0.500;2,5\n2.500;3,5\n",  # no thousand begins with 0
         "a;b\n1.000;2,5\n2.55;3,5\n",

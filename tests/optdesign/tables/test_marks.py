@@ -18,11 +18,17 @@ from optdesign.tables import files
         "y;x\n1,000;0.5\n20;7\n",
         "x\ty\n.5\t-1,000\n",
         "x;y\n" + "5;900\n" * files.CSV_ROWS + "1.5e3;1,000\n",
+        "y;b\n1.000;2,5\n2.500;3,5\n",
+        "y;b\n1.000;x\n500;1.000,5\n",
+        "b;y\n1,5;1.000\n2;-250\n",
+        "y\tb\n1.000\t2,5\n",
+        "y;b\n" + "900;1\n" * files.CSV_ROWS + "1.000;2,5\n",
     ],
 )
-def test_thousands_in_a_file_with_decimal_points_are_refused(tmp_path, text):
+def test_thousands_beside_decimals_of_the_other_sign_are_refused(tmp_path, text):
     (tmp_path / "f.csv").write_text(text)
-    with pytest.raises(ValueError, match=r"column 'y' holds '-?1,000', a thousand or a decimal comma"):
+    own = "point" if "1.000" in text else "comma"
+    with pytest.raises(ValueError, match=rf"column 'y' holds '-?1[.,]000', a thousand or a decimal {own}"):
         files.read_table(tmp_path / "f.csv", text=set())
 
 
