@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from bandits.environments.linear import LinearEnvironment
 from optdesign.runtime.jit import kernel
 
-CUTOFF = 1e-12
-"""Relative size below which an eigenvalue of an information matrix counts as zero."""
+CUTOFF = 1e-14
+"""Relative size below which an eigenvalue of a scaled information matrix counts as zero."""
+
+LARGEST_SIGNAL = 1e4
+"""Largest L s / sigma at which directions may be taken as one. Rewards are then off by about sigma / 1000."""
 
 
 def dot(u: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -22,18 +26,46 @@ def dot(u: np.ndarray, v: np.ndarray) -> np.ndarray:
     return total
 
 
-def pseudo_inverses(matrices: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+def pseudo_inverses(matrices: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Moore-Penrose inverses of positive semi-definite matrices (..., d, d) of at most the ranks (...).
 
-    Eigenvalues below ``CUTOFF`` times the largest are rounding, or belong to directions so nearly parallel
-    that they are better taken as one. A design never causes such small eigenvalues by its weights: a client
-    that explores a direction alone gives it at least the share 1 / (D + gap) of its pulls.
+    The second array has the ranks of the inverses, which are less than ``ranks`` if directions are taken as
+    one.
+
+    Coordinates are first scaled so that the diagonal is about 1. The units of the features do not decide
+    therefore which eigenvalues count. Eigenvalues below ``CUTOFF`` times the largest are rounding, or belong
+    to directions so nearly parallel that they are better taken as one. A design never causes such small
+    eigenvalues by its weights: a client that explores a direction alone gives it at least the share
+    1 / (D + gap) of its pulls.
+
+    For U = S W S with the scales S, S^-1 W^+ S^-1 is a generalised inverse of U. With the projection onto the
+    range of U on both sides it is the Moore-Penrose inverse.
     """
-    values, vectors = np.linalg.eigh(matrices)
     d = matrices.shape[-1]
+    diagonal = np.diagonal(matrices, axis1=-2, axis2=-1)
+    size = np.exp2(np.rint(np.log2(np.where(diagonal > 0.0, diagonal, 1.0)) / 2.0))
+    values, vectors = np.linalg.eigh(matrices / (size[..., :, None] * size[..., None, :]))
     keep = (np.arange(d) >= d - ranks[..., None]) & (values > CUTOFF * values[..., -1:])
     inverse = np.divide(1.0, values, out=np.zeros_like(values), where=keep)
-    return (vectors * inverse[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+    scaled = vectors / size[..., :, None]
+    out = (scaled * inverse[..., None, :]) @ np.swapaxes(scaled, -1, -2)
+    singular = ~keep.all(axis=-1)
+    if singular.any():
+        spanning = (vectors * size[..., :, None] * keep[..., None, :])[singular]
+        basis = np.linalg.svd(spanning)[0] * (np.arange(d) < keep[singular].sum(axis=-1)[:, None])[:, None, :]
+        onto = basis @ np.swapaxes(basis, -1, -2)
+        out[singular] = onto @ out[singular] @ onto
+    return out, keep.sum(axis=-1)
+
+
+def check_separate(env: LinearEnvironment, sigma: float) -> None:
+    """Raise ValueError if rewards can depend on the difference of features that are taken as one."""
+    if env.L * env.s > LARGEST_SIGNAL * sigma:
+        raise ValueError(
+            "features must not be parallel up to round-off if rewards depend on their difference; L s / sigma"
+            f" is {env.L * env.s / sigma:.3g}, and above {LARGEST_SIGNAL:g} they are not taken as one. "
+            "Subtract its mean from every coordinate."
+        )
 
 
 @kernel

@@ -170,6 +170,8 @@ class Server:
         """Rank of the explored directions, (classes, blocks)."""
         self.solved: list[tuple[int, float]]
         """Iterations and gap of the design of each class."""
+        self.has_merged = False
+        """True if the last estimates take directions as one that differ by little more than round-off."""
 
     def initialise(self, first: Message) -> Message:
         """Line 1: keep the directions; V_a^1 and theta-hat_a^1 from one pull of each arm."""
@@ -240,7 +242,8 @@ class Server:
     def _broadcast(self, vectors: np.ndarray) -> Message:
         """V = (sum f e e')^+ and theta-hat = V sum f theta-hat_i, for every class and block."""
         information, moment, ranks = self._information(vectors)
-        potential = pseudo_inverses(information, ranks)
+        potential, kept = pseudo_inverses(information, ranks)
+        self.has_merged = bool(np.any(kept < ranks))
         theta = (potential @ moment[..., None])[..., 0]
         alive = np.array([self.active[rows].any(axis=0) for rows in self.rows])
         if self.setting.shared:

@@ -14,6 +14,7 @@ import numpy as np
 
 from bandits.checks import LARGEST, check_positive, check_probability, check_sigma, is_number
 from bandits.environments.linear import LinearEnvironment
+from bandits.policies.aggregation import check_separate
 from bandits.policies.design import DesignRule, phase_rule, sparse
 from bandits.policies.parameters import SHARED, blocks, check_parameters, suffix
 from bandits.protocol import PROTOCOLS, VECTORS
@@ -461,6 +462,8 @@ class Phased:
         before = (0, 0)
         for p in range(1, last + 1):
             start = clock.time
+            if server.has_merged:
+                check_separate(env, setting.sigma)
             active = client.eliminate(ledger.down(estimates))
             plan = server.design(ledger.up(active))
             pulls = client.explore(ledger.down(plan))

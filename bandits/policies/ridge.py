@@ -7,7 +7,7 @@ one for all if parameters are shared),
 
 An observation changes A^-1, theta and log_det in O(d^2) by the Sherman-Morrison formula. So that rounding
 does not add up over millions of observations, A itself is kept too, and they are computed from it afresh now
-and then.
+and then, and after an observation that changes A^-1 by orders of magnitude.
 
 Confidence (Abbasi-Yadkori, Pal, Szepesvari, NeurIPS 2011, theorem 2): with probability 1 - delta, at all
 times and for all x at once,  |x' (theta-hat - theta)| <= radius ||x||_{A^-1},
@@ -25,6 +25,9 @@ from optdesign.runtime.jit import inlined, kernel
 
 REFRESH = 4096
 """Observations of a block between two inversions from scratch."""
+
+LARGE = 1e4
+"""Value of 1 + ||x||^2_{A^-1} from which on the Sherman-Morrison formula loses digits; A is then inverted."""
 
 
 class Ridge(NamedTuple):
@@ -119,7 +122,7 @@ def learn(model, width, confidence, r, features, i, a, y):
     growth = np.log(scale)
     model.log_det[r, b] += growth
     model.seen[r, b] += 1
-    if model.seen[r, b] >= REFRESH:
+    if model.seen[r, b] >= REFRESH or scale > LARGE:
         refresh(model, r, b)
     else:
         for j in range(d):

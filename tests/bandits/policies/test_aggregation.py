@@ -48,16 +48,36 @@ def test_inverses_of_known_rank():
     for rank in range(4):
         a = rng.standard_normal((3, rank))
         matrix = a @ a.T
-        found = pseudo_inverses(matrix, np.array(rank))
+        found, kept = pseudo_inverses(matrix, np.array(rank))
         np.testing.assert_allclose(found, np.linalg.pinv(matrix, rcond=1e-9), rtol=1e-9, atol=1e-9)
+        assert kept == rank
+
+
+def test_inverses_do_not_depend_on_units():
+    """Scales of coordinates change no eigenvalue that counts; singular matrices stay Moore-Penrose."""
+    scale = np.diag([1e9, 1.0, 1e-9])
+    x = np.random.default_rng(4).standard_normal((3, 3))
+    matrix = x.T @ x
+    found, kept = pseudo_inverses(scale @ matrix @ scale, np.array(3))
+    np.testing.assert_allclose(scale @ found @ scale, np.linalg.inv(matrix), rtol=1e-9)
+    assert kept == 3
+    scale = np.diag([1e4, 1.0, 1.0])
+    u = scale @ (x[:2].T @ x[:2]) @ scale
+    found, kept = pseudo_inverses(u, np.array(2))
+    assert kept == 2
+    np.testing.assert_allclose(found, found.T, rtol=1e-9)
+    np.testing.assert_allclose(u @ found @ u, u, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(found @ u, (found @ u).T, atol=1e-6)
 
 
 def test_directions_that_are_nearly_one_are_taken_as_one():
-    """Beyond a relative 1e-12 an eigenvalue is a direction, below it rounding, whatever the rank may be."""
-    for small, kept in ((1e-11, True), (1e-13, False)):
+    """Below a relative 1e-14 an eigenvalue is rounding, above it a direction."""
+    for angle, rank in ((1e-6, 2), (1e-8, 1)):
+        x = np.array([[1.0, 1.0], [1.0, 1.0 + angle]])
         for size in (1e-6, 1.0, 1e6):
-            found = pseudo_inverses(size * np.diag([1.0, small]), np.array(2))
-            np.testing.assert_allclose(size * found, np.diag([1.0, 1 / small if kept else 0.0]), rtol=1e-9)
+            found, kept = pseudo_inverses(size * x.T @ x, np.array(2))
+            assert kept == rank
+            np.testing.assert_allclose(size * x[0] @ found @ x[0], 1.0 if rank == 2 else 0.5, rtol=0.02)
 
 
 def test_dot_is_the_inner_product():
