@@ -24,13 +24,13 @@ demo: $(STAMP)
 
 test: lint
 	@echo "== tests, with compiled kernels"
-	@$(BIN)/python -m pytest -n 2 -m "not slow" --cov --cov-report=
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" --cov --cov-report=
 	@echo "== kernel tests again as plain Python, for branch coverage of the kernels"
-	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "kernels and not slow" --cov --cov-append --cov-report=term --cov-fail-under=95
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "kernels and not slow" --cov --cov-append --cov-report=term --cov-fail-under=95
 
 slow: $(STAMP)
 	@echo "== slow tests"
-	@$(BIN)/python -m pytest -n 2 -m slow
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 hunt: $(STAMP)
 	@echo "== hunt for false claims of every public function, about 15 minutes: goes to docs/measured/hunt.txt"

@@ -98,6 +98,7 @@ def test_public_names_exist() -> None:
     assert bandits.theory.lower_bound(4, 3, 2, 100) > 0
 
 
+@pytest.mark.slow
 def test_the_package_is_the_command() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bandits", "--help"], capture_output=True, text=True, check=True

@@ -46,6 +46,7 @@ def test_the_page_plays_its_policies(page):
     assert page["run"].policy == "EnhancedFedPE"
 
 
+@pytest.mark.slow
 def test_the_phased_policy_halves_and_explores_evenly(page):
     run = bandits.simulate(page["Halving"](), ENV, 400, trials=2)
     active = run.phases["active"][run.phases["trial"] == 0]
@@ -54,6 +55,7 @@ def test_the_phased_policy_halves_and_explores_evenly(page):
     assert np.all(run.phases["iterations"] == 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("period", [7, 1000])
 def test_the_stepwise_policy_is_that_of_a_plain_loop(page, period):
     """Without noise decisions are a matter of arithmetic; here they are made again in ten lines."""

@@ -101,6 +101,7 @@ def test_a_checkpoint_of_another_rounding_is_refused_and_of_the_same_resumed(tmp
         bandits.simulate(other, ENV, 100, trials=2, checkpoint=path)
 
 
+@pytest.mark.slow
 def test_the_hash_is_the_same_in_another_process():
     code = (
         "import sys; sys.path.insert(0, 'tests/bandits/simulation');"

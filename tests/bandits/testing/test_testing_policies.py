@@ -60,6 +60,7 @@ def test_collinear_identical_and_random_clients(collinear, identical, generic):
     assert np.all((norms > 0.499) & (norms < 1.001))
 
 
+@pytest.mark.slow
 def test_environments_shrink_to_few_small_numbers():
     one = find(environments(), lambda _: True, settings=smallest)
     assert one.features.tolist() == [[[1.0]]]

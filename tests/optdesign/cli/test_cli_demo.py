@@ -2,7 +2,6 @@
 
 import re
 import runpy
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -82,12 +81,3 @@ def test_version_help_and_usage(monkeypatch):
     with pytest.raises(SystemExit) as caught:
         runpy.run_module("optdesign", run_name="__main__")
     assert caught.value.code == 0
-
-
-def test_importing_the_package_loads_no_interface():
-    code = (
-        "import sys, optdesign; "
-        "print([m for m in ('typer', 'rich', 'matplotlib', 'cvxpy', 'pyarrow') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"

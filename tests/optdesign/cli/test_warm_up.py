@@ -57,6 +57,7 @@ def test_after_a_warm_up_nothing_is_compiled(tmp_path: Path) -> None:
     assert f"{kernels} kernels in {versions} versions are ready; 0 versions were compiled" in again.stdout
 
 
+@pytest.mark.slow
 def test_a_warm_up_without_the_compiler_is_refused(tmp_path: Path) -> None:
     done = run(["-m", "optdesign", "warm-up"], tmp_path, NUMBA_DISABLE_JIT="1")
     assert done.returncode == 2

@@ -36,7 +36,9 @@ def strata():
     return od.solve(p, tol=1e-9)
 
 
-@pytest.mark.parametrize("suffix", style.SUFFIXES)
+@pytest.mark.parametrize(
+    "suffix", [".png", *(pytest.param(suffix, marks=pytest.mark.slow) for suffix in (".pdf", ".svg"))]
+)
 def test_picture_is_written(grid, tmp_path, suffix):
     path = tmp_path / f"a{suffix}"
     od.plot.overview(grid, words=("client", "arm"), title="An instance", path=path)
@@ -53,6 +55,7 @@ def test_path_is_checked(grid, path, words, tmp_path):
         od.plot.weights(grid, path=tmp_path / path)
 
 
+@pytest.mark.slow
 def test_panels_of_a_grid(grid, monkeypatch):
     monkeypatch.setattr(weights, "MOST_BARS", 10)
     figure = od.plot.overview(grid, convergence=True, tol=1e-6, words=("client", "arm"))
@@ -174,6 +177,7 @@ def test_close_ranks_are_told():
     assert_legible(figure)
 
 
+@pytest.mark.slow
 def test_long_labels_and_many_groups_are_legible():
     x = np.random.default_rng(0).normal(size=(300, 3))
     names = [f"hospital number {i} of the region in the north" for i in range(30)]

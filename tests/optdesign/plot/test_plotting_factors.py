@@ -164,6 +164,7 @@ def test_levels_are_named_on_their_axis():
     assert_legible(figure)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factors", ["a", ["a", "b"]])
 def test_many_groups_share_a_panel(factors):
     rng = np.random.default_rng(0)
@@ -231,6 +232,7 @@ def test_lost_rank_is_told():
         assert any(f"rank lost: {infinite} infinite variances not drawn" in t for t in shown_texts(figure))
 
 
+@pytest.mark.slow
 def test_overview_draws_factors(tmp_path):
     for p in (plane(), mixture(), plants()):
         figure = od.plot.overview(od.solve(p), path=tmp_path / "a.png")

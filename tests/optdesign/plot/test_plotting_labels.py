@@ -55,6 +55,7 @@ def test_long_names_are_legible_over_factors(experiment, factors):
     assert_legible(od.plot.runs(od.round(design), factors))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("convergence", [False, True])
 def test_long_names_are_legible_in_an_overview(experiment, convergence):
     assert_legible(od.plot.overview(at_the_corners(experiment), convergence=convergence))
@@ -67,6 +68,7 @@ def test_circles_grow_with_the_total_at_a_place(experiment):
     np.testing.assert_allclose(sizes, [[180.0] * 4, [20 + 160 * 6 / 10] * 4])
 
 
+@pytest.mark.slow
 def test_long_labels_of_bars_are_values_below_a_heading(experiment):
     p = experiment
     weights = np.zeros(p.n_candidates)

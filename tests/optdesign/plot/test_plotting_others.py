@@ -151,6 +151,7 @@ def test_every_picture_takes_axes_and_leaves_the_style_alone():
     assert dict(rcParams) == before
 
 
+@pytest.mark.slow
 def test_docs_show_what_is_made(tmp_path, monkeypatch):
     """The example of the page runs, and the script that makes the page's pictures makes all of them."""
     page = (ROOT / "docs" / "pictures.md").read_text()
@@ -165,6 +166,7 @@ def test_docs_show_what_is_made(tmp_path, monkeypatch):
         assert 5_000 < (ROOT / "docs" / "figures" / f"plot-{name}.png").stat().st_size < 100_000
 
 
+@pytest.mark.slow
 def test_small_axes_beside_each_other_are_legible():
     a, b = (v.ravel() for v in np.meshgrid(np.linspace(-1, 1, 5), np.linspace(-1, 1, 5)))
     x = np.column_stack([np.ones(25), a, b, a * b, a * a, b * b])

@@ -34,7 +34,13 @@ def overview(names):
     return od.plot.overview(od.solve(od.DesignProblem(x, np.arange(12) % 2, group_names=names)))
 
 
-@pytest.mark.parametrize("label", ["Größe", "Ωμέγα", "Температура", "درجة الحرارة", "טמפרטורה", "😀", "ﬁ"])
+def rest_slow(first, *others):
+    return [first, *(pytest.param(other, marks=pytest.mark.slow) for other in others)]
+
+
+@pytest.mark.parametrize(
+    "label", rest_slow("Größe", "Ωμέγα", "Температура", "درجة الحرارة", "טמפרטורה", "😀", "ﬁ")
+)
 def test_scripts_that_the_default_font_has_stay_as_they_are(label):
     assert readable(label) == label
     assert_legible(overview([label, "b"]))
@@ -51,7 +57,7 @@ def test_another_font_is_found():
     assert_legible(figure)
 
 
-@pytest.mark.parametrize("label", ["温度", "तापमान", "온도", "อุณหภูมิ"])
+@pytest.mark.parametrize("label", rest_slow("温度", "तापमान", "온도", "อุณหภูมิ"))
 @pytest.mark.usefixtures("few_fonts")
 def test_characters_without_font_become_codes(label):
     with pytest.warns(UserWarning, match=r"no installed font has .*Install a font"):

@@ -27,7 +27,7 @@ LARGEST = {
 """Maximal determinants of matrices of ones and minus ones (OEIS A003433)."""
 
 
-@pytest.mark.parametrize("n", LARGEST)
+@pytest.mark.parametrize("n", [pytest.param(n, marks=[pytest.mark.slow] * (n > 8)) for n in LARGEST])
 def test_saturated_two_level_designs_have_the_largest_determinant(n):
     model = od.MainEffects({f"f{j}": [-1, 1] for j in range(n - 1)}, runs=n)
     runs = od.exact(model, tries=20)

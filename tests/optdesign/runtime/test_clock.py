@@ -104,6 +104,7 @@ def test_it_is_said_to_a_script_at_a_terminal(terminal: bool) -> None:
     assert _said(code, terminal).count(b"optdesign: compiling, on first use only") == terminal
 
 
+@pytest.mark.slow
 def test_nothing_is_announced_or_excluded_for_functions_of_a_user() -> None:
     """A user's own function, defined and compiled after the import, in a session at a terminal."""
     code = """

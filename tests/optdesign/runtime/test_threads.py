@@ -154,6 +154,7 @@ def test_blas_keeps_to_one_thread_and_is_left_as_it_was(monkeypatch: pytest.Monk
         threads._set(before)
 
 
+@pytest.mark.slow
 def test_a_forked_child_has_threads_of_its_own() -> None:
     """It inherits a pool whose threads are the parent's."""
     script = (
@@ -223,6 +224,7 @@ def test_what_a_thread_compiles_is_not_on_the_clock_of_the_one_that_waits() -> N
     assert counted <= waited - 0.05
 
 
+@pytest.mark.slow
 def test_a_child_of_a_thread_beside_a_solve_has_blas_as_it_was() -> None:
     """The solve of another thread is not under way in the child."""
     script = (

@@ -201,6 +201,7 @@ def test_sweeps_of_large_groups_start_from_high_leverage_too() -> None:
     assert_certified(od.solve(problem, tol=TOL, method="bca"), TOL)
 
 
+@pytest.mark.slow
 def test_what_rounding_adds_to_the_certificate_is_made_up_for() -> None:
     """Steps by iteration end just below their target: going on to a little less would change nothing."""
     problem = od.DesignProblem.shared(instances.features("cone", 300, 30, 100, 1))

@@ -179,6 +179,7 @@ def test_shares_that_move_and_come_back_are_the_end() -> None:
     assert r.status is not od.Status.MAX_ITER
 
 
+@pytest.mark.slow
 def test_long_visits_are_looked_at_one_by_one() -> None:
     """From the uniform design, exchanges between thousands take long: a step is then one sweep, and a pending
     stop is checked before every such group.

@@ -36,6 +36,7 @@ def test_nine_digits_on_a_thousand_random_problems(problem: od.DesignProblem) ->
     assert_certified(od.solve(problem, tol=TOL), TOL)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(problem=random_problems())
 def test_nine_digits_by_newton_steps_alone(problem: od.DesignProblem) -> None:

@@ -214,6 +214,7 @@ def test_our_methods_solve_all_structures(method: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_our_solver_against_cvxpy() -> None:
     check_solver(od.solve, problems(deficient=False, duplicates=True), max_examples=15)
     check_solver(od.reference.solve, max_examples=15, tol=1e-2)

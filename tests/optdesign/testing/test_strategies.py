@@ -140,6 +140,7 @@ def test_a_failing_problem_is_printed_as_the_call_that_makes_it() -> None:
     assert made.n_candidates == 2
 
 
+@pytest.mark.slow
 def test_weights_are_feasible_and_shrink_to_equal_shares() -> None:
     @given(problems().flatmap(lambda p: st.tuples(st.just(p), feasible_weights(p, zeros=True))))
     def holds(case: tuple[od.DesignProblem, np.ndarray]) -> None:

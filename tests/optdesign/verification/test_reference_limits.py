@@ -191,7 +191,7 @@ def test_blocks_that_are_too_wide_for_clarabel_are_for_scs(monkeypatch: pytest.M
     assert r.relative_gap <= 1e-2
 
 
-@pytest.mark.parametrize("form", ["primal", "dual"])
+@pytest.mark.parametrize("form", ["primal", pytest.param("dual", marks=pytest.mark.slow)])
 def test_large_calls_are_made_in_another_process(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It gives the same answer."""
     problem = random_problem(3, "shared")

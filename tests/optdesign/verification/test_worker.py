@@ -30,6 +30,7 @@ def test_a_job_returns_what_the_program_does() -> None:
     assert w.process is None
 
 
+@pytest.mark.slow
 def test_an_error_comes_back_and_the_process_goes_on() -> None:
     with Worker() as w:
         with pytest.raises(RuntimeError, match="SolverError"):
@@ -56,6 +57,7 @@ def test_a_process_that_cannot_read_is_an_error(monkeypatch: pytest.MonkeyPatch)
         w.run("dual", REDUCED, "CLARABEL", {"filler": np.zeros(10**6)})
 
 
+@pytest.mark.slow
 def test_ending_twice_is_fine() -> None:
     w = Worker()
     w.end()
