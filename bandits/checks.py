@@ -97,7 +97,7 @@ def integers(argument: str, values: Any, shape: tuple[int, ...], who: str, remed
     """
     array = np.asarray(values)
     if array.dtype.kind not in "iu":
-        shown = f", such as {array.flat[_oddest(array)]}" if array.size else ""
+        shown = f", such as {array.flat[_first_fraction(array)]}" if array.size else ""
         raise ValueError(
             f"{argument} must be integers; {who} gave values of type {array.dtype}{shown}. {remedy}"
         )
@@ -167,7 +167,7 @@ def rewards_per_arm(values: Any, counts: np.ndarray, who: str) -> np.ndarray:
     return sums
 
 
-def _oddest(array: np.ndarray) -> int:
+def _first_fraction(array: np.ndarray) -> int:
     """Return the position of the first value that is not a whole number, or 0."""
     if array.dtype.kind != "f":
         return 0

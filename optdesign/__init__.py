@@ -82,5 +82,5 @@ __version__ = "0.1.0"
 
 
 def __dir__() -> list[str]:
-    """Return the public names alone: modules that work behind them stay out of tab completion."""
+    """Return the public names only. Internal modules are left out of tab completion."""
     return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

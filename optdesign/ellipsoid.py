@@ -196,10 +196,10 @@ def min_volume_ellipsoid(points: ArrayLike, *, centred: bool = False, **options:
 
 
 def _whitening(problem: DesignProblem, result: DesignResult, centred: bool) -> np.ndarray:
-    """B with B S B' nearly the identity, for the points that the problem is made of."""
+    """Return B with B S B' nearly the identity, for the points that the problem is made of."""
     support, rows = result.support, problem.rows
     white = whitened(problem, rows, support, result.weights[support])[0][0]
-    if rows.source is not problem.source:  # but coordinates
+    if rows.source is not problem.source:  # the rows are coordinates of the points
         white = problem.span.maps[0] @ white
     if centred:
         return white.T
@@ -225,8 +225,8 @@ def _inflated(
 ) -> tuple[np.ndarray, float]:
     """Return the factor scaled until all points are inside, and the ratio of volumes that then holds."""
     margin = 4 * UNIT
-    # How often an ellipsoid is inflated: from the second time on by more than the points call for, twice as
-    # much each time, because the factor itself is rounded.
+    # Largest number of inflations. The factor is rounded, so each inflation exceeds the one that the points
+    # require by a margin, which doubles each time.
     attempts = 60
     for _ in range(attempts):
         v, error = _offsets(x, centre, factor)
@@ -239,7 +239,7 @@ def _inflated(
 
 
 def _ratio(v: np.ndarray, error: np.ndarray, weights: np.ndarray, centred: bool) -> float:
-    """d^(-d/2) det(B S B')^(-1/2), rounded up; infinite where rounding may have made the determinant."""
+    """d^(-d/2) det(B S B')^(-1/2), rounded up; infinite if round-off exceeds the smallest eigenvalue."""
     d = v.shape[1]
     u = weights / math.fsum(weights)
     used = np.flatnonzero(u)

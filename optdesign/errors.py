@@ -54,7 +54,9 @@ class InputError(ValueError):
         row: int | None = None,
         place: str | None = None,
     ) -> None:
-        super().__init__(argument, rule, value, remedy, row, place)  # what pickle calls the class with
+        super().__init__(
+            argument, rule, value, remedy, row, place
+        )  # the arguments with which pickle calls the class
         self.argument, self.rule, self.value, self.remedy = argument, rule, value, remedy
         self.row, self.place = row, place
 

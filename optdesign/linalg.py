@@ -246,7 +246,7 @@ def rank_one_update(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> np.ndarray
         raise InputError(
             "the update",
             "must preserve the range",
-            f"1 + scale u' A^+ u = {ratio:g} is not positive, or too small to tell from rounding",
+            f"1 + scale u' A^+ u = {ratio:g} is not positive, or does not exceed its round-off",
             "Take less weight away from u.",
         )
     v = inverse @ vector

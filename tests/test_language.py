@@ -1,8 +1,10 @@
-"""Sentences of the documentation and of all docstrings begin with their subject and use the field's words."""
+"""Sentences of docs, docstrings, messages and comments begin with their subject and use the field's words."""
 
 import ast
+import io
 import re
-from collections.abc import Iterator
+import tokenize
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,36 @@ def docstrings(path: Path) -> Iterator[str]:
             yield value
 
 
+def messages(path: Path) -> Iterator[str]:
+    """Yield the literals but docstrings, which are the text of errors, options and reports; values are X."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    statements = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    formatted = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+    inside = {id(part) for whole in formatted for part in ast.walk(whole)}
+    for whole in formatted:
+        parts = [part.value if isinstance(part, ast.Constant) else "X" for part in whole.values]
+        yield "".join(str(part) for part in parts)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and id(node) not in statements | inside:
+            yield node.value if isinstance(node.value, str) else ""
+
+
+def comments(path: Path) -> Iterator[str]:
+    """Yield the comments of a module; lines that follow each other are one text."""
+    with io.StringIO(path.read_text(encoding="utf-8")) as file:
+        found = [token for token in tokenize.generate_tokens(file.readline) if token.type == tokenize.COMMENT]
+    lines: list[str] = []
+    last = 0
+    for token in found:
+        alone = token.line.lstrip().startswith("#")
+        if not (alone and token.start[0] == last + 1):
+            yield " ".join(lines)
+            lines = []
+        lines.append(token.string.lstrip("# "))
+        last = token.start[0]
+    yield " ".join(lines)
+
+
 def texts() -> Iterator[tuple[Path, str]]:
     """Yield all sentences with their file."""
     for page in PAGES:
@@ -63,6 +95,21 @@ def test_fewer_than_one_percent_of_sentences_begin_with_a_question_word() -> Non
             found.append(f"{path.relative_to(ROOT)}: {sentence[:90]}")
     assert total > 5000
     assert len(found) < 0.01 * total, "\n".join(found)
+
+
+@pytest.mark.parametrize("read", [messages, comments])
+def test_messages_and_comments_begin_with_their_subject(read: Callable[[Path], Iterator[str]]) -> None:
+    """Parts of a message may begin with "of"; sentences have a capital or are the whole of a comment."""
+    found, total = [], 0
+    for path in MODULES:
+        for text in read(path):
+            for sentence in sentences(text):
+                total += 1
+                whole = read is comments or sentence[0].isupper()
+                if (whole and OPENINGS.match(sentence)) or PRIVATE.search(sentence) or LOST.search(sentence):
+                    found.append(f"{path.relative_to(ROOT)}: {sentence[:110]}")
+    assert total > 300
+    assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize("words", [PRIVATE, LOST], ids=["private", "lost"])

@@ -101,7 +101,7 @@ def reproduce(
         verdicts = reproduce_experiments(chosen, out, effort, ratings=ratings, n_jobs=n_jobs, progress=True)
     except KeyboardInterrupt:
         typer.echo(
-            f"interrupted: finished trials are kept in {out}; the same command goes on from there", err=True
+            f"interrupted: finished trials are kept in {out}; the same command resumes the run", err=True
         )
         raise typer.Exit(130) from None
     for line in totals(verdicts):

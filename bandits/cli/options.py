@@ -39,7 +39,7 @@ Makers = Mapping[Any, Callable[[Any, str], Any]]
 
 
 class Unfit(Exception):
-    """A value is not of the expected kind, which the message says."""
+    """Raised for a value that is not of the expected kind, which the message names."""
 
 
 def build(make: Callable[..., Any], options: Mapping[str, Any], where: str, makers: Makers) -> Any:

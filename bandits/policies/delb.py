@@ -130,7 +130,7 @@ class DELB:
 def pulls_needed(
     weights: np.ndarray, g: float, phase: int, arms: int, sigma: float, delta: float
 ) -> np.ndarray:
-    """n(a): so many pulls that no estimate of an active arm is off by more than 2^-l, in any phase.
+    """Return n(a), the pulls with which estimates of active arms have errors of at most 2^-l in all phases.
 
     An estimate with n pulls by the design has variance at most sigma^2 g / n; the probabilities
     delta / (K l (l + 1)) of all arms and phases add up to delta.
@@ -145,7 +145,7 @@ def pulls_needed(
 
 
 def dealt(total: np.ndarray, clients: int) -> np.ndarray:
-    """Return the pulls of every client, (M, K): all in a row, arm after arm, cut into pieces of equal length.
+    """Return the pulls of every client, (M, K): all pulls, arm after arm, cut into pieces of equal length.
 
     >>> dealt(np.array([3, 0, 5]), 2).tolist()
     [[3, 0, 1], [0, 0, 4]]

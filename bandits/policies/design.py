@@ -1,4 +1,4 @@
-"""The design of a phase: how much of its budget each client spends on each of its active arms.
+"""The design of a phase: the share of its budget that each client spends on each of its active arms.
 
 A design rule turns a :class:`optdesign.DesignProblem` into weights. ``ascent`` is the paper's Algorithm 3,
 and ``ascent_then_auto`` uses the method "auto" of ``optdesign.solve`` where Algorithm 3 takes long. The other

@@ -1,4 +1,4 @@
-"""Enhanced Fed-PE: every phase's estimates count, not only the last one's (the paper's appendix).
+"""Enhanced Fed-PE: intervals from the estimates of all phases (the paper's appendix).
 
 The difference to Fed-PE is in the intervals alone. With S = sum_{q <= p} f^{q-1} and f^0 = 1,
 

@@ -1,12 +1,13 @@
 """Fed-PE: federated phased elimination, as in Algorithms 1 and 2 of the paper.
 
 M clients pull the same K arms; arm a pays client i  x_{i,a}' theta_a  plus noise. Features and rewards stay
-with the clients. In each phase the server sends every client the number of pulls of each arm that is still
-active for it, by an optimal design over all clients; the clients report what they saw along the directions
-of their features; the server pools it into estimates; the clients drop arms that cannot be best.
+with the clients. A phase has four steps. The server computes an optimal design over the active arms of all
+clients and sends every client its numbers of pulls. The clients pull their arms and send local estimates
+along the directions of their features. The server combines them into global estimates. The clients drop arms
+that cannot be best.
 
 ``Client`` is Algorithm 1 and ``Server`` is Algorithm 2. Both are state machines without input or output:
-they are handed messages and sums of rewards, and return messages and numbers of pulls, so the same two
+their methods take messages and sums of rewards, and return messages and numbers of pulls. So the same two
 classes run in the simulator and over a network. A ``Client`` object is one client or a batch of them, with
 a leading axis; M objects of one client and one object of M make the same decisions, bit for bit.
 
@@ -17,10 +18,14 @@ a leading axis; M objects of one client and one object of M make the same decisi
     explore(plan)         <------------
     estimate(sums)        ------------> aggregate(estimates), and so on with eliminate
 
-Where this differs from the letter of the paper: V_a^1 uses the squared norm, as the proof does; directions
-are those of the first estimates in all phases (theta / ||theta|| is undefined for a later zero reward, and
-is the same line otherwise); a first reward of exactly zero makes the client send the direction apart; arms
-with f_{i,a} = 0 are not estimated; and nothing is sent once no decision depends on it any more.
+Differences from the pseudocode of the paper:
+
+- V_a^1 uses the squared norm, as the proof does.
+- Directions are those of the first estimates in all phases. theta / ||theta|| is undefined if a later reward
+  is zero, and is the same line otherwise.
+- If a first reward is exactly zero, the client sends the direction separately.
+- Arms with f_{i,a} = 0 are not estimated.
+- Nothing is sent after the last decision that depends on it.
 """
 
 from __future__ import annotations
@@ -63,12 +68,12 @@ class Client:
         self.pulls = np.ones(features.shape[:2], dtype=np.int64)
         self.best = np.zeros(len(features), dtype=np.int64)
         self.direction: np.ndarray
-        """e-bar: the server's idea of the directions, e or -e."""
+        """e-bar, the directions as the server has them: e or -e."""
         self.norm: np.ndarray
-        """x' e-bar, so ||x|| or -||x||: with it, scalars along e-bar become rewards."""
+        """x' e-bar, which is ||x|| or -||x||: the factor from scalars along e-bar to rewards."""
 
     def initialise(self, rewards: np.ndarray) -> Message:
-        """Line 1: from one reward of each arm to theta-hat^0 = y x / ||x||^2."""
+        """Return theta-hat^0 = y x / ||x||^2 from one reward y of each arm (line 1)."""
         x = self.features
         vectors = (rewards / dot(x, x))[:, :, None] * x
         silent = np.abs(vectors).max(axis=2, keepdims=True) < TINY
@@ -78,7 +83,7 @@ class Client:
         return first
 
     def eliminate(self, message: Message) -> ActiveArms:
-        """Lines 3-7: estimate rewards, find the best arm, drop arms that are surely worse."""
+        """Estimate rewards, find the best arm and return the arms that stay active (lines 3-7)."""
         self.phase += 1
         estimate, deviation = self._projections(message)
         r = self.norm * estimate  # x' theta-hat
@@ -95,7 +100,7 @@ class Client:
         return ActiveArms(self.active)
 
     def _kept(self, kept: np.ndarray) -> np.ndarray:
-        """Return what keep gave, or raise ValueError unless it is a truth value per client and arm."""
+        """Return the result of the keep rule. Raise ValueError unless it is a bool per client and arm."""
         if not isinstance(kept, np.ndarray) or kept.dtype != np.bool_ or kept.shape != self.active.shape:
             given = f"{kept.dtype} of shape {kept.shape}" if isinstance(kept, np.ndarray) else repr(kept)
             raise ValueError(
@@ -105,16 +110,16 @@ class Client:
         return kept
 
     def intervals(self, r: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """r-hat and u = alpha ||x||_V / ell of this phase."""
+        """Return r-hat and u = alpha ||x||_V / ell of this phase."""
         return r, self.setting.alpha * width
 
     def explore(self, plan: PullPlan) -> np.ndarray:
-        """Lines 8-10: how often to pull each arm; then ``best`` until the phase is f^p + K long."""
+        """Return the pulls of each arm (lines 8-10). The arm ``best`` fills the phase up to f^p + K pulls."""
         self.pulls = plan.pulls
         return plan.pulls
 
     def estimate(self, sums: np.ndarray) -> LocalEstimates:
-        """Lines 10-12: from the sums of rewards to theta-hat_{i,a} = mean x / ||x||^2 of the pulled arms."""
+        """Return theta-hat_{i,a} = mean x / ||x||^2 of the pulled arms from sums of rewards (lines 10-12)."""
         pulled = self.pulls > 0
         means = np.divide(sums, self.pulls, out=np.zeros(sums.shape), where=pulled)
         scalars = means / self.norm
@@ -123,7 +128,7 @@ class Client:
         return LocalEstimates(scalars[:, :, None] * self.direction, pulled)
 
     def _projections(self, message: Message) -> tuple[np.ndarray, np.ndarray]:
-        """e-bar' theta-hat and ||e-bar||_V, received or computed."""
+        """Return e-bar' theta-hat and ||e-bar||_V, which are received or computed."""
         if isinstance(message, GlobalEstimates):
             message = along(self.direction, self.active, message)
         assert isinstance(message, Projections)
@@ -174,7 +179,7 @@ class Server:
         """True if the last estimates take directions as one that differ by little more than round-off."""
 
     def initialise(self, first: Message) -> Message:
-        """Line 1: keep the directions; V_a^1 and theta-hat_a^1 from one pull of each arm."""
+        """Store the directions; return V_a^1 and theta-hat_a^1 from one pull of each arm (line 1)."""
         vectors = self._meet(first)
         self.member = collinear_classes(self.direction, shared=self.setting.shared)
         self.rows = [np.flatnonzero(self.member == c) for c in range(int(self.member.max()) + 1)]
@@ -183,7 +188,7 @@ class Server:
         return self._broadcast(vectors)
 
     def design(self, message: ActiveArms) -> PullPlan:
-        """Lines 3-5: the multi-client G-optimal design over the active arms, rounded up to pulls."""
+        """Return the multi-client G-optimal design over the active arms, rounded up to pulls (lines 3-5)."""
         self.phase += 1
         f = self.setting.f(self.phase)
         before, self.active = self.active, message.active
@@ -193,21 +198,21 @@ class Server:
         return PullPlan(self.pulls, self.active)
 
     def aggregate(self, message: LocalEstimates) -> Message:
-        """Lines 6-9: V_a^{p+1} and theta-hat_a^{p+1} from the local estimates of phase p."""
+        """Return V_a^{p+1} and theta-hat_a^{p+1} from the local estimates of phase p (lines 6-9)."""
         values = message.values
         vectors = values if values.ndim == 3 else values[:, :, None] * self.direction
         return self._broadcast(vectors)
 
     def _meet(self, first: Message) -> np.ndarray:
-        """Keep the directions in the clients' first messages; return theta-hat^0."""
+        """Store the directions of the first messages; return theta-hat^0."""
         assert isinstance(first, FirstEstimates)
         self.direction = directions(first)
         return first.vectors
 
     def _solve(self, before: np.ndarray) -> np.ndarray:
-        """pi^p, class by class: each is a problem of its own, and their gaps add up to at most design_gap.
+        """Return the weights pi^p. Each class is a separate problem; the gaps sum to at most design_gap.
 
-        A class in which no arm was eliminated since ``before`` keeps its design, which is the same problem's.
+        A class in which no arm was eliminated since ``before`` has the same problem, so it keeps its design.
         """
         weights = np.zeros(self.active.shape)
         for c, rows in enumerate(self.rows):
@@ -240,7 +245,7 @@ class Server:
         return make(self.direction[rows], self.active[rows], budgets)
 
     def _broadcast(self, vectors: np.ndarray) -> Message:
-        """V = (sum f e e')^+ and theta-hat = V sum f theta-hat_i, for every class and block."""
+        """Return V = (sum f e e')^+ and theta-hat = V sum f theta-hat_i, for every class and block."""
         information, moment, ranks = self._information(vectors)
         potential, kept = pseudo_inverses(information, ranks)
         self.has_merged = bool(np.any(kept < ranks))
@@ -310,7 +315,7 @@ class FedPE(Phased):
 
 
 def directions(first: FirstEstimates) -> np.ndarray:
-    """e-bar = theta-hat^0 / ||theta-hat^0||, or the direction sent apart. Client and server both use this."""
+    """Return e-bar = theta-hat^0 / ||theta-hat^0||, or the direction sent separately."""
     v = np.where(first.directions.any(axis=2, keepdims=True), first.directions, first.vectors)
     v = v / np.abs(v).max(axis=2, keepdims=True)
     return v / np.sqrt(dot(v, v))[:, :, None]

@@ -44,7 +44,7 @@ class Ridge(NamedTuple):
     seen: np.ndarray
     """Observations since the last inversion, (R, B)."""
     work: np.ndarray
-    """Room for a matrix and a vector, (d + 1, d)."""
+    """Work space for a matrix and a vector, (d + 1, d)."""
     ridge: float
 
 

@@ -125,7 +125,7 @@ ALGORITHMS: tuple[tuple[str, str, Policy, tuple[str, str]], ...] = (
 POLICIES |= {label: policy for _, label, policy, _ in ALGORITHMS}
 
 SIZES = {"a": ("clients", (50, 100, 200)), "b": ("arms", (5, 10, 20)), "c": ("dim", (3, 4, 5))}
-"""What Figures 2, 3 and 4 vary in their panels; M = 100, K = 10 and d = 3 otherwise."""
+"""Sizes that vary in the panels of Figures 2, 3 and 4; M = 100, K = 10 and d = 3 otherwise."""
 
 QUANTITIES = {
     "fig2": ("regret of Enhanced Fed-PE", REGRET),
@@ -155,7 +155,7 @@ PROTOCOLS = (
     (CONTEXTUAL, FEDPE_SHARED, ONE_THETA),
     (CONTEXTUAL, FEDPE_SHARED_SCALARS, (ONE_THETA[0], "MK log T")),
 )
-"""The paper's messages and the cheap ones of its remark, with the orders that it states."""
+"""The paper's messages and the scalars of its remark, with the orders that the paper states."""
 
 
 def main_case(kind: str, policy: str, trials: int = 10) -> Case:
@@ -169,7 +169,7 @@ def more_clients(kind: str) -> dict[int, Case]:
 
 
 def many_clients(kind: str) -> dict[int, Case]:
-    """Enhanced Fed-PE with up to 100,000 clients, by M."""
+    """Return the cases of Enhanced Fed-PE with up to 100,000 clients, by M."""
     return {m: Case(Instance(kind, clients=m), ENHANCED, MIDDLE) for m in CLIENTS}
 
 
@@ -207,7 +207,7 @@ def _by_size(base: Instance, over: str, values: tuple[int, ...], horizon: int) -
 
 
 def of_the_paper() -> dict[str, Experiment]:
-    """All of the paper's, in its order."""
+    """Return the experiments of the paper, in its order."""
     out: dict[str, Experiment] = {
         "fig1a": Figure(
             "Figure 1(a): regret, synthetic data",
@@ -258,11 +258,11 @@ def of_the_paper() -> dict[str, Experiment]:
 
 
 def beyond_the_paper() -> dict[str, Experiment]:
-    """Shared parameters, protocols, confident orders, many clients, the lower bound."""
+    """Return further experiments: shared parameters, protocols, orders, many clients, the lower bound."""
     shared = (FEDPE, FEDPE_SHARED, ENHANCED_SHARED, FEDUCB_SHARED, LINUCB_SHARED, LINTS_SHARED, LOCAL)
     return {
         "shared": Figure(
-            "Shared parameters: algorithms that know it, and algorithms that do not",
+            "Shared parameters: algorithms that use this structure, and algorithms that do not",
             REGRET,
             (comparison(Instance(SHARED), shared, MIDDLE),),
             logarithmic=True,

@@ -106,7 +106,7 @@ def better(winner: str, loser: str, case: Callable[[str, str], Case] = main_case
 
 
 def overtakes(policy: str, other: str) -> Check:
-    """Compare regret at the horizon, and say since when the mean has been lower."""
+    """Compare regret at the horizon, and find the time from which on the mean is lower."""
 
     def check(results: Results, kind: str) -> Finding:
         found = better(policy, other)(results, kind)

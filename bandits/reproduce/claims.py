@@ -63,7 +63,7 @@ class Claim:
     check: Check
     sort: str = COMPARISON
     instead: tuple[str, ...] = ()
-    """Experiments that have the same cases with more trials: they do as well as ``needs``."""
+    """Experiments that have the same cases with more trials, and can replace ``needs``."""
     extra: Callable[[str], list[Case]] = _none
     """Cases on a kind of instance that no experiment shows."""
     any_horizon: bool = False

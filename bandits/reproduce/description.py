@@ -1,7 +1,7 @@
 """Experiments of the paper as data: instances, cases, figures, tables.
 
 A *case* is one policy on one kind of instance for one horizon; it is what is simulated, and cases that
-figures have in common are simulated once. A figure says which cases it shows and what it reads from them.
+figures have in common are simulated once. A figure lists its cases and the quantity that it reads from them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LETTERS = {"clients": "M", "arms": "K", "dim": "d"}
 """The paper's letters for the sizes of an instance."""
 
 REGRET, SPARSITY, ITERATIONS = "regret", "sparsity", "iterations"
-"""What a figure reads: regret over time, or a column of the phases over their index."""
+"""Quantities of figures: regret over time, or a column of the phases over their index."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Figure:
     quantity: str
     panels: tuple[Panel, ...]
     bounds: bool = False
-    """True if to add a panel with the theorems' bounds, for the first panel's cases that have one."""
+    """True for another panel with the theorems' bounds, for the cases of the first panel that have one."""
     logarithmic: bool = False
     """True if both axes are, for curves of very different heights."""
 
@@ -172,14 +172,14 @@ Experiment = Figure | Table | Scaling
 
 
 def comparison(instance: Instance, policies: tuple[str, ...], horizon: int) -> Panel:
-    """Several policies on one kind of instance."""
+    """Return a panel of several policies on one kind of instance."""
     return Panel(
         f"{instance.kind}, {instance.sizes}", {label: Case(instance, label, horizon) for label in policies}
     )
 
 
 def sweep(base: Instance, over: str, values: tuple[int, ...], policy: str, horizon: int) -> Panel:
-    """One policy on instances that differ in one size: ``over`` is "clients", "arms" or "dim"."""
+    """Return a panel of one policy on instances of several sizes; ``over`` is "clients", "arms" or "dim"."""
     letter = LETTERS[over]
     instances = [Instance(**(asdict(base) | {over: value})) for value in values]
     fixed = ", ".join(part for part in base.sizes.split(", ") if not part.startswith(letter))

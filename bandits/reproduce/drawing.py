@@ -52,11 +52,11 @@ TITLE_DENSITY = 10.0
 """Characters of a title that fit into an inch."""
 BOUND_POINTS = 24
 BOUND = "bound, "
-"""What the labels of bounds begin with."""
+"""Prefix of the labels of bounds."""
 
 
 def curve(quantity: str, run: Run) -> tuple[np.ndarray, np.ndarray]:
-    """Where a figure reads a run, and what it reads: (C,) and (trials, C)."""
+    """Return the times or phases at which a figure reads a run, (C,), and the values, (trials, C)."""
     if quantity == REGRET:
         return run.times, run.regret
     return phase_values(run, quantity)
@@ -194,7 +194,7 @@ def scaling_rows(scaling: Scaling, results: Results) -> list[list[object]]:
 
 
 def table_rows(table: Table, results: Results) -> list[list[object]]:
-    """Header and rows of a table."""
+    """Return header and rows of a table."""
     lines = table_lines(table, results)
     return [list(lines[0]), *(list(line.values()) for line in lines)]
 
@@ -216,7 +216,7 @@ def _trial_names(trials: int) -> list[object]:
 
 
 def _spread(values: np.ndarray) -> list[object]:
-    """Mean, standard deviation, and the values themselves."""
+    """Return the mean, the standard deviation and the values."""
     mean, std = moments(values)
     return [float(mean), float(std), *values.tolist()]
 

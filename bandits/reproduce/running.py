@@ -90,7 +90,7 @@ def play(
 
 
 def joined(runs: list[Run]) -> Run:
-    """Trials on different instances as one run, numbered in their order."""
+    """Return trials on different instances as one run, numbered in their order."""
     phases = np.concatenate([run.phases for run in runs])
     phases["trial"] = np.repeat(np.arange(len(runs)), [len(run.phases) for run in runs])
     return replace(
@@ -107,7 +107,7 @@ def joined(runs: list[Run]) -> Run:
 def _finished(
     tasks: Mapping[tuple[str, int], Case], out: Path, ratings: Path | None, n_jobs: int
 ) -> Iterator[tuple[str, int, Run]]:
-    """Trials in the order in which they finish."""
+    """Yield trials in the order in which they finish."""
     calls = ((case, n, out, ratings) for (_, n), case in tasks.items())
     check_jobs(n_jobs)
     if n_jobs == 1:

@@ -1,4 +1,4 @@
-"""Property-based tests of bandit code: environments of every kind, and what must hold of any policy.
+"""Property-based tests of bandit code: environments of every kind, and rules for any policy.
 
 >>> import bandits
 >>> from bandits.testing import check_policy

@@ -1,4 +1,4 @@
-"""A ready test of any policy: what must hold of every run, and what must not matter to it.
+"""Tests of any policy: rules for every run, and changes that must not affect it.
 
 A policy knows the features, the bounds ell, L and s, the noise level sigma, and the rewards it pays for. It
 does not know the parameters, nor means and gaps that follow from them, and it keeps nothing from trial to
@@ -298,12 +298,12 @@ def _assert_paid(
     if regret < least - slack:
         raise AssertionError(
             f"{policy.name} counts a regret of {regret:.9g}, and the pulls whose rewards it drew cost "
-            f"{least:.9g}. Tell the clock the arms that are pulled"
+            f"{least:.9g}. Advance the clock by the arms that are pulled"
         )
     if np.all(drawn.sum(axis=1) == horizon) and regret > least + slack:
         raise AssertionError(
-            f"{policy.name} counts a regret of {regret:.9g}, and all its pulls cost {least:.9g}. Tell the "
-            "clock the arms that are pulled"
+            f"{policy.name} counts a regret of {regret:.9g}, and all its pulls cost {least:.9g}. "
+            "Advance the clock by the arms that are pulled"
         )
 
 

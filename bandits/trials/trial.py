@@ -30,7 +30,10 @@ PHASE = np.dtype(
         ("length", np.int64),  # pulls in the phase: f^p + K, less if cut at the horizon
         ("active", np.float64),  # active arms per client, after elimination
         ("sparsity", np.float64),  # positive design weights per client: the paper's sparsity level
-        ("iterations", np.int64),  # of the design: sweeps from the uniform start, 0 if that will do
+        (
+            "iterations",
+            np.int64,
+        ),  # sweeps of the design from the uniform start, 0 if that start meets the gap
         ("gap", np.float64),  # G - D of the design
         ("uploaded", np.int64),  # scalars up in this phase, those of the start counted in phase 1
         ("downloaded", np.int64),
@@ -182,7 +185,7 @@ class Trial:
         if not is_curve or not np.all(np.isfinite(regret)):
             raise ValueError(
                 f"regret must be finite at all times; {self.policy} left {regret}. "
-                "Tell the clock of every pull, and leave its attributes alone."
+                "Advance the clock by every pull, and do not set its attributes."
             )
         # Gaps are not negative, so only round-off can make regret fall.
         if np.any(np.diff(regret, prepend=0.0) < -ROUND_OFF * regret.max()):

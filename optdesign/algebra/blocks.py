@@ -41,7 +41,7 @@ def cholesky(information: np.ndarray) -> np.ndarray | None:
 def whiten(
     t: np.ndarray, weights: np.ndarray, fixed: np.ndarray, out: np.ndarray, rows: slice | np.ndarray
 ) -> bool:
-    """Write L^-1 t_n into some rows of out, L L' = fixed + sum w t t'. Returns whether there is full rank."""
+    """Write L^-1 t_n into some rows of out, L L' = fixed + sum w t t'. Returns True if the rank is full."""
     scaled = np.sqrt(weights)[:, None] * t
     # A row-major lower triangle is a column-major upper one.
     information = dsyrk(1.0, scaled.T, lower=0, beta=1.0, c=fixed.T)
@@ -57,7 +57,7 @@ def add_information(
 ) -> None:
     """Add w_n t_n t_n' to the information of n's block, on several threads. Overwrites information.
 
-    Pieces take no less memory than their sums.
+    A piece takes at least as much memory as its sums.
     """
 
     def part(first: int, last: int) -> np.ndarray:

@@ -23,26 +23,26 @@ from optdesign.runtime.jit import kernel
 from optdesign.runtime.tiers import SMALL
 
 TILE, WIDE_TILE = 64, 256
-"""Candidates whose information is summed up without regard to rounding, in loops and in BLAS."""
+"""Numbers of candidates whose information is summed without compensation, in loops and in BLAS."""
 CHUNK = 4096
 """Candidates sorted by block at a time."""
 
 
 def tile(rows: Rows) -> int:
-    """How many candidates' information is summed up without regard to rounding."""
+    """Return the number of candidates whose information is summed without compensation."""
     return TILE if rows.maps.shape[2] < WIDE else WIDE_TILE
 
 
 def information_matrices(
     problem: DesignProblem, weights: np.ndarray, support: np.ndarray, rows: Rows | None = None
 ) -> np.ndarray:
-    """Information of every block in the coordinates of its rows, lower triangles, (n_blocks, r, r).
+    """Return the information of every block in coordinates: lower triangles, (n_blocks, r, r).
 
-    ``weights`` belong to the candidates ``support``. Sums of a tile are added with their roundings, so the
-    error does not grow with the number of rows.
+    ``weights`` belong to the candidates ``support``. Sums of tiles are compensated, so the error does not
+    grow with the number of rows.
     """
     rows = problem.rows if rows is None else rows
-    # So many rows that their sums do not take more memory than they do.
+    # Enough rows that their sums take no more memory than the rows.
     size = problem.n_parameter_blocks * rows.maps.shape[2] ** 2
     piece = max(rows.source.rows_a_piece, size // rows.source.dim)
     if threads.fits_one_piece(len(support), piece):
@@ -63,7 +63,7 @@ def information_matrices(
 def _summed(
     problem: DesignProblem, rows: Rows, some: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the information of some candidates, and what rounding took off it."""
+    """Return the information of some candidates, and its round-off."""
     width = rows.maps.shape[2]
     total, rest = np.zeros((2, problem.n_parameter_blocks, width, width))
     if width < WIDE:
@@ -95,7 +95,7 @@ def _add_wide_information(
 
 
 def _add_exactly(total: np.ndarray, rest: np.ndarray, more: np.ndarray) -> None:
-    """Add to total, and what rounding takes off to rest: two_sum, which is a kernel, of matrices."""
+    """Add matrices to total, and the round-off of the sum to rest: two_sum for matrices."""
     new = total + more
     seen = new - total
     rest += (total - (new - seen)) + (more - seen)
@@ -103,7 +103,7 @@ def _add_exactly(total: np.ndarray, rest: np.ndarray, more: np.ndarray) -> None:
 
 
 def coordinates(problem: DesignProblem, some: np.ndarray, rows: Rows) -> np.ndarray:
-    """Coordinates of some candidates."""
+    """Return the coordinates of some candidates."""
     out = np.zeros((len(some), rows.maps.shape[2]))
 
     def write(first: int, last: int) -> None:
@@ -120,7 +120,7 @@ def coordinates(problem: DesignProblem, some: np.ndarray, rows: Rows) -> np.ndar
 
 
 def inverse_factors(information: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """L^-1 of every block, where information = L L', and log det of every block; -inf if it loses rank."""
+    """Return L^-1 of every block, information = L L', and its log det, -inf if it loses rank."""
     factor: np.ndarray = np.zeros(information.shape)
     if factor.shape[1] < WIDE:
         return factor, factorise(information, ranks, factor)
@@ -138,7 +138,7 @@ def inverse_factors(information: np.ndarray, ranks: np.ndarray) -> tuple[np.ndar
 
 
 def composed(maps: np.ndarray, ranks: np.ndarray, factor: np.ndarray) -> np.ndarray:
-    """T L^-T of every block."""
+    """Return T L^-T of every block."""
     if factor.shape[1] < WIDE:
         out = maps.copy()
         compose(out, ranks, factor)
@@ -359,7 +359,7 @@ def find_exceeding(groups, values, bound, first, found):
 
 @kernel
 def raise_to_largest(groups, values, largest):
-    """Raise largest[i] to the maximum of the values of group i; what is not a number counts as more."""
+    """Raise largest[i] to the maximum of the values of group i; NaN counts as the largest."""
     i, top = -1, 0.0
     for n in range(len(values)):
         if groups[n] != i:  # neighbours mostly share a group, whose maximum need not be stored each time

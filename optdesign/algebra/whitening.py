@@ -1,9 +1,10 @@
 """Maps that make the candidates of a design white, and the variances that follow.
 
 If A_b maps the candidates of a block to y_n with sum_n w_n y_n y_n' = I, variances are squared lengths:
-g_n = |y_n|^2. From the inverse factor of the information A is found but for rounding, which grows with the
-condition of the weights; the information of the result has a measured distance from the identity, and its
-own factor makes good for it. A proof looks (:mod:`optdesign.design.certificate`), an estimate need not.
+g_n = |y_n|^2. A is the inverse factor of the information, up to round-off that grows with the condition of
+the weights. The distance of the resulting information from the identity is measured, and A is corrected by
+the factor of that information. A certificate (:mod:`optdesign.design.certificate`) needs the distance; an
+estimate does not compute it.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from optdesign.runtime.jit import kernel
 
 WHITE = 64 * UNIT
 WHITENINGS = 4
-"""Vectors are white enough when |E_b| is this many times the rank of the block; most attempts."""
+"""Vectors count as white if |E_b| is at most this multiple of the rank of the block; number of attempts."""
 
 FEW = 10_000
-"""Numbers of all candidates up to which all takes one call, which takes longer to compile than its parts do:
-larger problems, which cannot do without, should not wait for it."""
+"""Largest number of entries of the candidates for which one compiled call does all of the work. Larger
+problems always need the parts of that call, and should not wait until the call is compiled as well."""
 
 
 class Measured(NamedTuple):
@@ -43,7 +44,7 @@ class Measured(NamedTuple):
     white: np.ndarray
     """Maps that make the supported rows white, as columns."""
     off: np.ndarray
-    """|E_b| of every block as computed, if that was looked at."""
+    """|E_b| of every block as computed, if it was measured."""
     log_det: np.ndarray
     """log det U by block."""
     g: np.ndarray

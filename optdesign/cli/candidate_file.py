@@ -19,7 +19,7 @@ import numpy as np
 from optdesign.cli.budgets import parse
 from optdesign.cli.notices import categories, counting
 from optdesign.cli.roles import Label, LabelColumns, assumed, check_labels, chosen, doubtful, notes, numbered
-from optdesign.design.display import BLOCK, GROUP, RUN, VARIANCE, WEIGHT, beside, without_roundoff
+from optdesign.design.display import BLOCK, GROUP, RUN, VARIANCE, WEIGHT, joined, without_roundoff
 from optdesign.errors import InputError
 from optdesign.factors.formula import named
 from optdesign.plot import style
@@ -188,7 +188,7 @@ def _is_same_file(one: Path, other: Path) -> bool:
 def write(
     path: Path, source: CandidateFile, budgets: np.ndarray, weights: np.ndarray, variances: np.ndarray
 ) -> None:
-    """Write the rows of a file with their weights and variances, in the format the suffix asks for.
+    """Write the rows of a file with their weights and variances, in the format of the suffix.
 
     NPZ files hold the arrays named in the module's docstring and ``variances``; columns of a table that
     are neither features nor labels are not carried over to them.
@@ -217,7 +217,7 @@ def write_runs(path: Path, source: CandidateFile, rows: np.ndarray) -> None:
     """
     taken = {k: without_roundoff(v[rows]) for k, v in source.columns.items() if k not in (WEIGHT, VARIANCE)}
     with atomic(path) as temporary:
-        write_table(temporary, beside({RUN: np.arange(1, len(rows) + 1)}, taken))
+        write_table(temporary, joined({RUN: np.arange(1, len(rows) + 1)}, taken))
 
 
 def from_columns(
@@ -345,7 +345,7 @@ def _from_arrays(
 
 
 def _infer(columns: Table, path: Path, others: Set[str | None]) -> list[str]:
-    """All numeric columns but the others. Numbers mixed with text are refused, lest a feature be lost."""
+    """Return the numeric columns except the others. Raise InputError for numbers mixed with text."""
     names = []
     # A column that is not all numbers is taken for a mistaken feature if one of so many fields is one.
     sample = 1000
@@ -386,7 +386,7 @@ def _finite(columns: Table, name: str, path: Path) -> np.ndarray:
 
 
 def _first_text(column: np.ndarray, name: str, path: Path) -> str:
-    """Where a column of a file holds no number, or one that double precision cannot hold."""
+    """Return the place of the first entry that is no number, or that double precision cannot hold."""
     at = next((k for k, v in enumerate(column) if number(written(v)) is None), None)
     why = ""
     if at is None:

@@ -121,7 +121,7 @@ def solve_command(
 ) -> None:
     """Find the best weights for the candidates of a file, with their certificate.
 
-    With --runs, find whole runs, and how good they are at least against all designs on these candidates.
+    With --runs, find whole runs, with a bound on their efficiency against all designs on these candidates.
     """
     with _bad_input():
         if runs is not None and columns.budget is not None:
@@ -303,7 +303,7 @@ def evaluate_command(
 
 @app.command("demo", short_help="Plan, evaluate and verify an experiment; then the paper's instance.")
 def demo_command(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the picture and the design go.")] = Path(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the pictures and the design.")] = Path(
         "demo"
     ),
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random features.")] = 0,
@@ -367,7 +367,7 @@ def _drawing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _assuming(source: CandidateFile) -> Iterator[None]:
-    """Add to an error of a search for runs which columns are labels only because of their names."""
+    """Add to the error of a search the columns that are labels only because of their names."""
     try:
         yield
     except InputError as error:

@@ -127,7 +127,7 @@ def judged(
         values |= {
             "optimal": outcome.agrees and within,
             "passed": outcome.agrees and passed,
-            # A design far from the optimum agrees with nothing.
+            # The comparison may agree although the design is far from the optimum.
             "verdict": "consistent" if outcome.agrees and not passed else outcome.verdict,
             "message": outcome.message,
             "notes": [*source.notes, *outcome.notes],

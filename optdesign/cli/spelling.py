@@ -26,7 +26,7 @@ STATUSES: dict[Status | RunStatus, str] = {
     ),
     Status.TIME_LIMIT: "stopped at --time-limit; the weights are feasible. Raise --time-limit or --tol",
     Status.PRECISION: (
-        "optimal as far as double precision can tell; the gap is what could be proved. Ask for a larger --tol"
+        "optimal up to round-off; the gap is the bound that double precision proves. Ask for a larger --tol"
     ),
     RunStatus.REPEATED: (
         "10 tries found the same log det and none a larger one; set --tries or --time-limit to search on"

@@ -1,4 +1,4 @@
-"""The proof that comes with every answer.
+"""The certificate of a design: bounds on its gap and its efficiency.
 
 For weights w >= 0 whose blocks have full rank, with variances g_n = x_n' U_b^+ x_n, the trace identity
 sum_n w_n g_n = D and the concavity of F(w) = sum_b log Det U_b give, for the optimum w*,

@@ -1,4 +1,4 @@
-"""A design as a table: what each candidate is, what it gets, and how uncertain its prediction is.
+"""Tables of a design: candidates, weights and variances.
 
 A candidate is named by its settings in the factors' own units; without settings by its features, if these
 have names; and by the labels of its group and parameter block. Its row is counted from 1, as in pictures
@@ -96,10 +96,10 @@ def to_frame(design: DesignResult | Runs) -> Any:
     return frame.rename_axis(CANDIDATE)
 
 
-def beside(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Our columns, then theirs; of theirs, one that has a name that is taken is called ``name_``.
+def joined(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Join columns. A column of the second mapping whose name is taken is renamed ``name_``.
 
-    >>> list(beside({"run": np.arange(2)}, {"run": np.ones(2), "run_": np.ones(2)}))
+    >>> list(joined({"run": np.arange(2)}, {"run": np.ones(2), "run_": np.ones(2)}))
     ['run', 'run_', 'run__']
     """
     out = dict(ours)

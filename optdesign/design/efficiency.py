@@ -1,4 +1,4 @@
-"""How good a design is, measured against a certified optimum.
+"""The efficiency of a design against a certified optimum.
 
 A gap says little about a design far from the optimum. But with a near-optimal design v at hand,
 
@@ -69,7 +69,7 @@ def efficiency(problem: DesignProblem, weights: ArrayLike, *, best: DesignResult
         value = f"it has {len(best.weights)} candidates and rank {best.rank}, the problem "
         value += f"{problem.n_candidates} and {problem.rank}"
         raise InputError("best", "must be a design of the same problem", value, "Pass solve(problem).")
-    certified = certify(problem, best.weights)  # of this problem, whatever best was solved for
+    certified = certify(problem, best.weights)  # best may have been solved for other budgets
     if not math.isfinite(certified.gap):
         return own.efficiency
     pair = [feasible(problem, w) for w in (weights, best.weights)]

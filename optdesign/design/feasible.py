@@ -46,7 +46,7 @@ def feasible(problem: DesignProblem, weights: ArrayLike) -> tuple[np.ndarray, fl
 
 @kernel
 def scale(groups, budgets, w):
-    """Scale the weights of every group to its budget; returns the fraction by which one misses it still."""
+    """Scale the weights of every group to its budget; return the largest fraction by which one misses it."""
     total = np.empty(len(budgets))
     farthest_group(groups, budgets, w, total)
     for n in range(len(w)):

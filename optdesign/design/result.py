@@ -39,9 +39,9 @@ class Status(Enum):
     INTERRUPTED = "interrupted; the weights are feasible and certified as they are"
     GIVEN = "given: the weights were not solved for, only certified"
     PRECISION = (
-        "optimal as far as double precision can tell; the gap is what could be proved. Ask for a larger tol"
+        "optimal up to round-off; the gap is the bound that double precision proves. Ask for a larger tol"
     )
-    STALLED = "no further progress in double precision; the gap says how good the weights are"
+    STALLED = "no further progress in double precision; the gap bounds the distance from the optimum"
 
 
 class History(NamedTuple):
@@ -179,7 +179,7 @@ class DesignResult:
         return cls(problem, w, certificate, Status.GIVEN, method, 0, 0.0, History(none, none, none))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a pickled result: frozen as before, which arrays by themselves do not remember."""
+        """Restore a pickled result: its arrays are read-only again."""
         for name, value in state.items():
             object.__setattr__(self, name, read_only(value) if isinstance(value, np.ndarray) else value)
 

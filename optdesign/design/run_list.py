@@ -315,11 +315,11 @@ class Runs:
         if not listing.own_columns(p):
             told |= {f"x{j}": column for j, column in enumerate(p.source.whole().T)}
         return RunTable(
-            listing.beside(ours, {name: np.asarray(column)[rows] for name, column in told.items()})
+            listing.joined(ours, {name: np.asarray(column)[rows] for name, column in told.items()})
         )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore pickled runs: frozen as before, which arrays by themselves do not remember."""
+        """Restore pickled runs: their arrays are read-only again."""
         for name, value in state.items():
             object.__setattr__(self, name, read_only(value) if isinstance(value, np.ndarray) else value)
 

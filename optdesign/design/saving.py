@@ -130,7 +130,7 @@ def load(path: str | PathLike[str]) -> Any:
         ) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise InputError(
-            str(path), "must be a file that save wrote", "its format is another", "Tables go to candidates."
+            str(path), "must be a file that save wrote", "it has another format", "Tables go to candidates."
         )
     if document.get("version") != VERSION:
         raise InputError(
@@ -142,7 +142,7 @@ def load(path: str | PathLike[str]) -> Any:
     content: dict[str, Any] = document.get("content", {})
     if document.get("sha256") != _checksum(json.dumps(content, ensure_ascii=False)):
         raise InputError(
-            str(path), "must be as it was saved", "its checksum is another", "Restore it, or save it again."
+            str(path), "must be as it was saved", "its checksum differs", "Restore it, or save it again."
         )
     problem = _restored_problem(content["problem"])
     saved = content["result"]

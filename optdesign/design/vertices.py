@@ -20,7 +20,7 @@ from optdesign.problem.coordinates import Rows
 from optdesign.problem.problem import DesignProblem
 
 NULL = 1e-11
-"""A direction changes the information if a step of the length of the weights does so by this fraction."""
+"""A direction changes the information if a step of the size of the weights changes it by this fraction."""
 
 SAME_RTOL = 1e-9
 """Largest change of the information (Frobenius norm) in the coordinates that make it the identity."""

@@ -62,7 +62,7 @@ def coded_model(formula: str, settings: Settings, *, coded: bool) -> tuple[Coded
         return CodedModel(formula, given, given.names, tuple(terms), _factors(given)), features
     numeric = {name for name in given.factors if settings[name].dtype.kind in "iuf"} - set(given.levels)
     unscaled = {name for expr in _expressions(given) for name in _outside_polynomials(expr)}
-    words: dict[str, str] = {}  # of formulaic's names of factors
+    words: dict[str, str] = {}  # as formulaic names factors
     written = []
     for term in given.spec.formula:
         parts = []

@@ -118,7 +118,7 @@ def fit(
         formula, settings, lambda: library.model_matrix(parsed, frame, context=FUNCTIONS, na_action="ignore")
     )
     used = {str(name) for name in matrix.model_spec.variables_by_source.get("data", ())}
-    used |= {name.partition(".")[0] for name in used}  # of a method, as in temp.mean()
+    used |= {name.partition(".")[0] for name in used}  # a method, as in temp.mean()
     factors = tuple(name for name in settings if name in used)
     _check_present(settings, factors)
     if not matrix.shape[1]:

@@ -1,4 +1,4 @@
-"""Sums and products with the rounding errors carried along, and bounds on what is left.
+"""Compensated sums and products, and bounds on their round-off.
 
 With u = 2^-53, a dot product of n terms computed term by term has an error of at most gamma(n) sum |a_j b_j|,
 gamma(n) = n u / (1 - n u) (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1). The
@@ -62,11 +62,11 @@ def long_quotient(a, a_low, b, b_low):
 
 @kernel
 def sum_groups(groups, values, total, error):
-    """Overwrite total with the sum of the values of every group, and error with what rounding took off it."""
+    """Overwrite total with the sum of the values of every group, and error with its round-off."""
     for i in range(len(total)):
         total[i], error[i] = 0.0, 0.0
     for n in range(len(values)):
-        if values[n] != 0.0:  # of weights, most are
+        if values[n] != 0.0:  # most weights are zero
             i = groups[n]
             total[i], e = two_sum(total[i], values[n])
             error[i] += e

@@ -1,4 +1,4 @@
-"""How a design was found: the running gap of the solver."""
+"""Pictures of convergence: the running gap of the solver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many runs are enough: the efficiency of whole runs against their number."""
+"""Pictures of the efficiency of whole runs against their number."""
 
 from __future__ import annotations
 

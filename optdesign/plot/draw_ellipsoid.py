@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from optdesign.design.result import rounded_up
 from optdesign.ellipsoid import Ellipsoid
 from optdesign.errors import InputError
-from optdesign.plot.style import BLUE, GREY, ORANGE, legend, picture, thinned
+from optdesign.plot.style import BLUE, GREY, ORANGE, legend, picture, subsample
 from optdesign.problem.inputs import floats
 
 
@@ -113,7 +113,7 @@ def ellipsoid(
 
 
 def _draw_points(axes: Any, x: np.ndarray, touching: np.ndarray) -> None:
-    others = thinned(np.setdiff1d(np.arange(len(x)), touching))
+    others = subsample(np.setdiff1d(np.arange(len(x)), touching))
     axes.scatter(*x[others].T, s=9, color=GREY, linewidths=0, label="point", rasterized=len(others) > 2000)
     axes.scatter(
         *x[touching].T, s=36, facecolor="white", edgecolor="black", linewidths=1.3, label="holds it", zorder=4

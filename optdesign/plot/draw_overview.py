@@ -1,4 +1,4 @@
-"""A design at a glance: where the weight is, why it is optimal and, if asked for, how it was found."""
+"""Pictures of a design in one figure: weights, variances and, optionally, convergence."""
 
 from __future__ import annotations
 

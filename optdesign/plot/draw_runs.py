@@ -1,4 +1,4 @@
-"""An experiment as it will be run: how often each setting occurs."""
+"""Pictures of whole runs: the number of runs at each setting."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from optdesign.plot.draw_weights import draw_weights, size_of
 from optdesign.plot.naming import names_of, whole_ticks
 from optdesign.plot.panels import Panel, panel_picture
 from optdesign.plot.scales import View, frame, totals_at, view
-from optdesign.plot.style import BLUE, GREY, legend, picture, thinned
+from optdesign.plot.style import BLUE, GREY, legend, picture, subsample
 from optdesign.plot.text import letters, readable, wrapped
 from optdesign.runs.runs import Runs
 
@@ -131,7 +131,7 @@ def _circles(
     axes: Any, all_places: np.ndarray, at: np.ndarray, share: np.ndarray, numbers: Sequence[int]
 ) -> None:
     """Circles where there are runs, with their numbers if these are given."""
-    idle = thinned(np.unique(all_places, axis=0), 2000)
+    idle = subsample(np.unique(all_places, axis=0), 2000)
     axes.scatter(*idle.T, s=6, color=GREY, linewidths=0, zorder=1)
     size = 130 + 470 * share if len(numbers) else 15 + 100 * share
     axes.scatter(

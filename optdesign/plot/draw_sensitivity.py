@@ -1,12 +1,12 @@
-"""Why a design is optimal: no variance exceeds its bound.
+"""Pictures of the proof of optimality: no variance exceeds its bound.
 
 A design is optimal exactly if, in every group i, no candidate has a larger variance than the mean of those
 that carry the weight. That mean, times the budget, is the group's share of the rank,
 
     s_i = sum_{n in i} w_n g_n,      sum_i s_i = D,
 
-and f_i g_n <= s_i for all n in i says the same. With one group it is the general equivalence theorem: budget
-times variance is at most the rank. What the largest of each group exceed their bounds by sums to the gap.
+and the condition is f_i g_n <= s_i for all n in i. With one group it is the general equivalence theorem:
+budget times variance is at most the rank. The largest excess of every group over its bound sums to the gap.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from optdesign.plot.draw_weights import label_candidates, limits, positions
 from optdesign.plot.naming import MOST_TICKS, Names, names_in
 from optdesign.plot.panels import Panel, panel_picture
 from optdesign.plot.scales import View, frame, totals_at, view
-from optdesign.plot.style import BLUE, GREY, ORANGE, legend, picture, thinned
+from optdesign.plot.style import BLUE, GREY, ORANGE, legend, picture, subsample
 from optdesign.plot.surface import draw_curve, draw_map, draw_marks
 from optdesign.plot.text import letters, readable, wrapped
 
@@ -35,7 +35,7 @@ class Sensitivities(NamedTuple):
     bounds: np.ndarray
 
     def relative(self, groups: np.ndarray) -> np.ndarray:
-        """Every candidate's fraction of the bound of its group; of a bound of zero, zero."""
+        """Return the fraction of the bound of its group for every candidate; zero for a bound of zero."""
         bound = self.bounds[groups]
         return np.divide(self.scaled, bound, out=np.zeros_like(self.scaled), where=bound > 0)
 
@@ -188,7 +188,7 @@ def draw_rows(axes: Any, result: DesignResult, names: Names) -> None:
     # Below the points, unless there are so many that they would hide it.
     above = 2 if p.n_groups <= MOST_TICKS else 5
     axes.stairs(bounds, edges, baseline=None, color=ORANGE, linewidth=1.3, label=label, zorder=above)
-    idle = thinned(np.flatnonzero(finite & (result.weights == 0)))
+    idle = subsample(np.flatnonzero(finite & (result.weights == 0)))
     for rows, color, size, zorder, label in (
         (result.support, BLUE, 16, 4, "candidate with weight"),
         (idle, GREY, 7, 3, "candidate without weight"),

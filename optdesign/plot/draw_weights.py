@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from optdesign.design.result import DesignResult
 from optdesign.plot.naming import Names, label_axis, names_in, whole_ticks
-from optdesign.plot.style import BLUE, GREY, picture, shades, thinned
+from optdesign.plot.style import BLUE, GREY, picture, shades, subsample
 from optdesign.plot.text import all_readable, letters, readable, wrapped
 
 MOST_BARS = 24
@@ -117,7 +117,7 @@ def _bars(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
 
 def _stems(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
     p, support = names.problem, np.flatnonzero(values)
-    x, drawn = positions(names), thinned(support)
+    x, drawn = positions(names), subsample(support)
     axes.vlines(x[drawn], 0, values[drawn], color=BLUE, linewidth=1.2, rasterized=len(drawn) > 2000)
     axes.plot(x[drawn], values[drawn], "o", color=BLUE, markersize=3, rasterized=len(drawn) > 2000)
     few = "" if len(drawn) == len(support) else f", {len(drawn):,} drawn"

@@ -20,7 +20,7 @@ from optdesign.tables.columns import missing
 from optdesign.tables.columns import number as numbered
 
 MOST_TICKS = 15
-"""Labels along an axis that are written out; of more, every so-manieth is."""
+"""Labels along an axis that are written out; of more, every k-th is."""
 
 
 def check_result(result: Any) -> None:

@@ -1,4 +1,4 @@
-"""Factors as axes: numbers where they are, levels side by side, three proportions as a triangle."""
+"""Factors as axes: numeric scales, levels side by side, and three proportions as a triangle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEIGHT = np.sqrt(3) / 2
 
 
 class Scale(NamedTuple):
-    """A factor as an axis: where every candidate stands, and the levels at 0, 1, ... if it has no numbers."""
+    """A factor as an axis: position of every candidate, and the levels at 0, 1, ... if it is not numeric."""
 
     name: str
     at: np.ndarray
@@ -41,7 +41,7 @@ class Scale(NamedTuple):
 
 
 class View(NamedTuple):
-    """Which factors a picture shows, and which it takes together."""
+    """Factors that a picture shows, and factors over which it is a maximum or a sum."""
 
     scales: tuple[Scale, ...]
     others: tuple[str, ...]
@@ -57,7 +57,7 @@ class View(NamedTuple):
         return f"{what} over {readable(names, 40)}" if self.others else ""
 
     def places(self) -> np.ndarray:
-        """Where candidates stand in the picture, (N, 1) or (N, 2)."""
+        """Positions of the candidates in the picture, (N, 1) or (N, 2)."""
         if not self.is_triangle:
             return np.column_stack([scale.at for scale in self.scales])
         a, b, c = (scale.at for scale in self.scales)

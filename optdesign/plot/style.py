@@ -28,7 +28,7 @@ SHADES = ("#D9EEFA", "#56B4E9", BLUE, "#001E33")
 """Small to large; none is white."""
 
 MOST_POINTS = 20_000
-"""Candidates of a kind that are drawn; of more, every so-manieth is."""
+"""Candidates of a kind that are drawn; of more, every k-th is drawn."""
 
 STYLE = {
     "font.size": 10, "axes.titlesize": 11, "axes.titlelocation": "left", "axes.spines.top": False,
@@ -41,7 +41,7 @@ UNDATED: dict[str, dict[str, Any]] = {
     ".svg": {"Date": None},
     ".pdf": {"CreationDate": None},
 }
-"""What leaves the date out of a file, so that equal pictures are equal files."""
+"""Metadata without a date, so that equal pictures are equal files."""
 
 
 def require_matplotlib() -> Any:
@@ -134,7 +134,7 @@ def shades() -> Any:
     return LinearSegmentedColormap.from_list("shades", SHADES)
 
 
-def thinned(rows: np.ndarray, most: int | None = None) -> np.ndarray:
-    """At most so many of the rows, evenly spread."""
+def subsample(rows: np.ndarray, most: int | None = None) -> np.ndarray:
+    """Return at most ``most`` of the rows, evenly spaced."""
     most = MOST_POINTS if most is None else most
     return rows[:: max(1, -(-len(rows) // most))]

@@ -1,7 +1,7 @@
 """Values over one factor, over the plane of two, and over the triangle of three proportions.
 
-Where factors that are not shown, or blocks and groups that share a panel, leave several values at one place,
-the largest is drawn: a maximum over all is then still a maximum of the picture.
+If several values fall on one place, because factors are not shown or groups and blocks share a panel, the
+largest is drawn. The maximum of the picture is then the maximum over all candidates.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from optdesign.plot.scales import HEIGHT, Profile, View, edges, frame, profile
-from optdesign.plot.style import BLUE, GREY, ORANGE, shades, thinned
+from optdesign.plot.style import BLUE, GREY, ORANGE, shades, subsample
 
 FINEST = 1 / 50
 """Smallest distance of distinct places in a triangle, as a fraction of its side."""
@@ -30,11 +30,11 @@ def draw_curve(
     """Values over one factor, below their bound, with those of the support marked."""
     at = shown.scales[0].at
     most_places = 2001  # places along a curve; of more, neighbours are joined
-    # Where the curve is a maximum over others, scattered places are joined until each has some of them.
+    # If the curve is a maximum over other factors, scattered places are joined until each has several values.
     most = max(20, len(rows) // 30) if more_at_a_place else most_places
     top = profile(at[rows, None], values[rows], min(most, most_places))
     if len(top.values) < len(rows):
-        some = thinned(rows)
+        some = subsample(rows)
         axes.scatter(at[some], values[some], s=5, color=GREY, linewidths=0, rasterized=len(some) > 2000)
     joined = shown.scales[0].levels is None
     few_places = 60  # places along a curve up to which each is marked

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 LAST_RESORT = "Last Resort"
-"""A family whose glyphs are boxes for whatever is missing."""
+"""A family whose glyphs are boxes for missing characters."""
 
 UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn")
 """Characters without a shape of their own: control, format, surrogate, private, unassigned."""

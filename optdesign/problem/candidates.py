@@ -125,7 +125,7 @@ class Candidates:
         if self.features.any():
             words = in_words(DesignProblem(self))
             if words:
-                found.append(f"the candidates cannot tell all parameters apart: {words}")
+                found.append(f"not all parameters are estimable: {words}")
         return tuple(found)
 
     def __len__(self) -> int:
@@ -135,7 +135,7 @@ class Candidates:
         return {name: getattr(self, name) for name in ("features", "names", "settings", "model", "row_names")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore pickled candidates: frozen as before, which arrays by themselves do not remember."""
+        """Restore pickled candidates: their arrays are read-only again."""
         for name, value in state.items():
             object.__setattr__(self, name, value)
         self.features.flags.writeable = False

@@ -1,13 +1,12 @@
 """The numbers that solvers and certificates read: candidates, or coordinates if candidates lose digits.
 
 A coordinate x_n' T_k computed term by term has an error of gamma(d) |x_n|' |T_k|
-(:mod:`optdesign.numbers.roundoff`). Mostly that is nothing. But where candidates are nearly parallel, or
-where large ones hide the direction that small ones or small budgets carry, the terms cancel, and the error
-would count as information. There the coordinates of all candidates are computed once by compensated products
-and kept: N x r numbers, each as good as if it had been computed in twice the precision.
+(:mod:`optdesign.numbers.roundoff`), which is negligible for most data. If candidates are nearly parallel, or
+if large ones hide a direction that only small ones or small budgets carry, the terms cancel, and the error
+would count as information. The coordinates of all candidates are then computed once by compensated products
+and kept: N x r numbers with the accuracy of twice the precision.
 
-Either way :class:`Rows` says how far its numbers may be from the exact ones, and that is all that a proof
-needs.
+In both cases :class:`Rows` has a bound on the error of its numbers, which a certificate uses.
 """
 
 from __future__ import annotations

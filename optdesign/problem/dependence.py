@@ -15,7 +15,7 @@ from optdesign.problem.problem import DesignProblem
 
 
 def dependences(problem: DesignProblem, block: int) -> list[tuple[int, list[int]]]:
-    """Dependent columns of a block, each with the columns that it is a combination of (none: it is zero).
+    """Return the dependent columns of a block, each with the columns of its combination (none: it is zero).
 
     >>> problem = DesignProblem([[1.0, 2.0, 3.0], [1.0, 5.0, 6.0], [1.0, 9.0, 10.0]])
     >>> dependences(problem, 0)
@@ -53,12 +53,12 @@ def scope(problem: DesignProblem, *, listed: bool = True) -> str:
     ``listed`` is False if the candidates are all combinations of levels instead of a list.
 
     >>> scope(DesignProblem([[1.0, 1.0], [2.0, 2.0]]))
-    ' on these candidates, for the 1 of 2 parameters that can be told apart'
+    ' on these candidates, for the 1 of 2 parameters that are estimable'
     """
     on = " on these candidates" if listed else " on all combinations of these levels"
     if problem.rank == problem.n_parameters:
         return on
-    return f"{on}, for the {problem.rank} of {problem.n_parameters} parameters that can be told apart"
+    return f"{on}, for the {problem.rank} of {problem.n_parameters} parameters that are estimable"
 
 
 def in_words(problem: DesignProblem, names: Sequence[object] | None = None) -> str:

@@ -289,7 +289,7 @@ def scale(y, lo, hi, size, column):
 
 @kernel
 def _power_of_two(x):
-    """2^x, exactly if x is whole. As ``2.0**x`` compilers and Python differ in the last digit."""
+    """Return 2^x, exactly if x is whole. The last digit of ``2.0**x`` depends on the compiler."""
     whole = math.floor(x)
     return math.ldexp(math.exp((x - whole) * LOG_2), whole)
 

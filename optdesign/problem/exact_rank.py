@@ -33,7 +33,7 @@ POWERS = tuple(np.array([pow(2, e % (p - 1), p) for e in range(LOWEST, 1040)]) f
 """2^e modulo each prime, e from LOWEST."""
 
 SMALLER, SAME, LARGER = -1, 0, 1
-"""The exact rank against the one given."""
+"""Comparison of the exact rank with the given one."""
 
 
 def compare_ranks(source: Source, blocks: np.ndarray, basis: np.ndarray, ranks: np.ndarray) -> np.ndarray:

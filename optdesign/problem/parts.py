@@ -26,7 +26,7 @@ from optdesign.tables.files import check_suffix, place, read_table, row_names, s
 
 
 class Parts(NamedTuple):
-    """Candidates apart from what else came with them."""
+    """Candidates with the names, settings and labels that came with them."""
 
     candidates: Any
     names: Sequence[Any] | None

@@ -195,7 +195,7 @@ class DesignProblem:
             block, n_blocks, of_blocks = label(
                 parameter_blocks, n, "parameter_blocks", names=parameter_block_names, columns=parts.columns
             )
-        else:  # made here, and right
+        else:  # made by this class, and valid
             group, block = read_only(np.asarray(groups)), read_only(np.asarray(parameter_blocks))
             n_groups, n_blocks, of_groups, of_blocks = _grid[0], _n_blocks, None, None
         budget = check_budgets(budgets, n_groups, of_groups)
@@ -515,7 +515,7 @@ class DesignProblem:
         return grid.reshape(m, k)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a pickled problem: frozen as before, which arrays by themselves do not remember."""
+        """Restore a pickled problem: its arrays are read-only again."""
         for name, value in state.items():
             object.__setattr__(self, name, read_only(value) if isinstance(value, np.ndarray) else value)
 
@@ -531,7 +531,7 @@ class DesignProblem:
 
 
 def check_problem(problem: object) -> None:
-    """Refuse what is not a problem."""
+    """Raise TypeError unless the argument is a DesignProblem."""
     if not isinstance(problem, DesignProblem):
         name = type(problem).__name__
         remedy = "Wrap it: DesignProblem(candidates)."

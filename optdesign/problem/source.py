@@ -1,7 +1,7 @@
 """The storage of the candidates and the two ways to read it: consecutive rows, and selected rows.
 
-Everything that looks at candidates (scans, bases, information, variances, audits) goes through
-:class:`Source`, so that no other module depends on the kind of storage: an array or a memory map today.
+All scans, bases, information matrices, variances and audits read candidates through :class:`Source`. So no
+other module depends on the kind of storage: an array or a memory map.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class Source:
         return np.asarray(x.take(at, axis=0), np.float64)
 
     def whole(self) -> np.ndarray:
-        """All rows at once, for whoever shows or saves them."""
+        """All rows at once, to show or to save them."""
         return self.array
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a pickled source: frozen as before, which an array by itself does not remember."""
+        """Restore a pickled source: its array is read-only again."""
         self.__dict__["array"] = read_only(state["array"])

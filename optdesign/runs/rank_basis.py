@@ -217,8 +217,8 @@ def _refuse(problem: DesignProblem, runs: np.ndarray, reached: np.ndarray, rest:
     if rest == 0:
         raise InputError(
             "budgets",
-            f"must be enough runs to keep the rank: {problem.rank} parameters that can be told "
-            f"apart{by_block} need at least {needed} runs",
+            f"must be enough runs to keep the rank: {problem.rank} estimable parameters"
+            f"{by_block} need at least {needed} runs",
             given,
             f"Raise the budget, {terms}",
         )

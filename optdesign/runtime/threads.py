@@ -1,11 +1,10 @@
-"""How many cores a solve uses.
+"""Threads of a solve.
 
-Two kinds of work go to several cores: Newton systems of large order, for which BLAS has threads of its own,
-and passes over the data, whose pieces are handed to a pool; kernels release the interpreter lock, and all
-the while BLAS keeps to one thread: its threads wait for each other without rest, so that matrices of small
-order cost a hundred times as much on a machine that has other work. Pieces are the same whatever the number
-of threads, and what is summed up over them is summed up in their order, so that results do not depend on it;
-only large systems may differ by rounding.
+Two kinds of work use several cores: Newton systems of large order, by the threads of BLAS, and passes over
+the data, whose pieces are given to a pool of threads. Kernels release the interpreter lock. Otherwise BLAS
+has one thread: its threads wait in busy loops, so matrices of small order take a hundred times as long on a
+machine with other work. Pieces do not depend on the number of threads, and sums over pieces are taken in the
+order of the pieces. So results do not depend on the number of threads, except for round-off in large systems.
 """
 
 from __future__ import annotations
@@ -37,18 +36,18 @@ LARGE = 2000
 """Order of a matrix from which on several threads work on it."""
 
 ROUND = 4
-"""Where there is more than one piece their number is a multiple of this, so that threads end together: from
-half a piece on, below which sharing out takes about as long as it saves."""
+"""The number of pieces is a multiple of this, so that threads end together. Work of less than half a piece is
+not divided, because dividing it takes about as long as it saves."""
 
 _current = threading.local()
 _lock = threading.Lock()
 _inside = 0
 _outside: list[int] = []
-"""How many solves are under way, in whatever thread, and the threads of BLAS before the first."""
+"""Number of solves in progress in all threads, and the threads of BLAS before the first of them."""
 
 
 def available() -> int:
-    """Cores that this process may use; one in a thread other than the first, whose siblings work as well."""
+    """Return the number of cores that this process may use; 1 outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         return 1
     affinity = getattr(os, "sched_getaffinity", None)
@@ -58,7 +57,7 @@ def available() -> int:
 
 
 class using:
-    """Use so many threads in the block below, and one in BLAS but where :func:`blas` says otherwise.
+    """Use so many threads in the block below, and one in BLAS except in :func:`blas`.
 
     The threads of BLAS belong to the process: the first block to be entered sets them, the last to be left
     restores them.
@@ -92,7 +91,7 @@ class using:
 
 @contextmanager
 def blas(order: int) -> Iterator[None]:
-    """All threads for BLAS, while it works on matrices of a large order."""
+    """Give all threads to BLAS in the block below if the order of the matrices is large."""
     count = getattr(_current, "count", 1)
     if count == 1 or order < LARGE:
         yield
@@ -184,7 +183,7 @@ def _at_once(
 
 
 def _wait(others: list[Future[float]]) -> None:
-    """Wait until all are done, also where an interrupt comes meanwhile."""
+    """Wait until all are done, also after an interrupt."""
     try:
         wait(others)
     except BaseException:
@@ -193,7 +192,7 @@ def _wait(others: list[Future[float]]) -> None:
 
 
 def _bounds(n: int, piece: int) -> list[tuple[int, int]]:
-    """First and last of pieces of 0 .. n - 1."""
+    """Return the first and the last index of the pieces of 0 .. n - 1."""
     if fits_one_piece(n, piece):
         return [(0, n)]
     size = -(-n // (ROUND * -(-n // (ROUND * piece))))

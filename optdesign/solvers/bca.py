@@ -212,7 +212,7 @@ def _sizes(starts, separable, width):
 
 @kernel
 def _separable(blocks, starts, n_blocks):
-    """Return for every group whether its candidates lie in different blocks."""
+    """Return True for every group whose candidates lie in different blocks."""
     seen = np.empty(n_blocks, np.int64)
     for b in range(n_blocks):
         seen[b] = -1

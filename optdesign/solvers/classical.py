@@ -1,8 +1,8 @@
 """The classical names: D-optimal and G-optimal designs.
 
 Both are the one problem of :mod:`optdesign.problem.problem` with a single group and a single block. By the
-equivalence theorem of Kiefer and Wolfowitz the D-optimal and the G-optimal design are the same; they
-differ in what one reads off: log Det, or the largest variance, which is the rank d at the optimum.
+equivalence theorem of Kiefer and Wolfowitz the D-optimal and the G-optimal design are the same. D-optimality
+refers to log Det, and G-optimality to the largest variance, which is the rank d at the optimum.
 """
 
 from __future__ import annotations

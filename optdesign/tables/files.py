@@ -2,8 +2,8 @@
 
 A table is a dict of columns of equal length: integers, floats or text. Columns of a CSV file are separated by
 commas, semicolons or tabs, whichever its header has; where they are not commas, numbers may have decimal
-commas. Whole numbers that double precision cannot hold stay text. What is wrong with a file is said by a
-ValueError or an OSError. Files that are written appear whole or not at all.
+commas. Whole numbers that double precision cannot hold stay text. Defects of a file raise a ValueError or an
+OSError. Files that are written appear whole or not at all.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CSV_ROWS = 4096
 """Rows of a CSV file that are converted at a time."""
 
 ROW_NAMES = re.compile(r"(Unnamed: \d+|__index_level_\d+__)?")
-"""Names of columns that only name rows: none at all in a CSV file, and what pandas and pyarrow make of it."""
+"""Names of columns that only name rows: the empty name of a CSV file, and its forms in pandas and pyarrow."""
 
 COUNTERS = re.compile(r"index|level_0|row_?names?", re.IGNORECASE)
 """Names of columns that only name rows if they count them; ``reset_index`` of pandas makes such columns."""

@@ -18,7 +18,7 @@ def read_workbook(path: Path) -> dict[str, np.ndarray]:
         book = library.load_workbook(path, read_only=True, data_only=True)
     except FileNotFoundError:
         raise
-    except Exception as error:  # of zipfile, of xml, and of openpyxl itself
+    except Exception as error:  # errors of zipfile, xml and openpyxl
         raise InputError(
             str(path), "must be an Excel workbook", f"it is none ({error})", "Save it as .xlsx or .csv."
         ) from None

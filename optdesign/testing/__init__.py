@@ -1,4 +1,4 @@
-"""Property-based tests of design code: problems of every structure, and what must hold of any answer.
+"""Property-based tests of design code: problems of every structure, and rules for any result.
 
 >>> import optdesign as od
 >>> from hypothesis import given

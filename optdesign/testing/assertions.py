@@ -1,6 +1,6 @@
 """Assertions about designs, with messages that name the false claim and its error.
 
-Nothing here trusts the arithmetic of the solvers: claims are recomputed by
+The arithmetic of the solvers is not used: claims are recomputed by
 :mod:`optdesign.verification.audit`, with exact ranks and information matrices in decimals of as many digits
 as it takes.
 """

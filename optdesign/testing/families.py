@@ -1,7 +1,7 @@
 """Problems whose numbers come from a seed: dense ones for speed, and families on which naive code breaks.
 
-Hypothesis draws what is the matter with a problem, and a seed for the numbers. What is drawn shrinks, the
-numbers do not: take these after :func:`optdesign.testing.problems` has found nothing.
+Hypothesis draws the structure of a problem, and a seed for the numbers. The structure shrinks, and the
+numbers do not. Use these after :func:`optdesign.testing.problems` has found nothing.
 """
 
 from __future__ import annotations

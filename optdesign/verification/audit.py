@@ -7,7 +7,7 @@ follows from them. G, the sum over groups of budget times largest variance, must
 the claimed gap is at least G - D and the claimed efficiency at most D / G. The status "converged" requires
 that G - D is at most tol * D. The variances of a full design satisfy sum_n w_n g_n = D.
 
-Nothing of the coordinates, maps and factors of the solvers is used, and no tolerance is taken from the
+The coordinates, maps and factors of the solvers are not used, and no tolerance is taken from the
 design. The only exception is a note: if the problem reports that the rank of a block was taken to be lower
 than it is in exact arithmetic, the claims about that block are compared up to the size of the part that was
 left out.

@@ -42,7 +42,7 @@ AGREEMENT = Decimal("1e-20")
 
 
 def residues(x: np.ndarray) -> np.ndarray:
-    """Doubles modulo the prime."""
+    """Return doubles modulo the prime."""
     mantissa, exponent = np.frexp(np.asarray(x, dtype=np.float64))
     digits = (mantissa * 2.0**53).astype(np.int64)
     return digits % PRIME * POWERS[exponent - 53 - LOWEST] % PRIME
@@ -175,7 +175,7 @@ class Factor:
             return np.array([float(g) for g in (y * y).sum(axis=1)])
 
     def left_out(self, x: np.ndarray) -> LeftOut:
-        """How far some candidates, none of them zero, are from the span of this rank."""
+        """Return the distances of some candidates, none of them zero, from the span of this rank."""
         with _arithmetic(self.digits):
             scaled = _decimals(x) / self.size
             off = scaled[:, self.others] - _substitute(self.lower, scaled[:, self.columns]) @ self.rest.T
@@ -202,7 +202,7 @@ class Factor:
 
 
 def factorise(u: Information, rank: int) -> Factor | None:
-    """Factorise to a rank, with as many digits as it takes; None where that many are not to be had."""
+    """Factorise to a rank, with as many digits as necessary, or return None if there are not so many."""
     before, digits, most_digits = None, 50, 1600
     while digits <= most_digits:
         factor = _factorise(u, rank, digits)

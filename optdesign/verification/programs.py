@@ -1,4 +1,4 @@
-"""The two convex programs of a design problem, in cvxpy's words. Needs cvxpy, loaded on first use.
+"""The two convex programs of a design problem in cvxpy, which is loaded on first use.
 
 In the coordinates of :mod:`optdesign.algebra.reduced` (unit budgets, full rank) the primal is
 
@@ -95,7 +95,7 @@ def _group_sums(reduced: Reduced) -> Any:
 
 
 def _run(problem: Any, solver: str, options: dict[str, Any]) -> int:
-    """Let cvxpy solve; returns its iterations. Its status is not looked at: weights are certified."""
+    """Solve a program with cvxpy; return its iterations. The status is ignored: weights are certified."""
     problem.solve(solver=solver, **options)
     stats = problem.solver_stats
     return int(stats.num_iters or 0) if stats is not None else 0

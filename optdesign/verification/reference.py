@@ -1,13 +1,13 @@
 """Answers of convex solvers, for verification. Needs cvxpy, loaded on first use.
 
-The problem is stated in one of the two forms of :mod:`optdesign.verification.programs`. A solver's own status
-is not believed: the weights it returns are made feasible and certified. Where it breaks down the other form
-is tried, and then SCS; the method of the result says so.
+The problem is stated in one of the two forms of :mod:`optdesign.verification.programs`. The status of a
+solver is ignored: the weights that it returns are made feasible and certified. If it fails, the other form is
+tried, and then SCS; the method of the result names them.
 
-*Many candidates.* Convex solvers take thousands, not more. Of larger problems they get the candidates that
-matter: first those of the largest variance under the uniform design, with a basis of every block; then, round
-after round, those whose variances under the solver's own weights exceed what the certificate needs. The
-certificate is always over all candidates.
+*Many candidates.* Convex solvers accept thousands of candidates, not more. Larger problems are solved by
+column generation: on the candidates of the largest variance under the uniform design, with a basis of every
+block, and then, round after round, with those whose variances under the weights of the solver exceed the
+bound. The certificate is always over all candidates.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Limits:
     """Sizes and times that decide how a problem is given to a solver."""
 
     broken_gap: float = 1e-2
-    """A solver has broken down if the relative gap over the candidates that it was given exceeds this."""
+    """A solver has failed if the relative gap over the candidates that it was given exceeds this."""
     entries: int = 200_000
-    """Entries of outer products above which a solver is only given the candidates that matter."""
+    """Entries of outer products above which a solver is given a working set of candidates."""
     rounds: int = 20
     """Most rounds in which candidates are added."""
     process_entries: int = 80_000
@@ -124,7 +124,7 @@ def solve(
     ):
         run = _Run(problem, began, time_limit, interrupted, display, worker)
         with suppress(_StopAsked):
-            run.go(_plan(problem, solver.upper(), form, options))
+            run.solve(_plan(problem, solver.upper(), form, options))
     return run.result(tol)
 
 
@@ -198,8 +198,8 @@ class _Run:
         self.history: list[tuple[int, float, float]] = []
         self.failed: list[str] = []
 
-    def go(self, plan: list[_Attempt]) -> None:
-        """Solve, adding candidates until no other matters."""
+    def solve(self, plan: list[_Attempt]) -> None:
+        """Solve on working sets until no other candidate violates its bound."""
         problem = self.problem
         large = _entries(problem.ranks, problem.parameter_blocks) > LIMITS.entries
         rows = first_rows(problem) if large else None
@@ -223,7 +223,7 @@ class _Run:
             rows = next_rows(problem, rows, weights, certificate.variances, bound)
 
     def _answer(self, plan: list[_Attempt], rows: np.ndarray | None) -> tuple[np.ndarray, Certificate]:
-        """Return the result of the first attempt that does not break down. Overwrites plan."""
+        """Return the result of the first attempt that does not fail. Overwrites plan."""
         problem, reduced = self.problem, reduce(self.problem, rows)
         given = np.arange(problem.n_candidates) if rows is None else rows
         while True:
@@ -265,10 +265,10 @@ class _Run:
                 self.method += f", after {', '.join(self.failed)} failed"
 
     def _watched(self, work: Callable[[], tuple[np.ndarray, int]], seconds: float) -> tuple[np.ndarray, int]:
-        """Do some work in a thread, so that Ctrl-C and the clock are answered meanwhile.
+        """Do some work in a thread, and check for Ctrl-C and the time limit meanwhile.
 
-        Solvers release the interpreter lock. The worker is ended when time is over; what runs here is small,
-        and ends soon by itself.
+        Solvers release the interpreter lock. The worker is ended at the time limit. Work in this process is
+        small, and soon ends by itself.
         """
         outcome: list[Any] = []
 
@@ -305,12 +305,12 @@ class _Run:
         self.display.update(self.iterations, self.history[-1][2] if self.history else math.inf)
 
     def _check_stop(self, grace: float) -> None:
-        """Stop if we are asked to; ``grace`` is what solvers have to end by themselves."""
+        """Raise _StopAsked after an interrupt or the time limit; solvers have ``grace`` seconds to end."""
         if self.interrupted or time.perf_counter() > self.deadline + grace:
             raise _StopAsked
 
     def result(self, tol: float) -> DesignResult:
-        """Everything the run has to say."""
+        """Return the result of the run."""
         certificate = self.certificate or certify(self.problem, self.weights)
         if self.interrupted:
             status = Status.INTERRUPTED
@@ -334,7 +334,7 @@ class _Run:
 
 
 def _certified(problem: DesignProblem, reduced: Reduced, raw: np.ndarray) -> tuple[np.ndarray, Certificate]:
-    """Feasible weights of a solver's raw ones, and their certificate over all candidates."""
+    """Return feasible weights from the raw ones of a solver, and their certificate over all candidates."""
     weights = np.zeros(problem.n_candidates)
     reduced.extend(repaired(raw, reduced), weights)
     certificate = certify(problem, weights)
@@ -386,7 +386,7 @@ def _top(problem: DesignProblem, values: np.ndarray, count: int) -> np.ndarray:
 
 
 def _take_signals_back() -> None:
-    """SCS takes over the handling of Ctrl-C while it works, and would keep it from us."""
+    """Restore the handler of Ctrl-C, which SCS replaces while it works."""
     handler = signal.getsignal(signal.SIGINT)
     if handler is not None and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, handler)

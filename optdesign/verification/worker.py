@@ -1,7 +1,7 @@
 """A process of its own for convex solvers, so that they can be ended at any moment.
 
 A solver in a thread cannot be stopped, and one that is left behind may bring the interpreter down at its
-exit. The other side of this is ``python -m optdesign.worker``, which reads jobs and writes outcomes, both
+exit. The process runs ``python -m optdesign.verification.worker``, which reads jobs and writes outcomes, both
 pickled, until there are no more.
 """
 
@@ -89,7 +89,7 @@ def serve(jobs: IO[bytes], outcomes: IO[bytes]) -> None:
 
 
 if __name__ == "__main__":
-    # What solvers print must not get between the outcomes.
+    # The output of solvers must not be mixed with the outcomes.
     with os.fdopen(os.dup(1), "wb") as out:
         os.dup2(2, 1)
         serve(sys.stdin.buffer, out)

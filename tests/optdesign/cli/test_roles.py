@@ -101,7 +101,7 @@ def test_an_error_names_the_columns_that_are_labels_by_default() -> None:
     assert refused.exit_code == 2
     assert "Column 'parameter_block' was taken as the label of parameter blocks because" in refused.stderr
     assert "--no-parameter-block ignores it" in refused.stderr
-    assert "8 parameters that can be told apart (4 in each of the 2 parameter blocks" in refused.stderr
+    assert "8 estimable parameters (4 in each of the 2 parameter blocks" in refused.stderr
     assert run("solve", "f.csv", "--model", "~ a * b", "--runs", 6, "--no-parameter-block").exit_code == 0
     by_name = run("solve", "f.csv", "--model", "~ a", "--runs", 1, "--parameter-block", "parameter_block")
     assert by_name.exit_code == 2

@@ -47,7 +47,7 @@ def test_repr_says_gap_and_efficiency(result: od.DesignResult) -> None:
     assert "rank 3 of 3, support 4 of 6" in repr(result)
     aliased = od.candidates(od.simplex_lattice(["a", "b"], 2), model="~ a + b")
     r = od.solve(od.DesignProblem(aliased))
-    assert "for the 2 of 3 parameters that can be told apart" in repr(r)
+    assert "for the 2 of 3 parameters that are estimable" in repr(r)
     assert "b is a combination of Intercept, a" in str(r)
     assert "b is a combination of Intercept, a" in r._repr_html_()
 

@@ -167,10 +167,10 @@ def test_files_that_are_not_ours_or_not_whole_are_refused(tmp_path) -> None:
 
     refused(text[:-20], "is no JSON .* cut short")
     refused("\0", "is no JSON")
-    refused("[1, 2]", "its format is another")
-    refused('{"format": "other"}', "its format is another")
+    refused("[1, 2]", "it has another format")
+    refused('{"format": "other"}', "it has another format")
     refused(json.dumps(document | {"version": 1}), "must be of version 2; it is of 1")
-    refused(text.replace("CONVERGED", "STALLED"), "its checksum is another")
+    refused(text.replace("CONVERGED", "STALLED"), "its checksum differs")
     document["content"]["result"]["weights"]["entries"] = [0.5, 0.25, 0.25]
     content = json.dumps(document["content"], ensure_ascii=False)
     refused(
@@ -266,5 +266,5 @@ def test_a_file_changed_to_contain_nan_has_another_checksum(tmp_path: pathlib.Pa
     path = tmp_path / "problem.json"
     od.save(od.DesignProblem([[1.5, 0.0], [0.0, 1.0]]), path)
     path.write_text(path.read_text().replace("1.5", "NaN"))
-    with pytest.raises(ValueError, match=r"must be as it was saved; its checksum is another"):
+    with pytest.raises(ValueError, match=r"must be as it was saved; its checksum differs"):
         od.load(path)

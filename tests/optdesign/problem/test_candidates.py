@@ -143,9 +143,9 @@ def test_rows_of_other_settings_have_the_same_coding_contrasts_and_bases() -> No
         (
             {"a": [1, 2]},
             "~ a + I(a**2)",
-            "cannot tell all parameters apart: I(a ** 2) is a combination of Int",
+            "not all parameters are estimable: I(a ** 2) is a combination of Int",
         ),
-        (od.simplex_lattice(["u", "v"], 2), "~ u + v", "apart: v is a combination of Intercept, u"),
+        (od.simplex_lattice(["u", "v"], 2), "~ u + v", "estimable: v is a combination of Intercept, u"),
         (pd.DataFrame({"a": [1, 2, 1]}), "~ a", "settings that occur before: 1, the first in rows 1 and 3"),
     ],
 )

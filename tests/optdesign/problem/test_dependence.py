@@ -23,7 +23,7 @@ def test_two_levels_cannot_bend(units: tuple[float, float]) -> None:
     assert in_words(problem, NAMES) == "cc is a combination of one, c"
     text = str(od.solve(problem))
     assert "rank 5 of 6" in text
-    assert ", for the 5 of 6 parameters that can be told apart" in text
+    assert ", for the 5 of 6 parameters that are estimable" in text
     assert "column 5 is a combination of column 0, column 2" in text
 
 
@@ -33,7 +33,7 @@ def test_full_rank_needs_no_words() -> None:
     text = str(od.solve(problem))
     assert "rank 3 of 3" in text
     assert "note" not in text
-    assert "told apart" not in text
+    assert "estimable" not in text
 
 
 def test_zero_columns_and_many() -> None:
