@@ -17,6 +17,7 @@ from optdesign.runtime.files import atomic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 """Distinct under colour blindness (Okabe and Ito)."""
@@ -63,10 +64,12 @@ def plot_regret(
     figure = Figure(figsize=(6.0, 4.0), layout="constrained")
     axes = figure.add_subplot()
     start = [] if bounds else [0]
+    lines: list[Line2D] = []
     for n, (label, run) in enumerate(runs.items()):
         t, mean, std = (np.append(start, values) for values in (run.times, run.mean, run.std))
-        colour = COLOURS[n % len(COLOURS)]
-        axes.plot(t, mean, STYLES[n % len(STYLES)], color=colour, linewidth=1.8, label=label)
+        # Another style for every eight colours, so that 32 curves differ.
+        colour, style = COLOURS[n % len(COLOURS)], STYLES[(n + n // len(COLOURS)) % len(STYLES)]
+        lines += axes.plot(t, mean, style, color=colour, linewidth=1.8, label=label)
         axes.fill_between(t, mean - std, mean + std, color=colour, alpha=0.2, linewidth=0)
     horizon = max(run.horizon for run in runs.values())
     if bounds:
@@ -74,7 +77,8 @@ def plot_regret(
         t = np.unique(np.geomspace(first, horizon, BOUND_POINTS).round())
         for n, (label, bound) in enumerate(bounds.items()):
             values = [bound(int(at)) for at in t]
-            axes.plot(t, values, STYLES[n % len(STYLES)], color="0.45", linewidth=1.0, label=label)
+            style = STYLES[n % len(STYLES)]
+            lines += axes.plot(t, values, style, color="0.45", linewidth=1.0, label=label)
         axes.set_xscale("log")
         axes.set_yscale("log")
     else:
@@ -83,7 +87,11 @@ def plot_regret(
     axes.set_xlabel("pulls of each client")
     axes.set_ylabel("cumulative pseudo-regret per client")
     axes.grid(alpha=0.25)
-    axes.legend(frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    # Labels are given explicitly, because matplotlib omits those of curves that begin with an underscore.
+    axes.legend(
+        lines, [*runs, *(bounds or {})], frameon=False, ncols=2, loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+    )  # fmt: skip
     if title:
         figure.suptitle(title, fontsize="medium")
     return figure

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -67,8 +66,8 @@ def run(
     Finished trials are kept in the output directory: call again after an interrupt, or with more trials,
     and only missing trials are run.
     """
-    experiment = read(config)
-    _execute(experiment, out, "regret", experiment.title, n_jobs, trials, horizon)
+    experiment = read(config, horizon=horizon, trials=trials)
+    _execute(experiment, out, "regret", n_jobs)
 
 
 @app.command(short_help="Reproduce the paper's figures and tables, and test its statements.")
@@ -136,21 +135,19 @@ def example() -> None:
     typer.echo(EXAMPLE, nl=False)
 
 
-def _execute(
-    experiment: Experiment,
-    out: Path,
-    stem: str,
-    title: str,
-    n_jobs: int,
-    trials: int | None,
-    horizon: int | None,
-) -> None:
+def _execute(plan: Experiment, out: Path, stem: str, n_jobs: int) -> None:
     """Play all policies, then write and print the results."""
     from bandits.plotting import plot_regret, save_figure, write_csv
 
     require_matplotlib()
-    plan = replace(experiment, trials=trials or experiment.trials, horizon=horizon or experiment.horizon)
     checkpoints = {label: out / f"{stem}-{_slug(label)}.npz" for label in plan.policies}
+    for label, path in checkpoints.items():
+        alike = next(other for other in checkpoints if checkpoints[other] == path)
+        if alike != label:
+            raise ValueError(
+                f"policy labels must differ in letters or digits; {alike!r} and {label!r} would both be "
+                f"saved in {path.name}. Rename one."
+            )
     for label, policy in plan.policies.items():
         _check_checkpoint(checkpoints[label], plan, policy, label)
     runs: dict[str, Run] = {}
@@ -163,8 +160,10 @@ def _execute(
         )  # fmt: skip
         seconds[label] = time.perf_counter() - began
     write_csv(runs, out / f"{stem}.csv")
-    paths = save_figure(plot_regret(runs, title), out / stem)
-    console = Console()
+    # A dollar sign in a label or a title is no mathematics.
+    drawn = {label.replace("$", r"\$"): run for label, run in runs.items()}
+    paths = save_figure(plot_regret(drawn, plan.title.replace("$", r"\$")), out / stem)
+    console = Console(markup=False, emoji=False)
     console.print(_table(runs, seconds, plan.env.clients))
     console.print(f"written: {', '.join(p.name for p in paths)}, {stem}.csv and the runs, in {out}")
 
@@ -211,7 +210,8 @@ def _table(runs: dict[str, Run], seconds: dict[str, float], clients: int) -> Tab
 
 
 def _slug(label: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-") or "run"
+    """Return the letters and digits of a label, of any alphabet, with hyphens between them."""
+    return re.sub(r"[\W_]+", "-", label.lower()).strip("-") or "run"
 
 
 def main() -> None:

@@ -119,11 +119,16 @@ class Experiment:
     """Title of the plot."""
 
 
-def read(path: str | Path) -> Experiment:
-    """Read a configuration file; paths and modules in it are relative to it."""
+def read(path: str | Path, *, horizon: int | None = None, trials: int | None = None) -> Experiment:
+    """Read a configuration file; paths and modules in it are relative to it.
+
+    Another horizon or number of trials takes the place of that in the file, also for environments that depend
+    on the horizon.
+    """
     file = Path(path)
+    other = {key: value for key, value in (("horizon", horizon), ("trials", trials)) if value is not None}
     try:
-        return parse(tomllib.loads(file.read_text(encoding="utf-8")), file.parent)
+        return parse(tomllib.loads(file.read_text(encoding="utf-8")) | other, file.parent)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{file} must be TOML; {error}. See: bandits example") from None
     except ValueError as error:

@@ -20,7 +20,7 @@ from bandits.checks import LARGEST_SIZE, SMALLEST_SIZE
 from bandits.environments.noise import Bernoulli, Noise, law, noise_named
 
 TIE = 1e-12
-"""Arms whose mean is within this of the best count as tied, relative to the largest mean."""
+"""Arms whose mean is within this of the best count as tied, relative to the largest sum |x|' |theta|."""
 
 ARRAYS = ("features", "parameters", "means", "gaps", "optimal")
 """Attributes of an environment that cannot be written to."""
@@ -40,7 +40,7 @@ class LinearEnvironment:
     noise : {"gaussian", "bounded", "two-point", "bernoulli"} or Noise, default "gaussian"
         Distribution of the rewards.
     scale : float, default 1.0
-        Scale of the noise; for Gaussian noise its standard deviation.
+        Scale of a noise given by name; for Gaussian noise its standard deviation. "bernoulli" has none.
     ell : float, optional
         Lower bound on the norms of the features that policies may use. Default: the tightest. A given bound
         must hold.
@@ -181,7 +181,9 @@ class LinearEnvironment:
     @cached_property
     def optimal(self) -> np.ndarray:
         """True for the best arms of each client, ties included, shape (M, K)."""
-        return frozen(self.gaps <= TIE * max(1.0, float(np.abs(self.means).max())))
+        theta = np.broadcast_to(np.abs(self.parameters), self.features.shape[1:])
+        sizes = np.einsum("ikd,kd->ik", np.abs(self.features), theta)
+        return frozen(self.gaps <= TIE * sizes.max(axis=1, keepdims=True))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a copy, whose arrays cannot be written to either."""

@@ -209,6 +209,11 @@ def draw(rng, kind, scale, mean):
 
 def noise_named(name: str | Noise, scale: float) -> Noise:
     """Return the noise of that name and scale; a Noise object is returned unchanged."""
+    if scale != 1.0 and (name == "bernoulli" or (not isinstance(name, str) and isinstance(name, Noise))):
+        raise ValueError(
+            f"scale must be left out with the noise {name!r}, which has none or its own; got {scale}. "
+            f"Noises with a scale are {', '.join(KINDS)}."
+        )
     if isinstance(name, str):
         if name == "bernoulli":
             return Bernoulli()

@@ -33,7 +33,7 @@ def test_environments_are_what_was_asked_for(parameters, noise):
         assert env.arms <= 2
         assert env.dim <= 2
         assert env.shared == (parameters == "shared")
-        assert env.noise == bandits.noise.noise_named(noise, 0.25)
+        assert env.noise == bandits.noise.noise_named(noise, 1.0 if noise == "bernoulli" else 0.25)
 
     holds()
 
