@@ -16,7 +16,11 @@ COMMIT = $$(git describe --always)$$(git diff --quiet HEAD -- optdesign bandits 
 # Every table of docs/measured that a benchmark prints, whole, in one run of one commit.
 TABLES := first_use design suite before classical wide large exact rounding evaluation fedpe regret baselines movielens ablation
 
-.PHONY: demo test slow lint hooks hunt mutants bench times docs look package clean
+# Pictures of the page on the paper's experiments.
+EXPERIMENTS := fig1a fig1b fig1c fig2a fig2b fig2c fig3a fig3b fig3c fig4a fig4b fig4c fig5 table1 table2 \
+	shared protocols clients lowerbound
+
+.PHONY: demo test slow lint hooks hunt mutants bench experiments times docs look package clean
 
 demo: $(STAMP)
 	@echo "== demo: an experiment in two plants, then the paper's synthetic instance (output in demo/)"
@@ -64,6 +68,13 @@ bench: $(STAMP)
 	@$(BIN)/python benchmarks/readme_figure.py
 	@$(BIN)/python benchmarks/charts.py
 
+experiments: $(STAMP)
+	@test -n "$(RATINGS)" || { echo "RATINGS must be the path of u.data of MovieLens-100K: make experiments RATINGS=..."; exit 2; }
+	@echo "== the paper's experiments, about half an hour: claims.csv goes to docs/measured/, pictures to docs/figures/"
+	@$(BIN)/bandits reproduce all --out .venv/experiments --ratings "$(RATINGS)"
+	@cp .venv/experiments/claims.csv docs/measured/
+	@for name in $(EXPERIMENTS); do cp .venv/experiments/$$name.png docs/figures/; done
+
 measured/%: $(STAMP)
 	@echo "== $*: what it prints goes to docs/measured/$*.txt, with the commit that was measured"
 	@set -o pipefail; commit=$(COMMIT); { echo "measured at commit $$commit"; echo; \
@@ -78,6 +89,7 @@ times: $(STAMP)
 			echo "make $$target: $$((SECONDS - start)) s"; \
 		done; } | tee .venv/times.txt
 	@mv .venv/times.txt docs/measured/times.txt
+	@$(BIN)/python benchmarks/quote_times.py
 
 docs: $(STAMP)
 	@echo "== documentation: docs/_build/index.html"

@@ -22,6 +22,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "sphinx_design",
+    "verdicts",
 ]
 exclude_patterns = ["_build", "_ext", "measured"]
 nitpicky = True

@@ -1,10 +1,10 @@
 """The charts of the page Benchmarks are drawn from the stored tables."""
 
 import math
-import sys
 from pathlib import Path
 
 import pytest
+from benchmark_scripts import load
 
 ROOT = Path(__file__).parents[1]
 pytest.importorskip("matplotlib")
@@ -13,12 +13,9 @@ pytest.importorskip("matplotlib")
 @pytest.fixture(scope="module")
 def charts():
     """Return the module that draws the charts."""
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        import charts
-    finally:
-        sys.path.remove(str(ROOT / "benchmarks"))
-    return charts
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "benchmarks"))
+        return load(ROOT / "benchmarks" / "charts.py")
 
 
 STORED = sorted({table.stem for table in ROOT.glob("docs/measured/*.txt")} - {"times"})

@@ -1,5 +1,6 @@
 """Every public name has a page, every page is listed, and sentences begin with their subject."""
 
+import csv
 import importlib.util
 import re
 from pathlib import Path
@@ -76,6 +77,22 @@ def test_home_shows_the_facts_of_the_readme():
     for name, fact, _ in re.findall(r"^\| \*\*(.+?)\*\* \| (.+) \| (.+) \|$", readme, flags=re.M):
         shown = re.sub(r"\[table\]\(docs/(measured/\w+\.txt)\)", r"{download}`table <\1>`", fact)
         assert f":::{{grid-item-card}} {name}\n{shown}\n" in home, name
+
+
+def test_the_page_on_experiments_has_every_statement_and_picture():
+    page = (DOCS / "experiments.md").read_text()
+    with (DOCS / "measured" / "claims.csv").open(encoding="utf-8", newline="") as file:
+        places = {row["source"].partition("; ")[0] for row in csv.DictReader(file)}
+    shown = re.findall(r"^```\{verdicts\} (.+)$", page, flags=re.M)
+    assert sorted(shown) == sorted(places)
+    pictures = re.findall(r"\]\(figures/(\w+)\.png\)", page)
+    copied = re.search(
+        r"^EXPERIMENTS := ((?:.+\\\n)*.+)$", (DOCS.parent / "Makefile").read_text(), flags=re.M
+    )
+    assert copied is not None
+    assert sorted(pictures) == sorted(copied[1].replace("\\", " ").split())
+    for name in pictures:
+        assert (DOCS / "figures" / f"{name}.png").exists(), name
 
 
 NUMBER = r"(?<![\w^-])\d[\d,]*(?:\.\d+)?(?:e-?\d+)?"

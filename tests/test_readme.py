@@ -10,6 +10,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
+from benchmark_scripts import load
 
 ROOT = Path(__file__).parents[1]
 PAGES = {"README.md": 3, "docs/quick-start.md": 4, "docs/factors.md": 8, "docs/blocking.md": 3}
@@ -180,10 +181,27 @@ def test_facts_quote_the_measured_tables():
 
 def test_times_of_the_two_commands_are_those_measured():
     """The README quotes `make times` if its output is stored, and states no times otherwise."""
+    quote = load(ROOT / "benchmarks" / "quote_times.py")
     stored = ROOT / "docs" / "measured" / "times.txt"
-    measured = re.findall(r"^make (\w+): (\d+) s$", stored.read_text(), flags=re.M) if stored.exists() else []
-    quoted = re.findall(r"`make (\w+)` takes (\d+) s", read("README.md"))
-    assert quoted == measured
+    expected = quote.sentence(stored.read_text()) if stored.exists() else quote.UNMEASURED
+    assert read("README.md").count(expected) == 1
+    assert len(re.findall(r"`make \w+` takes", read("README.md"))) == 2 * stored.exists()
+
+
+def test_times_are_written_into_the_readme():
+    quote = load(ROOT / "benchmarks" / "quote_times.py")
+    stored = (
+        "measured at commit 1\n\n2 cores, load average 0.1 at the start\nmake demo: 23 s\nmake test: 300 s\n"
+    )
+    first = quote.quoted(f"A. {quote.UNMEASURED}\n", stored)
+    assert "On 2 cores, `make demo` takes 23 s and `make test` takes 300 s" in first
+    again = quote.quoted(first, stored.replace("300", "290"))
+    assert "`make test` takes 290 s" in again
+    assert "300" not in again
+    with pytest.raises(ValueError, match="sentence on times once"):
+        quote.quoted("no sentence", stored)
+    with pytest.raises(ValueError, match="seconds of make demo and make test"):
+        quote.quoted(first, "2 cores\nmake demo: 23 s\n")
 
 
 def test_links_of_the_readme_exist():
