@@ -19,7 +19,7 @@ from optdesign.problem.coordinates import Rows, write_coordinates
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
 from optdesign.runtime import threads
-from optdesign.runtime.jit import kernel
+from optdesign.runtime.jit import inlined, kernel
 from optdesign.runtime.tiers import SMALL
 
 TILE, WIDE_TILE = 64, 256
@@ -284,27 +284,44 @@ def variances_of_few(x, blocks, white, out):
     inner loops run over them.
     """
     d = x.shape[1]
-    end, rows = np.empty(len(white) + 1, np.int64), np.empty(len(x), np.int64)
     some, y, g = np.empty((d, TILE)), np.empty(TILE), np.empty(TILE)
+    if len(white) == 1:
+        for lo in range(0, len(x), TILE):
+            m = min(TILE, len(x) - lo)
+            for j in range(d):
+                for i in range(m):
+                    some[j, i] = x[lo + i, j]
+            _variances_of_tile(some, m, white[0], y, g)
+            for i in range(m):
+                out[lo + i] = g[i]
+        return
+    end, rows = np.empty(len(white) + 1, np.int64), np.empty(len(x), np.int64)
     _sort_by_block(blocks, 0, len(x), end, rows)
     for b in range(len(white)):
         for lo in range(end[b], end[b + 1], TILE):
             m = min(TILE, end[b + 1] - lo)
             for i in range(m):
-                g[i] = 0.0
                 for j in range(d):
                     some[j, i] = x[rows[lo + i], j]
-            for k in range(white.shape[2]):
-                for i in range(m):
-                    y[i] = 0.0
-                for j in range(d):
-                    c = white[b, j, k]
-                    for i in range(m):
-                        y[i] += c * some[j, i]
-                for i in range(m):
-                    g[i] += y[i] * y[i]
+            _variances_of_tile(some, m, white[b], y, g)
             for i in range(m):
                 out[rows[lo + i]] = g[i]
+
+
+@inlined
+def _variances_of_tile(some, m, white, y, g):
+    """Overwrite g with |z @ white|^2 of m candidates z, the columns of some. Overwrites y as well."""
+    for i in range(m):
+        g[i] = 0.0
+    for k in range(white.shape[1]):
+        for i in range(m):
+            y[i] = 0.0
+        for j in range(len(white)):
+            c = white[j, k]
+            for i in range(m):
+                y[i] += c * some[j, i]
+        for i in range(m):
+            g[i] += y[i] * y[i]
 
 
 @kernel

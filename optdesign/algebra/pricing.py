@@ -14,7 +14,7 @@ import numpy as np
 
 from optdesign.algebra.passes import variances_of_few
 from optdesign.problem.chunks import refined
-from optdesign.problem.selection import Kept, draw, empty_slots, kept, merge_kept, offer
+from optdesign.problem.selection import Kept, draw_all, empty_slots, kept, merge_kept, offer
 from optdesign.runtime.jit import kernel
 
 
@@ -43,7 +43,12 @@ def price(
     g = chunk_variances(first, x, groups, blocks, white, maps)[first]
     largest = np.zeros(len(bound))
     top, drawn = empty_slots(len(bound), most), empty_slots(len(bound), most)
-    _select(first, groups, g, bound, largest, *top, *drawn)
+    at = np.empty(len(g), np.int64)
+    at = at[: _violators(groups, g, bound, largest, at)]
+    keys = np.empty(len(at))
+    draw_all(first, at, keys)
+    offer(keys, at, groups, *drawn)
+    offer(-g[at], at, groups, *top)
     return Priced(
         largest,
         kept(first, x, groups, blocks, *top[:2]),
@@ -78,14 +83,17 @@ def chunk_variances(
 
 
 @kernel
-def _select(
-    first, groups, g, bound, largest, top_keys, top_places, top_worst, drawn_keys, drawn_places, drawn_worst
-):
-    """Raise largest to the variances g of a chunk, and keep violators. Overwrites largest and the slots."""
+def _violators(groups, g, bound, largest, at):
+    """Raise largest to the variances g of a chunk, and write the places of violators to ``at``.
+
+    Returns their number.
+    """
+    count = 0
     for n in range(len(g)):
         i = groups[n]
         if g[n] > largest[i] or g[n] != g[n]:
             largest[i] = g[n]
         if g[n] > bound[i]:
-            offer(top_keys, top_places, top_worst, i, -g[n], n)
-            offer(drawn_keys, drawn_places, drawn_worst, i, draw(first + n), n)
+            at[count] = n
+            count += 1
+    return count

@@ -72,6 +72,28 @@ def kept(settings: Settings, where: Any) -> np.ndarray:
     >>> kept(Settings({"x": [0, 1], "y": [1, 1]}), "(x > 0) + (y > 0) <= 1")
     array([0])
     """
+    rows, what = _met(settings, where)
+    if not len(rows):
+        raise InputError(
+            "where",
+            "must leave some settings",
+            f"{what} leaves none of {settings.n_rows}",
+            "Relax the condition.",
+        )
+    return rows
+
+
+def meeting(settings: Settings, where: str) -> np.ndarray:
+    """Return the rows of the settings that meet a condition, if any.
+
+    >>> meeting(Settings({"x": [1, 2]}), "x > 2").tolist()
+    []
+    """
+    return _met(settings, where)[0]
+
+
+def _met(settings: Settings, where: Any) -> tuple[np.ndarray, str]:
+    """Return the rows that meet a condition, and words for the condition."""
     n = settings.n_rows
     if isinstance(where, str):
         mask, what = _evaluated(settings, where), repr(where)
@@ -91,11 +113,7 @@ def kept(settings: Settings, where: Any) -> np.ndarray:
             f"{what} gives {mask.dtype} of shape {mask.shape}",
             "Compare columns, as in 'temp <= 60'.",
         )
-    if not mask.any():
-        raise InputError(
-            "where", "must leave some settings", f"{what} leaves none of {n}", "Relax the condition."
-        )
-    return np.flatnonzero(mask)
+    return np.flatnonzero(mask), what
 
 
 def _evaluated(settings: Settings, where: str) -> np.ndarray:

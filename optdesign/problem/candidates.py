@@ -26,6 +26,9 @@ from optdesign.errors import InputError
 from optdesign.factors.conditions import kept
 from optdesign.factors.formula import Model, fit
 from optdesign.factors.grids import factorial
+from optdesign.sources.modelled import modelled
+from optdesign.sources.opening import is_larger_than_memory
+from optdesign.sources.parquet import ParquetFiles, parquet_files
 from optdesign.tables.columns import Settings, check_index, is_frame, is_single, listed
 from optdesign.tables.files import Table, check_suffix, number, place, read_table, row_names, stored_levels
 
@@ -151,7 +154,7 @@ def candidates(
     *,
     where: Any = None,
     coded: bool | Iterable[str] = False,
-) -> Candidates:
+) -> Any:
     """Return candidates made from factors by a model.
 
     Parameters
@@ -161,7 +164,8 @@ def candidates(
         :func:`optdesign.factorial`). Every other form has one candidate a row: the settings that
         :func:`optdesign.factorial` or :func:`optdesign.simplex_lattice` return, a data frame of pandas,
         polars or pyarrow, or the path of a CSV or Parquet file. Columns of a frame or file that only name
-        rows are not used.
+        rows are not used. A directory of Parquet files, and a Parquet file larger than memory, stay on disk:
+        the model is applied chunk by chunk, and must work row by row.
     model : str
         Formula in the language of the library formulaic, such as ``"~ temp * cat + I(temp**2)"``. It has an
         intercept unless it contains ``0 +``. Text is coded by contrasts with the first level as reference.
@@ -177,8 +181,8 @@ def candidates(
 
     Returns
     -------
-    Candidates
-        Features, names and settings.
+    Candidates or LargeCandidates
+        Features, names and settings. The features of files that stay on disk are made when they are read.
 
     Raises
     ------
@@ -202,8 +206,17 @@ def candidates(
     >>> c.settings["temp"].tolist()
     [20, 20, 40, 40, 60]
     """
+    if hasattr(factors, "__dask_graph__"):
+        raise InputError(
+            "factors",
+            "must not be a Dask collection",
+            remedy="Write Parquet files, frame.to_parquet(directory), and pass the directory; or make the "
+            "features with Dask and pass them to DesignProblem.",
+        )
     if isinstance(factors, str | Path):
         path = Path(factors)
+        if is_larger_than_memory(path):
+            return modelled(ParquetFiles(parquet_files(path)), model, where, coded)
         check_suffix(path, "factors", TABLES)
         return from_table(read_table(path, text=set()), path, model, where=where, coded=coded)[0]
     settings, dropped = _without_row_names(_settings(factors), model, where, is_frame(factors))

@@ -13,7 +13,7 @@ import numpy as np
 
 from optdesign.problem.coordinates import raise_reach, write_refined
 from optdesign.problem.exact_rank import mark_outside
-from optdesign.problem.selection import Kept, Pool, merge_kept, pooled, sample, united
+from optdesign.problem.selection import Kept, Pool, merge_kept, pooled, samples, united
 from optdesign.problem.source import read_only
 from optdesign.problem.span import RANK_RTOL, Span, eliminated, largest_sum, scan_rows
 from optdesign.sources.engine import Chunk, numbered
@@ -64,8 +64,7 @@ def scan(
         peaks,
         highest,
         pooled(first, x, groups, blocks, np.array([bad] if bad >= 0 else [], np.int64)),
-        sample(first, x, groups, blocks, groups, (counts[0], drawn[0])),
-        sample(first, x, groups, blocks, blocks, (counts[1], drawn[1])),
+        *samples(first, x, groups, blocks, (counts[0], drawn[0]), (counts[1], drawn[1])),
     )
 
 

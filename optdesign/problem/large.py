@@ -8,7 +8,7 @@ ordinary problem, in the coordinates and with the bounds on round-off of all can
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any, NoReturn
 
@@ -32,7 +32,7 @@ from optdesign.problem.problem import SINGLE_RTOL, DesignProblem
 from optdesign.problem.selection import Pool, united
 from optdesign.problem.source import Source, read_only
 from optdesign.problem.span import MODEST, RANK_RTOL, Span, signed_sums
-from optdesign.sources.engine import Engine, distinct, merge_distinct
+from optdesign.sources.engine import Engine, Found, distinct, merge_distinct
 from optdesign.sources.opening import open_engine
 
 SAMPLE = 8
@@ -112,10 +112,14 @@ class LargeProblem(DesignProblem):
     def _check(self, scanned: chunks.Scanned) -> None:
         """Raise InputError unless all entries are finite, some are not 0, and all groups have candidates."""
         if len(scanned.bad.rows):
+            place, x = self.engine.place(int(scanned.bad.rows[0])), scanned.bad.x[0]
+            at = int(np.argmin(np.isfinite(x)))
             raise InputError(
                 "candidates",
                 "must be finite",
-                f"candidates[{scanned.bad.rows[0]}] = {scanned.bad.x[0].tolist()}",
+                f"{place} = {x.tolist()}"
+                if self.names is None
+                else f"{self.names[at]!r} is {x[at]} in {place}",
                 "Drop the row or fill in its missing entries.",
             )
         tallest = float(scanned.peaks.max())
@@ -251,7 +255,7 @@ class Part(DesignProblem):
 
 
 def _numbering(
-    found: Mapping[Any, Any], engine: Engine, name: str, names: Any, by_label: bool, ordered: bool
+    found: Found, engine: Engine, name: str, names: Any, by_label: bool, ordered: bool
 ) -> tuple[dict[Any, int] | None, int, tuple[Any, ...] | None]:
     """Return the number of every label (None if labels are numbers), how many there are, and their names.
 
@@ -259,8 +263,9 @@ def _numbering(
     """
     if not found:
         return None, 1, label_names(names, 1, name)
-    present = sorted(found, key=found.get if ordered else None)  # type: ignore[arg-type]
-    are_numbers = next(iter(found.values())) is None
+    present = [label for label, (_, has_row) in found.items() if has_row]
+    present.sort(key=(lambda label: found[label][0] or (0, 0)) if ordered else None)
+    are_numbers = next(iter(found.values()))[0] is None
     if are_numbers and not (by_label and names is None and present != list(range(len(present)))):
         if present[0] < 0:
             raise InputError(name, "must not be negative", f"got {present[0]}", "Number them from 0.")
@@ -278,4 +283,7 @@ def _numbering(
             f"{name[:-1]}_names must be left out where {name} are labels already. "
             "Pass numbers, or leave it out."
         )
-    return {label: k for k, label in enumerate(present)}, len(present), tuple(present)
+    names = tuple(present)
+    if isinstance(present[0], np.datetime64):  # as text with the digits that the latest needs
+        names = tuple(np.datetime_as_string(np.array(present), unit="auto").tolist())
+    return {label: k for k, label in enumerate(present)}, len(present), names

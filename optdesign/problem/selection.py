@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optdesign.problem.source import read_only
-from optdesign.runtime.jit import kernel
+from optdesign.runtime.jit import inlined, kernel
 
 PRIME = 2_147_483_647
 """2^31 - 1: products of two residues fit 64 bits."""
@@ -81,51 +80,63 @@ def merge_kept(one: Kept, other: Kept) -> Kept:
 @kernel
 def draw(row):
     """Return a key for the number of a row: a permutation polynomial modulo a prime, as a float."""
-    h = (row % PRIME * 1_103_515_245 + row // PRIME + 12_345) % PRIME
-    square = h * h % PRIME
-    return float((square * square % PRIME * h + 1_013_904_223) % PRIME)
+    if row >= PRIME:
+        h = row % PRIME * 1_103_515_245 + row // PRIME + 12_345
+    else:
+        h = row * 1_103_515_245 + 12_345
+    h = _residue(h)
+    square = _residue(h * h)
+    return float(_residue(_residue(_residue(square * square) * h) + 1_013_904_223))
+
+
+@inlined
+def _residue(number):
+    """Return a number from 0 and below 2^62 modulo PRIME: 2^31 is 1 modulo PRIME."""
+    number = (number & PRIME) + (number >> 31)
+    number = (number & PRIME) + (number >> 31)
+    return number - PRIME if number >= PRIME else number
 
 
 @kernel
-def offer(keys, places, worst, stratum, key, place):
-    """Keep a place if its key is below the largest one that is kept in its stratum. Overwrites the slots.
+def draw_all(first, at, out):
+    """Overwrite out with the keys of the rows first + at."""
+    for k in range(len(at)):
+        out[k] = draw(first + at[k])
 
-    Places come in ascending order, so the first of equal keys is kept.
+
+@kernel
+def offer(values, at, strata, keys, places, worst):
+    """Keep the rows ``at`` whose values are below the largest key of their stratum. Overwrites the slots.
+
+    Rows come in ascending order, so the first of equal keys is kept.
     """
-    w = worst[stratum]
-    if not key < keys[stratum, w]:
-        return
-    keys[stratum, w], places[stratum, w] = key, place
-    for k in range(keys.shape[1]):
-        if keys[stratum, k] > keys[stratum, w] or (
-            keys[stratum, k] == keys[stratum, w] and places[stratum, k] > places[stratum, w]
-        ):
-            w = k
-    worst[stratum] = w
+    for n in range(len(at)):
+        i = strata[at[n]]
+        w = worst[i]
+        if not values[n] < keys[i, w]:
+            continue
+        keys[i, w], places[i, w] = values[n], at[n]
+        for k in range(keys.shape[1]):
+            if keys[i, k] > keys[i, w] or (keys[i, k] == keys[i, w] and places[i, k] > places[i, w]):
+                w = k
+        worst[i] = w
 
 
-@kernel
-def offer_all(first, strata, keys, places, worst):
-    """Offer all rows of a chunk under their drawn keys. Overwrites the slots."""
-    for n in range(len(strata)):
-        offer(keys, places, worst, strata[n], draw(first + n), n)
-
-
-def sample(
+def samples(
     first: int,
     x: np.ndarray,
     groups: np.ndarray,
     blocks: np.ndarray,
-    strata: np.ndarray,
-    shape: tuple[int, int],
-) -> Kept:
-    """Return drawn rows of a chunk: up to shape[1] in each of shape[0] strata."""
-    keys, places, worst = empty_slots(*shape)
-    offer_all(first, strata, keys, places, worst)
-    return kept(first, x, groups, blocks, keys, places)
-
-
-def no_rows(dim: int) -> Pool:
-    """Return a pool without rows."""
-    none = read_only(np.empty(0, np.int64))
-    return Pool(none, np.empty((0, dim)), none, none)
+    by_group: tuple[int, int],
+    by_block: tuple[int, int],
+) -> tuple[Kept, Kept]:
+    """Return drawn rows of a chunk: for so many groups, and so many blocks, so many rows of each."""
+    slots, block_slots = empty_slots(*by_group), empty_slots(*by_block)
+    at, drawn = np.arange(len(groups)), np.empty(len(groups))
+    draw_all(first, at, drawn)
+    offer(drawn, at, groups, *slots)
+    offer(drawn, at, blocks, *block_slots)
+    return (
+        kept(first, x, groups, blocks, *slots[:2]),
+        kept(first, x, groups, blocks, *block_slots[:2]),
+    )

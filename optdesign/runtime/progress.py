@@ -9,14 +9,46 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any, Self
 
 __all__ = ["Counter"]
 
 DELAY = 1.0
 """Seconds before anything is shown."""
+
+
+_current = threading.local()
+
+
+def rows_read(total: int) -> Callable[[int], None]:
+    """Begin a pass over rows. Return a function that adds to the rows read, which any thread may call.
+
+    The display of this thread, if there is one, shows the sum.
+    """
+    show = getattr(_current, "show", None)
+    if show is None:
+        return lambda _: None
+    lock, done = threading.Lock(), [0]
+
+    def add(rows: int) -> None:
+        with lock:
+            done[0] += rows
+            show(f"{done[0]:,} of {total:,} rows")
+
+    return add
+
+
+@contextmanager
+def _showing(show: Callable[[str], None]) -> Iterator[None]:
+    """Show the rows that are read in this thread during the block."""
+    outer = getattr(_current, "show", None)
+    _current.show = show
+    try:
+        yield
+    finally:
+        _current.show = outer
 
 
 def terminal() -> bool:
@@ -38,7 +70,8 @@ def waiting(text: str) -> Iterator[None]:
     timer.daemon = True
     timer.start()
     try:
-        yield
+        with _showing(lambda rows: status.update(escape(f"{text}, {rows}"))):
+            yield
     finally:
         timer.cancel()
         timer.join()
@@ -59,11 +92,14 @@ class Display:
         self.bar: Any = None
         self.task: Any = None
         self.timer = threading.Timer(DELAY, self._open) if enabled and terminal() else None
+        self.text = description
+        self.rows = ExitStack()
 
     def __enter__(self) -> Self:
         if self.timer is not None:
             self.timer.daemon = True
             self.timer.start()
+            self.rows.enter_context(_showing(lambda rows: self._show(description=f"{self.text}, {rows}")))
         return self
 
     def _show(self, **changes: Any) -> None:
@@ -90,6 +126,7 @@ class Display:
             self.bar = bar
 
     def __exit__(self, *error: object) -> None:
+        self.rows.close()
         if self.timer is not None:
             self.timer.cancel()
             self.timer.join()
@@ -109,7 +146,7 @@ class Progress(Display):
         """Show the iteration and the gap of the solver."""
         if self.timer is None:
             return
-        text = f"iteration {iterations}, gap {gap:.2e}"
+        text = self.text = f"iteration {iterations}, gap {gap:.2e}"
         if not math.isfinite(gap):
             self._show(description=text)
             return

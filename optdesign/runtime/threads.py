@@ -22,10 +22,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from optdesign.runtime import clock
-from optdesign.runtime.stopping import raise_if_stopped
+from optdesign.runtime.stopping import raise_if_stopped, stop_when
 
 PIECE = 1 << 19
 """Numbers read at a time: between two checks of limits and interrupts, or by a thread."""
+
+BETWEEN_CHECKS = 0.2
+"""Seconds between two checks of limits and interrupts of a thread that waits for others."""
 
 Result = TypeVar("Result")
 
@@ -157,6 +160,7 @@ def _at_once(
     """
     results: dict[int, Result] = {}
     left = deque(range(len(bounds)))
+    is_over = threading.Event()
 
     def some(between: Callable[[], None]) -> float:
         before = clock.first_use_seconds()
@@ -171,13 +175,20 @@ def _at_once(
         finally:
             left.clear()
 
-    others = [_pool(_current.count).submit(some, lambda: None) for _ in range(count - 1)]
+    def until_over() -> float:
+        with stop_when(is_over.is_set):
+            return some(raise_if_stopped)
+
+    others = [_pool(_current.count).submit(until_over) for _ in range(count - 1)]
     try:
         some(raise_if_stopped)
-    finally:
         asked = perf_counter()
-        _wait(others)
+        while wait(others, timeout=BETWEEN_CHECKS).not_done:
+            raise_if_stopped()
         waited = perf_counter() - asked
+    finally:
+        is_over.set()  # which stops the work of the others, if this thread was stopped
+        _wait(others)
     clock.add_first_use(min(waited, max(other.result() for other in others)))
     return (results[k] for k in range(len(bounds)))
 

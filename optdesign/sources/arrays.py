@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import reduce as fold
 from pathlib import Path
 from typing import Any
@@ -10,76 +11,163 @@ import numpy as np
 
 from optdesign.errors import InputError
 from optdesign.runtime import threads
-from optdesign.sources.engine import ROWS, Chunk, Merge, Task, array_labels
-from optdesign.tables.columns import is_single
+from optdesign.runtime.progress import rows_read
+from optdesign.sources.engine import ROWS, Chunk, Merge, Task
+from optdesign.sources.layout import ARGUMENTS, labels_of, objects
+from optdesign.tables.columns import Labels, is_single, plain_levels
 
 
 class ArrayEngine:
     """Rows of one or several arrays of equal width, one after the other."""
 
     names: tuple[str, ...] | None = None
-    ordered = False, False
 
-    def __init__(self, arrays: list[np.ndarray], groups: Any = None, parameter_blocks: Any = None) -> None:
-        self.arrays = arrays
-        for x in arrays:
+    def __init__(
+        self,
+        arrays: list[np.ndarray],
+        groups: Any = None,
+        parameter_blocks: Any = None,
+        files: list[Path] | None = None,
+    ) -> None:
+        self.arrays, self.files = arrays, files
+        for k, x in enumerate(arrays):
             if x.ndim != 2 or x.shape[1] != arrays[0].shape[1] or x.dtype.kind not in "buif":
                 raise InputError(
-                    "candidates",
-                    f"must have shape (N, {arrays[0].shape[-1]}) and real numbers in every array",
+                    "candidates" if files is None else str(files[k]),
+                    f"must have shape (N, {arrays[0].shape[-1]}) and real numbers"
+                    + ("" if k == 0 else f", as {'the first array' if files is None else files[0]}"),
                     f"got {x.dtype} of shape {x.shape}",
                     "Put one candidate a row.",
                 )
         self.n_rows, self.dim = sum(map(len, arrays)), arrays[0].shape[1]
         self.is_single = any(map(is_single, arrays))
-        self.columns = {"groups": groups, "parameter_blocks": parameter_blocks}
-        for name, labels in self.columns.items():
-            if labels is None:
-                continue
-            self.columns[name] = array = labels if isinstance(labels, np.ndarray) else np.asarray(labels)
-            if array.shape != (self.n_rows,):
-                raise InputError(
-                    name,
-                    f"must have one label per candidate, shape ({self.n_rows},)",
-                    f"got {array.shape}",
-                    "Label every row of candidates.",
-                )
+        self.columns = [
+            None if labels is None else _LabelArray(labels, name, self.n_rows)
+            for name, labels in zip(ARGUMENTS, (groups, parameter_blocks), strict=True)
+        ]
         self.labels = groups is not None, parameter_blocks is not None
+        group_order, block_order = (own is not None and own.levels is not None for own in self.columns)
+        self.ordered = group_order, block_order
         self.starts = np.concatenate([[0], np.cumsum([len(x) for x in arrays])])
 
     def reduce(self, task: Task, merge: Merge, args: tuple[Any, ...] = (), *, features: bool = True) -> Any:
         """Return the merged results of all chunks; threads work on several at a time."""
+        done = rows_read(self.n_rows)
 
         def work(first: int, last: int) -> Any:
-            parts = [task(chunk, *args) for chunk in self._chunks(first, last, features)]
-            return fold(merge, parts)
+            out = fold(merge, (task(chunk, *args) for chunk in self._chunks(first, last, features)))
+            done(last - first)
+            return out
 
         # Two results are kept per thread: they may be as large as a chunk.
         return fold(merge, threads.in_order(work, self.n_rows, ROWS, threads.PIECE // 2))
 
-    def _chunks(self, first: int, last: int, features: bool) -> list[Chunk]:
-        """Return the rows first .. last - 1: one chunk, or several if they lie in several arrays."""
-        out = []
+    def _chunks(self, first: int, last: int, features: bool) -> Iterator[Chunk]:
+        """Yield the rows first .. last - 1: one chunk, or several if they lie in several arrays."""
         for x, start in zip(self.arrays, self.starts.tolist(), strict=False):
             low, high = max(first, start), min(last, start + len(x))
             if low < high:
                 rows = x[low - start : high - start, : None if features else 0]
-                labels = (
-                    None if own is None else array_labels(np.asarray(own[low:high]), name, low)
-                    for name, own in self.columns.items()
+                labels = (None if own is None else own.part(low, high) for own in self.columns)
+                yield Chunk(low, self._plain(rows, low), *labels)
+
+    def _plain(self, rows: np.ndarray, first: int) -> np.ndarray:
+        """Return rows in single or double precision, read-only and C-ordered."""
+        kind = rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64
+        out = np.ascontiguousarray(rows, kind).view(np.ndarray)
+        if rows.dtype.kind in "iuf" and rows.dtype.itemsize >= 8 and rows.dtype != np.float64:
+            lost = np.flatnonzero(
+                np.any(out.astype(rows.dtype) != rows, axis=1) & np.all(rows == rows, axis=1)
+            )
+            if len(lost):
+                at = int(lost[0])
+                raise InputError(
+                    "candidates",
+                    "must fit double precision",
+                    f"{self.place(first + at)} is {rows[at].tolist()}",
+                    "Subtract an offset, or round them: astype(float).",
                 )
-                out.append(Chunk(low, _plain(rows), *labels))
+        out.flags.writeable = False
         return out
 
+    def place(self, row: int) -> str:
+        """Return the place of a candidate: in an array, or its file and its row there."""
+        if self.files is None:
+            return f"candidates[{row}]"
+        k = int(np.searchsorted(self.starts, row, side="right")) - 1
+        return f"row {row - int(self.starts[k]) + 1} of {self.files[k]}"
 
-def _plain(rows: np.ndarray) -> np.ndarray:
-    """Return rows in single or double precision, read-only and C-ordered."""
-    kind = rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64
-    out = np.ascontiguousarray(rows, kind).view(np.ndarray)
-    out.flags.writeable = False
-    return out
+
+class _LabelArray:
+    """One label per row, of which a part is read at a time: integers, or labels of any kind."""
+
+    def __init__(self, labels: Any, name: str, n_rows: int) -> None:
+        self.name, self.levels, self.array = name, None, labels
+        if isinstance(labels, str):
+            raise InputError(
+                name,
+                "must be an array of labels, one per candidate",
+                f"got {labels!r}",
+                "Arrays have no columns by name: pass the labels, or Parquet files with a column of labels.",
+            )
+        categorical = getattr(labels, "cat", labels)
+        if hasattr(categorical, "categories") and hasattr(categorical, "codes"):
+            self.levels = objects(plain_levels(list(categorical.categories), name))
+            self.array = np.asarray(categorical.codes)
+        elif not isinstance(labels, np.ndarray):
+            self.array = np.asarray(labels)
+        if self.array.shape != (n_rows,):
+            raise InputError(
+                name,
+                f"must have one label per candidate, shape ({n_rows},)",
+                f"got {self.array.shape}",
+                "Label every row of candidates.",
+            )
+
+    def part(self, low: int, high: int) -> np.ndarray | Labels:
+        """Return the labels of the rows low .. high - 1: integers, or labels numbered in this part."""
+        part = np.asarray(self.array[low:high])
+
+        def place(k: int) -> str:
+            return f"{self.name}[{low + k}]"
+
+        if self.levels is not None:
+            if part.min() < 0:
+                at = int(np.argmin(part))
+                raise InputError(
+                    self.name, "must not be missing", f"{place(at)} is", "Fill it in or drop the row."
+                )
+            return Labels(self.levels, part.astype(np.int64))
+        if part.dtype.kind in "iu":
+            return part
+        if part.dtype.kind == "b":
+            return part.astype(np.int64)
+        if part.dtype.kind == "f":
+            with np.errstate(invalid="ignore"):
+                whole = part.astype(np.int64)
+            wrong = np.flatnonzero(whole != part)
+            if len(wrong):
+                missing = np.isnan(part[wrong[0]])
+                raise InputError(
+                    self.name,
+                    "must not be missing" if missing else "must be integers 0, 1, 2, ...",
+                    f"{place(wrong[0])} is {part[wrong[0]]}",
+                    "Fill it in or drop the row."
+                    if missing
+                    else "Renumber: numpy.unique(labels, return_inverse=True)[1].",
+                )
+            return whole
+        return labels_of(part, self.name, lambda k: f"{place(k)} is")
 
 
-def npy_files(folder: Path) -> list[np.ndarray]:
-    """Return the NPY files of a directory as memory maps, in the order of their names."""
-    return [np.load(file, mmap_mode="r") for file in sorted(folder.glob("*.npy"))]
+def npy_file(file: Path) -> np.ndarray:
+    """Return an NPY file as a memory map."""
+    try:
+        return np.load(file, mmap_mode="r")
+    except (ValueError, EOFError, OSError) as error:
+        raise InputError(
+            str(file),
+            "must be an NPY file of numbers",
+            f"it is none ({error})",
+            "Write it again with numpy.save, or move it elsewhere.",
+        ) from None

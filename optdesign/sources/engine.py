@@ -9,13 +9,12 @@ its data never travel.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from optdesign.errors import InputError
-from optdesign.tables.columns import Labels, missing_label
-from optdesign.tables.columns import number as number_labels
+from optdesign.tables.columns import Labels
 
 ROWS = 1 << 17
 """Rows of a chunk that engines aim at."""
@@ -55,6 +54,10 @@ class Engine(Protocol):
     ordered: tuple[bool, bool]
     """Whether these labels have an order of their own, that of their categories."""
 
+    def place(self, row: int) -> str:
+        """Return words for a row: the file and the row in it, or its number."""
+        ...
+
     def reduce(self, task: Task, merge: Merge, args: tuple[Any, ...] = (), *, features: bool = True) -> Any:
         """Return the merged results of ``task(chunk, *args)``; only labels without ``features``."""
         ...
@@ -70,30 +73,33 @@ class LostEngineError(RuntimeError):
     result: Any = None
 
 
-def distinct(chunk: Chunk) -> tuple[dict[Any, Any], ...]:
-    """Return the labels of groups and of parameter blocks of a chunk, each with a key for their order.
+Found = dict[Any, tuple[tuple[int, int] | None, bool]]
+"""Labels, each with a key for the order of categories (None for integers), and True if a row has it."""
 
-    Integers have the key None. A task.
-    """
+
+def distinct(chunk: Chunk) -> tuple[Found, ...]:
+    """Return the labels of groups and of parameter blocks of a chunk. A task."""
     return tuple(_distinct(labels, chunk.first) for labels in (chunk.groups, chunk.parameter_blocks))
 
 
-def _distinct(labels: np.ndarray | Labels | None, first: int) -> dict[Any, Any]:
+def _distinct(labels: np.ndarray | Labels | None, first: int) -> Found:
     if labels is None:
         return {}
     if isinstance(labels, Labels):
-        return {name: (first, k) for k, name in enumerate(labels.names.tolist())}
-    return dict.fromkeys(np.unique(labels).tolist())
+        count = np.bincount(labels.numbers, minlength=len(labels.names)).tolist()
+        return {name: ((first, k), count[k] > 0) for k, name in enumerate(labels.names.tolist())}
+    return dict.fromkeys(np.unique(labels).tolist(), (None, True))
 
 
-def merge_distinct(one: tuple[dict[Any, Any], ...], other: tuple[dict[Any, Any], ...]) -> tuple[Any, ...]:
+def merge_distinct(one: tuple[Found, ...], other: tuple[Found, ...]) -> tuple[Found, ...]:
     """Return the labels of two results, with the smaller key of those that are in both. A merge."""
     merged = []
     for mine, theirs in zip(one, other, strict=True):
         out = {**mine, **theirs}
         for name in mine.keys() & theirs.keys():
-            if mine[name] is not None:
-                out[name] = min(mine[name], theirs[name])
+            (key, present), (other_key, other_present) = mine[name], theirs[name]
+            smaller = None if key is None or other_key is None else min(key, other_key)
+            out[name] = smaller, present or other_present
         merged.append(out)
     return tuple(merged)
 
@@ -101,10 +107,11 @@ def merge_distinct(one: tuple[dict[Any, Any], ...], other: tuple[dict[Any, Any],
 def numbered(labels: np.ndarray | Labels | None, numbers: Mapping[Any, int] | None, n: int) -> np.ndarray:
     """Return the labels of a chunk as integers: 0 without labels, by ``numbers`` if they have names."""
     if labels is None:
-        out = np.zeros(n, np.int64)
-    elif isinstance(labels, Labels):
+        return _no_labels(n)
+    if isinstance(labels, Labels):
         known = numbers or {}
-        out = np.array([known[name] for name in labels.names.tolist()], np.int64)[labels.numbers]
+        # A category may have no row.
+        out = np.array([known.get(name, -1) for name in labels.names.tolist()], np.int64)[labels.numbers]
     elif numbers is None:
         out = np.asarray(labels, np.int64)
     else:
@@ -115,15 +122,9 @@ def numbered(labels: np.ndarray | Labels | None, numbers: Mapping[Any, int] | No
     return out
 
 
-def array_labels(labels: np.ndarray, name: str, first: int) -> np.ndarray | Labels:
-    """Return the labels of some rows of an array: integers as they are, others numbered in their order."""
-    if labels.dtype.kind in "iu":
-        return labels
-    at = missing_label(labels)
-    if at is not None:
-        raise InputError(
-            name, "must not be missing", f"{name}[{first + at}] is", "Fill it in or drop the row."
-        )
-    if labels.dtype.kind == "M":
-        labels = np.datetime_as_string(labels, unit="auto").astype(object)
-    return number_labels(labels.astype(str).astype(object) if labels.dtype.kind == "U" else labels)
+@lru_cache(maxsize=8)
+def _no_labels(n: int) -> np.ndarray:
+    """Return the numbers of rows without labels."""
+    out = np.zeros(n, np.int64)
+    out.flags.writeable = False
+    return out

@@ -6,6 +6,9 @@ transposed.
 
 from __future__ import annotations
 
+import re
+import warnings
+from collections.abc import Iterator, Sequence
 from functools import reduce as fold
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,32 +16,145 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optdesign.errors import InputError
+from optdesign.factors.formula import Model
 from optdesign.runtime import threads
-from optdesign.sources.engine import ROWS, Chunk, Merge, Task, array_labels
-from optdesign.tables.columns import Labels, column, listed, lookup
-from optdesign.tables.files import ROW_NAMES, pyarrow, stored_index
+from optdesign.runtime.progress import rows_read
+from optdesign.runtime.stopping import raise_if_stopped
+from optdesign.sources.engine import ROWS, Chunk, Merge, Task
+from optdesign.sources.layout import ARGUMENTS, Layout, Place
+from optdesign.tables.columns import column, listed, lookup
+from optdesign.tables.files import COUNTERS, ROW_NAMES, counts, pyarrow, stored_index
+
+BUFFER = 1 << 20
+"""Bytes of a column that are read at a time: a row group may be larger than memory."""
 
 
-class RowGroup(NamedTuple):
-    """A row group of a file, and the number of its first row."""
+class Span(NamedTuple):
+    """Row groups of a file that are read together."""
 
-    file: Path
-    place: int
-    first: int
+    file: int
+    row_groups: range
+    before: int
+    """Rows of the file before them."""
+    n_rows: int
+
+
+class Batch(NamedTuple):
+    """Rows of a file."""
+
+    file: int
+    before: int
+    """Rows of the file before them."""
+    table: Any
+
+
+class ParquetFiles:
+    """Parquet files whose columns of one name have types that go together."""
+
+    def __init__(self, files: list[Path]) -> None:
+        self.files, self.metadata, self.schemas = files, [], []
+        for file in files:
+            metadata = _metadata(file)
+            self.metadata.append(metadata)
+            self.schemas.append(metadata.schema.to_arrow_schema())
+        filled = [k for k, metadata in enumerate(self.metadata) if metadata.num_rows]
+        self.first = filled[0] if filled else 0
+        """The first file that has rows."""
+        self.types = dict(zip(self.schemas[self.first].names, self.schemas[self.first].types, strict=True))
+        self._check_schemas(filled)
+        self.spans = [span for k in filled for span in self._spans(k)]
+
+    def _check_schemas(self, filled: list[int]) -> None:
+        """Raise InputError unless all files have the same columns, with types that go together."""
+        first = str(self.files[self.first])
+        for k in filled:
+            own = dict(zip(self.schemas[k].names, self.schemas[k].types, strict=True))
+            file = str(self.files[k])
+            if len(own) < len(self.schemas[k].names):
+                twice = next(n for n in own if self.schemas[k].names.count(n) > 1)
+                raise InputError(
+                    file, "must name each column once", f"{twice!r} occurs twice", "Rename one of them."
+                )
+            if own.keys() != self.types.keys():
+                odd = sorted(own.keys() ^ self.types.keys())
+                raise InputError(
+                    file,
+                    f"must have the columns of {first}",
+                    f"{listed(odd)} {'is' if len(odd) == 1 else 'are'} in one of the two only",
+                    "Write the files with the same columns, or move the file elsewhere.",
+                )
+            for name, kind in own.items():
+                if family(kind) != family(self.types[name]):
+                    raise InputError(
+                        file,
+                        f"must have columns of the types of {first}",
+                        f"column {name!r} is {kind} instead of {self.types[name]}",
+                        "Write the column with one type in all files.",
+                    )
+
+    def kinds(self, name: str) -> list[Any]:
+        """Return the types of a column in the files that have rows."""
+        return [self.schemas[k].field(name).type for k in dict.fromkeys(span.file for span in self.spans)]
+
+    def _spans(self, k: int) -> Iterator[Span]:
+        """Yield the row groups of a file, small ones together."""
+        metadata = self.metadata[k]
+        start, before, rows = 0, 0, 0
+        for index in range(metadata.num_row_groups):
+            rows += metadata.row_group(index).num_rows
+            if rows >= ROWS or (rows and index == metadata.num_row_groups - 1):
+                yield Span(k, range(start, index + 1), before, rows)
+                start, before, rows = index + 1, before + rows, 0
+
+    def read(self, span: Span, names: Sequence[str]) -> Iterator[Batch]:
+        """Yield the batches of some row groups, with some columns."""
+        before = span.before
+        arrow, path = pyarrow(), self.files[span.file]
+        try:
+            with arrow.parquet.ParquetFile(
+                path, metadata=self.metadata[span.file], buffer_size=BUFFER, pre_buffer=False
+            ) as file:
+                for batch in file.iter_batches(
+                    ROWS, row_groups=list(span.row_groups), columns=list(names), use_threads=False
+                ):
+                    yield Batch(span.file, before, batch)
+                    before += batch.num_rows
+        except (arrow.ArrowException, OSError) as error:
+            raise InputError(
+                str(path),
+                "must be a Parquet file that can be read",
+                f"{_said(error)}, after row {before}",
+                "Write it again.",
+            ) from None
+
+    def place(self, file: int, row: int) -> str:
+        """Return words for a row of a file, counted from 1."""
+        return f"row {row + 1} of {self.files[file]}"
+
+    def places(self, batch: Batch) -> Place:
+        """Return the words for the rows of a batch."""
+        return lambda k: self.place(batch.file, batch.before + k)
 
 
 class ParquetEngine:
     """Rows of Parquet files with the same columns, in the order of the names of the files."""
 
     names: tuple[str, ...] | None
-    ordered = False, False
 
-    def __init__(self, files: list[Path], groups: Any = None, parameter_blocks: Any = None) -> None:
-        arrow = pyarrow()
-        schema = arrow.parquet.read_schema(files[0])
-        types = dict(zip(schema.names, schema.types, strict=True))
-        self.columns = {"groups": groups, "parameter_blocks": parameter_blocks}
-        for argument, name in self.columns.items():
+    def __init__(
+        self,
+        files: list[Path] | ParquetFiles,
+        groups: Any = None,
+        parameter_blocks: Any = None,
+        *,
+        features: Sequence[str] | None = None,
+        model: Model | None = None,
+        where: str | None = None,
+        in_where: Sequence[str] = (),
+    ) -> None:
+        self.files = files = files if isinstance(files, ParquetFiles) else ParquetFiles(files)
+        arrow, types = pyarrow(), files.types
+        for argument, name in zip(ARGUMENTS, (groups, parameter_blocks), strict=True):
             if name is not None and not isinstance(name, str):
                 raise InputError(
                     argument,
@@ -47,94 +163,184 @@ class ParquetEngine:
                     f"The columns are {listed(types)}.",
                 )
             if name is not None:
-                lookup(types, name, argument, str(files[0]))
-        unused = {groups, parameter_blocks, *stored_index(files[0])}
-        features = [name for name in types if name not in unused and not ROW_NAMES.fullmatch(name)]
+                lookup(types, name, argument, str(files.files[files.first]))
+        labels = (groups, parameter_blocks)
+        if model is not None:
+            names, columns, kinds = model.names, model.factors, []
+            numeric = [name for name in columns if name not in model.levels]
+        else:
+            names = columns = tuple(features or self._inferred({*labels}))
+            numeric = list(names)
+        kinds = [kind for name in numeric for kind in files.kinds(name)]
+        single = [arrow.types.is_float32(kind) or arrow.types.is_float16(kind) for kind in kinds]
+        self.is_single = any(single)
+        self.layout = Layout(
+            tuple(names), tuple(dict.fromkeys([*columns, *in_where])), labels,
+            np.dtype(np.float32 if single and all(single) else np.float64), model, where,
+        )  # fmt: skip
+        self.dim, self.names = len(names), tuple(names)
+        self.labels = groups is not None, parameter_blocks is not None
+        group_order, block_order = (
+            name is not None and all(arrow.types.is_dictionary(kind) for kind in files.kinds(name))
+            for name in labels
+        )
+        self.ordered = group_order, block_order
+        sizes = [span.n_rows for span in files.spans]
+        if where is not None:
+            sizes = [sum(len(rows) for _, rows in self._kept(span)) for span in files.spans]
+        self.starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        self.n_rows = int(self.starts[-1])
+
+    def _inferred(self, labels: set[str | None]) -> list[str]:
+        """Return the columns that are features: all but labels and those that only name rows."""
+        files, types = self.files, self.files.types
+        path = files.files[files.first]
+        if {"weight", "variance"} <= types.keys() - labels:
+            raise InputError(
+                str(path),
+                "must have features",
+                "the columns 'weight' and 'variance' are those of a saved design",
+                "Drop them, or rename them if they are features.",
+            )
+        index = stored_index(path)
+        others = [name for name in types if name not in labels]
+        rows = [name for name in others if name in index or ROW_NAMES.fullmatch(name) or self._counts(name)]
+        if rows:
+            warnings.warn(
+                f"columns {listed(rows)} name the rows and are not features; rename them if they are.",
+                stacklevel=4,
+            )
+        features = [name for name in others if name not in rows]
         for name in features:
-            kind = types[name]
-            if not any(
-                t(kind) for t in (arrow.types.is_integer, arrow.types.is_floating, arrow.types.is_boolean)
-            ):
+            if family(types[name]) != NUMBERS:
                 raise InputError(
                     "candidates",
                     "must be numbers",
-                    f"column {name!r} is not",
-                    "Name it as groups or parameter_blocks, or drop it.",
+                    f"column {name!r} of {path} is {types[name]}",
+                    "Name it as groups or parameter_blocks, drop it, or make the features from a model: "
+                    "candidates(path, model=...).",
                 )
-        self.row_groups, first = [], 0
-        for file in files:
-            metadata = arrow.parquet.ParquetFile(file).metadata
-            if arrow.parquet.read_schema(file).names != schema.names:
-                raise InputError(
-                    str(file), f"must have the columns of {files[0]}", "they differ", "Write it again."
-                )
-            for index in range(metadata.num_row_groups):
-                if metadata.row_group(index).num_rows:
-                    self.row_groups.append(RowGroup(file, index, first))
-                    first += metadata.row_group(index).num_rows
-        self.n_rows, self.dim, self.names = first, len(features), tuple(features)
-        single = [
-            arrow.types.is_float32(types[name]) or arrow.types.is_float16(types[name]) for name in features
-        ]
-        self.is_single, self.kind = any(single), np.dtype(np.float32 if all(single) else np.float64)
-        self.labels = groups is not None, parameter_blocks is not None
+        return features
+
+    def _counts(self, name: str) -> bool:
+        """Return True if a column is called an index and its first rows are 0, 1, 2, ... or 1, 2, 3, ..."""
+        if not COUNTERS.fullmatch(name) or not self.files.spans:
+            return False
+        batches = self.files.read(self.files.spans[0], [name])
+        return counts(np.concatenate([column(batch.table[name], name)[0] for batch in batches]))
 
     def reduce(self, task: Task, merge: Merge, args: tuple[Any, ...] = (), *, features: bool = True) -> Any:
         """Return the merged results of all chunks; threads work on several row groups at a time."""
+        done = rows_read(self.n_rows)
 
         def work(low: int, high: int) -> Any:
-            chunks = (chunk for at in self.row_groups[low:high] for chunk in self._chunks(at, features))
-            return fold(merge, (task(chunk, *args) for chunk in chunks))
+            def results() -> Iterator[Any]:
+                for k in range(low, high):
+                    for chunk in self._chunks(k, features):
+                        yield task(chunk, *args)
+                        done(len(chunk.x))
 
-        return fold(merge, threads.in_order(work, len(self.row_groups), 1, threads.PIECE // 2))
+            return fold(merge, results())
 
-    def _chunks(self, at: RowGroup, features: bool) -> Any:
-        """Yield the batches of a row group as chunks."""
-        names = [*((self.names or ()) if features else ()), *filter(None, self.columns.values())]
-        first = at.first
-        with pyarrow().parquet.ParquetFile(at.file) as file:
-            for batch in file.iter_batches(ROWS, row_groups=[at.place], columns=names, use_threads=False):
-                x = np.empty((self.dim if features else 0, batch.num_rows), self.kind)
-                for row, name in zip(x, names, strict=False):
-                    row[:] = self._numbers(batch.column(name), name, first)
-                labels = (
-                    None if name is None else _labels(batch.column(name), argument, first)
-                    for argument, name in self.columns.items()
-                )
-                yield Chunk(first, x.T, *labels)
-                first += batch.num_rows
+        occupied = np.flatnonzero(np.diff(self.starts))
+        if len(occupied) == len(self.files.spans):
+            return fold(merge, threads.in_order(work, len(occupied), 1, threads.PIECE // 2))
+        parts = threads.in_order(
+            lambda low, high: fold(merge, (work(k, k + 1) for k in occupied[low:high].tolist())),
+            len(occupied), 1, threads.PIECE // 2,
+        )  # fmt: skip
+        return fold(merge, parts)
 
-    def _numbers(self, values: Any, name: str, first: int) -> np.ndarray:
-        """Return the numbers of a column; missing ones are NaN."""
-        array = values.to_numpy(zero_copy_only=False)
-        if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and np.any(np.abs(array) > 2**53):
-            at = first + int(np.argmax(np.abs(array) > 2**53))
-            raise InputError(
-                "candidates",
-                "must fit double precision",
-                f"column {name!r} does not in row {at}",
-                "Round it.",
-            )
-        return array
+    def _chunks(self, at: int, features: bool) -> Iterator[Chunk]:
+        """Yield the batches of some row groups as chunks, without those that have no row."""
+        first = int(self.starts[at])
+        buffer = np.empty(self.dim * min(ROWS, self.files.spans[at].n_rows), self.layout.kind)
+        for batch in self.files.read(self.files.spans[at], self.layout.needed(features)):
+            raise_if_stopped()
+            n, place = batch.table.num_rows, self.files.places(batch)
+            chunk = self.layout.chunk(first, batch.table, n, place, features, buffer)
+            if len(chunk.x):
+                yield chunk
+            first += len(chunk.x)
+
+    def _kept(self, span: Span) -> Iterator[tuple[Batch, np.ndarray]]:
+        """Yield the batches of some row groups with the rows that meet the condition."""
+        for batch in self.files.read(span, self.layout.columns):
+            raise_if_stopped()
+            rows = self.layout.kept(batch.table, self.files.places(batch))
+            yield batch, np.arange(batch.table.num_rows) if rows is None else rows
+
+    def located(self, rows: np.ndarray) -> list[tuple[int, int]]:
+        """Return the file, by its number, and the row in it, from 0, of some candidates."""
+        out = []
+        for at in np.unique(np.searchsorted(self.starts, rows, side="right") - 1).tolist():
+            own = rows[(rows >= self.starts[at]) & (rows < self.starts[at + 1])] - self.starts[at]
+            span = self.files.spans[at]
+            if self.layout.where is None:
+                out += [(span.file, span.before + k) for k in own.tolist()]
+                continue
+            places = np.concatenate([batch.before + kept for batch, kept in self._kept(span)])
+            out += [(span.file, k) for k in places[own].tolist()]
+        return out
+
+    def place(self, row: int) -> str:
+        """Return the file of a candidate and its row there."""
+        return self.files.place(*self.located(np.array([row]))[0])
 
 
-def _labels(values: Any, argument: str, first: int) -> Labels:
-    """Return the labels of a column, numbered in this chunk."""
-    if values.null_count:
-        at = first + int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
+def family(kind: Any) -> str:
+    """Return what types of columns have in common that go together."""
+    types = pyarrow().types
+    if types.is_dictionary(kind):
+        return family(kind.value_type) if family(kind.value_type) != NUMBERS else "categories of numbers"
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
+        return NUMBERS
+    if types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view":
+        return "text"
+    return str(kind)
+
+
+NUMBERS = "numbers"
+
+
+def _metadata(file: Path) -> Any:
+    """Return the metadata of a file. Raise InputError unless it is a Parquet file."""
+    arrow = pyarrow()
+    try:
+        return arrow.parquet.read_metadata(file)
+    except (arrow.ArrowException, OSError) as error:
         raise InputError(
-            argument, "must not be missing", f"{argument}[{at}] is", "Fill it in or drop the row."
-        )
-    if pyarrow().types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    coded = values.dictionary_encode()
-    codes = np.asarray(coded.indices)
-    found = array_labels(column(coded.dictionary, argument)[0], argument, first)
-    return Labels(found.names, found.numbers[codes]) if isinstance(found, Labels) else Labels(found, codes)
+            str(file),
+            "must be a Parquet file",
+            f"it is none ({_said(error)})",
+            "Write it again, or move it elsewhere.",
+        ) from None
+
+
+def _said(error: Exception) -> str:
+    """Return the first line of an error."""
+    return str(error).partition("\n")[0].rstrip(".")
 
 
 def parquet_files(path: Path) -> list[Path]:
-    """Return a Parquet file, or those of a directory in the order of their names."""
-    return (
-        [path] if path.suffix.lower() == ".parquet" and path.is_file() else sorted(path.glob("**/*.parquet"))
-    )
+    """Return a Parquet file, or those of a directory in the order of their names.
+
+    Names that begin with a dot or an underscore are left out, as other programs do.
+    """
+    if path.suffix.lower() == ".parquet" and path.is_file():
+        return [path]
+    found = []
+    for file in sorted(path.glob("**/*.parquet")):
+        parts = file.relative_to(path).parts
+        if any(part.startswith((".", "_")) for part in parts) or not file.is_file():
+            continue
+        for part in parts[:-1]:
+            if re.fullmatch(r"[^=]+=.*", part):
+                raise InputError(
+                    str(file),
+                    "must have its columns in the file",
+                    f"the name of the directory {part!r} holds one",
+                    "Write the files with this column.",
+                )
+        found.append(file)
+    return found

@@ -289,7 +289,7 @@ def check_local_times(name: str, differ: bool) -> None:
         )
 
 
-def _plain_levels(levels: list[Any], name: str) -> tuple[Any, ...]:
+def plain_levels(levels: list[Any], name: str) -> tuple[Any, ...]:
     """Return the levels of a categorical type as text or numbers."""
     plain = tuple(
         v if isinstance(v, str | Real) else _date_text(v) if isinstance(v, datetime) else str(v)
@@ -313,7 +313,7 @@ def _decoded(values: Any, name: str) -> tuple[Any, tuple[Any, ...] | None]:
     """Values without their categorical type, and its levels. Other values as they are."""
     categorical = getattr(values, "cat", values)
     if hasattr(categorical, "categories") and hasattr(categorical, "codes"):  # pandas
-        levels = _plain_levels(list(categorical.categories), name)
+        levels = plain_levels(list(categorical.categories), name)
         return _by_code(np.asarray(categorical.codes), levels), levels
     if hasattr(values, "get_chunks") and _type_name(values).endswith("int128"):  # which NumPy does not have
         return values.to_list(), None
@@ -328,7 +328,7 @@ def _decoded(values: Any, name: str) -> tuple[Any, tuple[Any, ...] | None]:
         return values.to_numpy(), None if ordered is None else tuple(ordered.to_list())
     if hasattr(values, "dictionary") or str(getattr(values, "type", "")).startswith("dictionary"):  # pyarrow
         one = values.unify_dictionaries().combine_chunks() if hasattr(values, "chunks") else values
-        levels = _plain_levels(one.dictionary.to_pylist(), name)
+        levels = plain_levels(one.dictionary.to_pylist(), name)
         return _by_code(np.array(one.indices.fill_null(-1)), levels), levels
     if hasattr(values, "to_pylist") and not _type_name(values).startswith(NUMERIC):
         return values.to_pylist(), None

@@ -73,11 +73,11 @@ def row_names(columns: Mapping[str, np.ndarray]) -> list[str]:
     return [
         name
         for name, values in columns.items()
-        if ROW_NAMES.fullmatch(name) or (COUNTERS.fullmatch(name) and _counts(values))
+        if ROW_NAMES.fullmatch(name) or (COUNTERS.fullmatch(name) and counts(values))
     ]
 
 
-def _counts(values: np.ndarray) -> bool:
+def counts(values: np.ndarray) -> bool:
     """Return True if the values are 0, 1, 2, ... or 1, 2, 3, ..."""
     if values.dtype.kind not in "iuf" or len(values) < 3 or values[0] not in (0, 1):
         return False

@@ -1,5 +1,7 @@
 """Dask collections: the same designs as in memory, without a client and on a cluster of processes."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from chunked_problems import assert_same_optimum
@@ -53,15 +55,15 @@ def test_a_killed_worker_does_not_change_the_design(monkeypatch: pytest.MonkeyPa
         assert together.support_weights.tobytes() == alone.support_weights.tobytes()
         problem = od.DesignProblem(x)
         victim = next(iter(client.run(os.getpid).values()))
-        compute, passes = clusters._on_cluster, []
+        wait, passes = clusters.DaskEngine._wait, []
 
-        def killing(client: object, tasks: list[object]) -> list[object]:
-            passes.append(len(tasks))
+        def killing(engine: clusters.DaskEngine, *args: Any) -> None:
+            passes.append(len(args))
             if len(passes) == 2:
                 os.kill(victim, signal.SIGKILL)
-            return compute(client, tasks)
+            wait(engine, *args)
 
-        monkeypatch.setattr(clusters, "_on_cluster", killing)
+        monkeypatch.setattr(clusters.DaskEngine, "_wait", killing)
         survived = od.solve(problem)
         assert len(passes) >= 2
         assert survived.support_weights.tobytes() == alone.support_weights.tobytes()

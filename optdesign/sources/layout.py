@@ -1,0 +1,181 @@
+"""Columns of a table as candidates: features by name or by a formula, conditions, and labels.
+
+A table comes in batches, of pyarrow or of pandas. A formula and a condition are applied batch by batch, so
+both must work row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from optdesign.errors import InputError
+from optdesign.factors.conditions import meeting
+from optdesign.factors.formula import Model
+from optdesign.sources.engine import Chunk
+from optdesign.tables.columns import Labels, Settings, column, missing_label, plain_levels
+from optdesign.tables.columns import number as number_labels
+
+Place = Callable[[int], str]
+"""Words for a row of a batch: its file and its row there."""
+
+ARGUMENTS = ("groups", "parameter_blocks")
+
+
+class Layout(NamedTuple):
+    """The roles of the columns of a table."""
+
+    names: tuple[str, ...]
+    """Names of the features."""
+    columns: tuple[str, ...]
+    """Columns that the features and the condition are made of."""
+    labels: tuple[str | None, str | None]
+    """Columns of groups and of parameter blocks."""
+    kind: np.dtype[Any]
+    """Precision of the features."""
+    model: Model | None = None
+    where: str | None = None
+
+    def needed(self, features: bool) -> list[str]:
+        """Return the columns to read, with or without those of the features."""
+        read = self.columns if features or self.where is not None else ()
+        return list(dict.fromkeys([*read, *filter(None, self.labels)]))
+
+    def chunk(
+        self, first: int, table: Any, n: int, place: Place, features: bool, buffer: np.ndarray | None = None
+    ) -> Chunk:
+        """Return a batch of n rows, whose columns are ``table[name]``, as a chunk.
+
+        The features are written to ``buffer`` if it is given: new memory takes longer.
+        """
+        rows = self.kept(table, place)
+        if self.model is None:
+            d = len(self.names) if features else 0
+            x = np.empty((d, n), self.kind) if buffer is None else buffer[: d * n].reshape(d, n)
+            for row, name in zip(x, self.names, strict=False):
+                row[:] = numbers(table[name], name, place)
+            x = x.T if rows is None else x.T[rows]
+        elif features:
+            x = self._modelled(self.model, table, rows, place)
+        else:
+            x = np.empty((n if rows is None else len(rows), 0))
+        labels = (
+            None if name is None else _taken(_column_labels(table[name], argument, name, place), rows)
+            for argument, name in zip(ARGUMENTS, self.labels, strict=True)
+        )
+        return Chunk(first, x, *labels)
+
+    def kept(self, table: Any, place: Place) -> np.ndarray | None:
+        """Return the rows of a batch that meet the condition, or None for all."""
+        return None if self.where is None else meeting(settings_of(table, self.columns, place), self.where)
+
+    def _modelled(self, model: Model, table: Any, rows: np.ndarray | None, place: Place) -> np.ndarray:
+        """Return the features that the model makes of a batch."""
+        settings = settings_of(table, model.factors, place)
+        settings = settings if rows is None else settings.take(rows)
+        try:
+            return model.features(settings)
+        except InputError as error:
+            if error.row is None:
+                raise
+            at = error.row if rows is None else int(rows[error.row])
+            raise error.replace(place=place(at)) from None
+
+
+def settings_of(table: Any, names: Iterable[str], place: Place) -> Settings:
+    """Return columns of a batch as settings; text without a visible character is missing."""
+    columns: dict[str, Any] = {}
+    levels: dict[str, tuple[Any, ...]] = {}
+    for name in names:
+        try:
+            values, own = column(table[name], name)
+        except InputError as error:
+            raise error if error.row is None else error.replace(place=place(error.row)) from None
+        if values.dtype == object:
+            values = np.array([None if isinstance(v, str) and not v.strip() else v for v in values], object)
+        columns[name] = values
+        if own is not None:
+            levels[name] = own
+    return Settings(columns, levels)
+
+
+def numbers(values: Any, name: str, place: Place) -> np.ndarray:
+    """Return the numbers of a column, which double precision must hold; missing ones are NaN."""
+    array = values.to_numpy(zero_copy_only=False) if hasattr(values, "null_count") else np.asarray(values)
+    if array.dtype.kind not in "buif":
+        array = column(values, name)[0]
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and len(array):
+        limit = 2**53
+        if array.min() < -limit or array.max() > limit:
+            far = np.flatnonzero((array < -limit) | (array > limit))
+            lost = [k for k in far.tolist() if int(float(array[k])) != int(array[k])]
+            if lost:
+                raise InputError(
+                    f"column {name!r}",
+                    "must fit double precision",
+                    f"it holds {array[lost[0]]}",
+                    "Subtract an offset, or round it.",
+                    lost[0],
+                    place(lost[0]),
+                )
+    return array
+
+
+def _column_labels(values: Any, argument: str, name: str, place: Place) -> Labels:
+    """Return the labels of a column of a table."""
+    return labels_of(values, argument, lambda k: f"column {name!r} is empty in {place(k)}")
+
+
+def labels_of(values: Any, argument: str, missing: Place) -> Labels:
+    """Return labels, numbered in this batch; ``missing`` are the words for a row without one.
+
+    Labels of a categorical type are in its order, and include those without a row. Others are sorted.
+    """
+    codes, names, has_order = _coded(values, argument)
+    at = int(np.argmin(codes)) if len(codes) and codes.min() < 0 else None
+    if at is None:
+        blank = {k for k in range(len(names)) if missing_label(names[k : k + 1]) is not None}
+        at = next((k for k, code in enumerate(codes.tolist()) if code in blank), None) if blank else None
+    if at is not None:
+        raise InputError(argument, "must not be missing", missing(at), "Fill it in or drop the row.")
+    if has_order:
+        return Labels(names, codes)
+    if names.dtype.kind == "M":  # their text has as many digits as the whole column needs
+        names = objects(list(names))
+    found = number_labels(names)
+    return Labels(found.names, found.numbers[codes])
+
+
+def _coded(values: Any, name: str) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Return the code of every row, -1 if missing, the labels, and True if these have an order."""
+    categorical: Any = getattr(values, "cat", None)
+    if hasattr(categorical, "categories") and hasattr(categorical, "codes"):  # pandas
+        levels = plain_levels(list(categorical.categories), name)
+        return np.asarray(categorical.codes, np.int64), objects(levels), True
+    if hasattr(values, "dictionary_encode"):
+        has_order = hasattr(values, "dictionary")
+        coded = values if has_order else values.dictionary_encode()
+        codes = np.asarray(coded.indices.fill_null(-1), np.int64)
+        if has_order:
+            return codes, objects(plain_levels(coded.dictionary.to_pylist(), name)), True
+        return codes, column(coded.dictionary, name)[0], False
+    array = column(values, name)[0]
+    gone = np.array([v is None for v in array]) if array.dtype == object else array != array
+    found = number_labels(array[~gone])
+    codes = np.full(len(array), -1)
+    codes[~gone] = found.numbers
+    return codes, found.names, False
+
+
+def objects(values: Iterable[Any]) -> np.ndarray:
+    """Return an array of objects, which NumPy does not convert."""
+    listed = list(values)
+    out = np.empty(len(listed), dtype=object)
+    out[:] = listed
+    return out
+
+
+def _taken(labels: Labels, rows: np.ndarray | None) -> Labels:
+    return labels if rows is None else Labels(labels.names, labels.numbers[rows])

@@ -1,0 +1,136 @@
+"""Formulas and conditions on Parquet files, chunk by chunk: the features of memory, or an error."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from chunked_problems import assert_same_optimum
+
+import optdesign as od
+from optdesign.problem.large import LargeProblem
+from optdesign.sources import parquet
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+pytest.importorskip("formulaic")
+
+N = 400
+
+
+def columns(seed: int = 0) -> dict[str, Any]:
+    """Return factors: numbers, text whose levels come late, categories, whole numbers, and labels."""
+    rng = np.random.default_rng(seed)
+    cat = np.array(["b", "a"], dtype=object)[rng.integers(0, 2, N)]
+    cat[-3:] = "late"
+    grade = pa.DictionaryArray.from_arrays(
+        pa.array(rng.integers(0, 3, N), pa.int8()), pa.array(["low", "high", "mid"])
+    )
+    return {
+        "temp": rng.uniform(20, 60, N),
+        "press": rng.integers(1, 4, N),
+        "cat": cat,
+        "grade": grade,
+        "site": np.array(["Turin", "Lyon"], dtype=object)[rng.integers(0, 2, N)],
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of a Parquet file of many row groups, read 50 rows at a time."""
+    monkeypatch.setattr(parquet, "ROWS", 50)
+    pq.write_table(pa.table(columns()), tmp_path / "x.parquet", row_group_size=70)
+    return tmp_path
+
+
+FORMULAS = [
+    "~ temp + I(temp**2) + cat",
+    "~ temp * grade",
+    "~ C(press) + log(temp)",
+    "~ 0 + temp:cat + press",
+    "~ poly(temp, 2, raw=True) + cat",
+]
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+@pytest.mark.parametrize("where", [None, "temp < 50 and not (cat == 'a' and press == 2)"])
+def test_formulas_give_the_design_of_memory(formula: str, where: str | None, folder: Path) -> None:
+    large = od.DesignProblem(od.candidates(folder, formula, where=where), groups="site")
+    small = od.DesignProblem(od.candidates(folder / "x.parquet", formula, where=where), groups="site")
+    assert isinstance(large, LargeProblem)
+    for name in ("names", "group_names", "n_candidates", "rank"):
+        assert getattr(large, name) == getattr(small, name)
+    np.testing.assert_allclose(large.fetch(np.arange(large.n_candidates)).x, small.source.whole(), rtol=1e-12)
+    result = od.solve(large)
+    assert od.certify(small, result.weights).relative_gap <= 1e-6
+    assert_same_optimum(result, od.solve(small))
+
+
+def test_coded_factors_have_the_range_of_all_rows(folder: Path) -> None:
+    made = [
+        od.candidates(path, "~ temp + press", coded=True, where="temp > 30")
+        for path in (folder, folder / "x.parquet")
+    ]
+    large, small = map(od.DesignProblem, made)
+    assert isinstance(large, LargeProblem)
+    np.testing.assert_allclose(large.fetch(np.arange(large.n_candidates)).x, small.source.whole(), rtol=1e-12)
+    assert repr(made[0]) == "LargeCandidates(1 files: Intercept, temp, press)"
+
+
+def test_places_are_rows_of_the_file(folder: Path) -> None:
+    table = columns()
+    kept = np.flatnonzero(table["temp"] < 30)
+    large = od.DesignProblem(od.candidates(folder, "~ temp", where="temp < 30"))
+    assert isinstance(large, LargeProblem)
+    assert [large.engine.place(k).partition(" of ")[0] for k in (0, 7, len(kept) - 1)] == [
+        f"row {kept[k] + 1}" for k in (0, 7, len(kept) - 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("formula", "message"),
+    [
+        ("~ center(temp)", r"must work row by row.*'center\(temp\)'"),
+        ("~ scale(temp) + press", "must work row by row"),
+        ("~ poly(temp, 2)", "must work row by row"),
+        ("~ bs(temp, df=4)", "must work row by row"),
+        ("~ I(temp - temp.mean())", "depends on other rows"),
+        ("~ I(temp > temp.median())", "depends on other rows"),
+        ("~ I(temp / max(temp))", "depends on other rows"),
+        ("~ C(temp)", "few levels"),
+        ("~ C(press + temp)", "has several columns"),
+        ("~ tempo", "formulaic can evaluate"),
+    ],
+)
+def test_formulas_that_depend_on_all_rows_are_refused(formula: str, message: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = {"temp": rng.uniform(20, 60, 3000), "press": rng.integers(1, 4, 3000)}
+    pq.write_table(pa.table(table), tmp_path / "x.parquet")
+    with pytest.raises(od.InputError, match=message):
+        od.candidates(tmp_path, formula)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"temp": [1.0, 2.0, None, 4.0]}, r"'temp' is missing in row 3 of .*y\.parquet"),
+        ({"cat": ["a", "b", " ", "a"]}, r"'cat' is missing in row 3 of .*y\.parquet"),
+        ({"cat": ["a", "b", "12", "a"]}, r"holds 'a' among numbers in row 1 of"),
+        ({"temp": [1.0, 2.0, 0.0, 4.0]}, r"'log\(temp\)' is -inf in row 3 of .*y\.parquet"),
+    ],
+)
+def test_errors_name_the_file_and_the_row(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    good = {"temp": [1.0, 2.0, 3.0, 4.0], "cat": ["a", "b", "a", "a"]}
+    pq.write_table(pa.table(good), tmp_path / "x.parquet")
+    pq.write_table(pa.table(good | change), tmp_path / "y.parquet")
+    with pytest.raises(od.InputError, match=message):
+        od.DesignProblem(od.candidates(tmp_path, "~ log(temp) + cat"))
+
+
+def test_wrong_arguments(folder: Path) -> None:
+    with pytest.raises(od.InputError, match="must leave a candidate"):
+        od.candidates(folder, "~ temp", where="temp > 1000")
+    with pytest.raises(od.InputError, match="must be an expression"):
+        od.candidates(folder, "~ temp", where=lambda s: s["temp"] > 1)
+    with pytest.raises(od.InputError, match="did you mean 'site'"):
+        od.DesignProblem(od.candidates(folder, "~ temp"), groups="sites")
