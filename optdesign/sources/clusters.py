@@ -181,7 +181,7 @@ class DaskEngine:
             client.cancel([*futures, *(shard for shard, _ in waiting)])
         results, seconds = zip(*map(unpack, packed), strict=True)
         spent = time.perf_counter() - began - (clock.first_use_seconds() - first_use)
-        clock.add_first_use(min(spent, max(seconds)))  # of the worker that compiled longest
+        clock.add_first_use(min(spent, max(seconds)))  # the longest of a worker
         sizes = [len(given) * len(waiting), sum(map(len, packed))]
         self.moved.append(Moved(len(futures), *sizes))
         return _folded(merge, results)
