@@ -140,11 +140,12 @@ class BlockMoves:
 
     def climb(self, state: State, most: float) -> tuple[float, float, bool]:
         """Move until no move gains or the work is done. Returns log det, the work, and True if complete."""
-        if state.place[CHANGES] >= REFRESH:
-            self.refresh(state)
-        visits = int(min(most / (PRICE * (self.v + len(self.block))), 1e9)) + 1
-        used = _climb(self.block, self.sizes, *state, visits)
-        return float(state.log_det[0]), used, bool(state.place[IDLE] >= len(self.block))
+        work = 0.0
+        while work <= most and state.place[IDLE] < len(self.block):
+            if state.place[CHANGES] >= REFRESH:
+                self.refresh(state)
+            work += _climb(self.block, self.sizes, *state, most - work)
+        return float(state.log_det[0]), work, bool(state.place[IDLE] >= len(self.block))
 
     def perturb(self, state: State, rng: np.random.Generator) -> None:
         """Let 1 to 4 pairs of runs of different blocks change places, or runs change treatment, at random."""
@@ -202,10 +203,13 @@ def _move(sizes, s, b, old, other, t):
 
 @kernel
 def _climb(block, sizes, treatments, s, place, log_det, most):
-    """Visit runs until no move gains, or for a number of visits. Returns the work; overwrites the state."""
+    """Visit runs until no move gains, or for some work, or until a refresh is due.
+
+    Returns the work; overwrites the state.
+    """
     n, v = len(treatments), len(s) - len(sizes)
-    visits, moves = 0, 0
-    while place[IDLE] < n and visits < most and moves < 10 * n:
+    work = 0.0
+    while place[IDLE] < n and place[CHANGES] < REFRESH and work <= most:
         r = place[ROW]
         b, old = block[r], treatments[r]
         best, to, gain = -1, -1, 1.0 + GAIN
@@ -226,12 +230,12 @@ def _climb(block, sizes, treatments, s, place, log_det, most):
             log_det[0] += math.log(gain)
             place[CHANGES] += 1
             place[IDLE] = 0
-            moves += 1
+            work += 4.0 * len(s) * len(s)
         else:
             place[IDLE] += 1
         place[ROW] = r + 1 if r + 1 < n else 0
-        visits += 1
-    return PRICE * visits * (v + n) + 4.0 * moves * len(s) * len(s)
+        work += PRICE * (v + n)
+    return work
 
 
 @kernel

@@ -5,7 +5,7 @@
 
 The weights of the relaxed problem are computed first. Their certificate bounds the optimum. An iterated local
 search follows (:mod:`optdesign.runs.search`), with the moves that suit the structure of the problem: blocks
-with additive effects (:mod:`optdesign.runs.blocks`), a grid of levels (:mod:`optdesign.runs.grid`), or any
+with additive effects (:mod:`optdesign.runs.blocks`), a grid of levels (:mod:`optdesign.runs.levels`), or any
 list (:mod:`optdesign.runs.exchange`). The first try starts from the rounded weights if they are optimal
 (:mod:`optdesign.runs.rounding`). At the end, single runs are exchanged between all candidates until no
 exchange gains.
@@ -23,21 +23,38 @@ from functools import partial
 import numpy as np
 
 from optdesign.design.certificate import certify
-from optdesign.design.result import Status
+from optdesign.design.result import DesignResult, Status
 from optdesign.errors import InputError
 from optdesign.problem.problem import DesignProblem, check_problem
 from optdesign.problem.source import read_only
-from optdesign.runs.blocks import BlockMoves
 from optdesign.runs.exchange import ListMoves, climbed
-from optdesign.runs.grid import MOST_RUNS, ListedGridMoves, find_grid, product_weights
+from optdesign.runs.grid import Grid, find_grid
 from optdesign.runs.main_effects import MainEffects, search_levels
 from optdesign.runs.proof import prove as proved
 from optdesign.runs.rounding import apportioned, rounded
 from optdesign.runs.runs import Runs, RunStatus, judged, whole_runs
-from optdesign.runs.search import GAIN, Best, Clock, Try, best_of, check_search, iterate, most_work, stream
+from optdesign.runs.search import (
+    GAIN,
+    Best,
+    Clock,
+    Slices,
+    Try,
+    best_of,
+    check_search,
+    iterate,
+    most_work,
+    stream,
+)
+from optdesign.runs.structure import moves_of
 from optdesign.runtime import clock
 from optdesign.runtime.stopping import DeferredInterrupt
 from optdesign.solvers.solve import solve
+
+POLISH = 10
+"""Slices of work of the exchanges between all candidates that follow a search without a time limit."""
+
+RELAXED = 1e-6
+"""Relative gap to which the relaxed problem is solved."""
 
 
 def exact(
@@ -111,41 +128,33 @@ def exact(
             return _levels(problem, seed, tries, n_jobs, Clock(deadline, interrupted), stopwatch)
     check_problem(problem)
     runs = whole_runs(problem)
-    relaxed = 1e-6  # relative gap to which weights are solved for
     # Outside the block below, which would hold the interrupt back from the solver.
-    grid = find_grid(problem) if runs.sum() <= MOST_RUNS else None
-    best = solve(
-        problem,
-        tol=relaxed,
-        start=None if grid is None else product_weights(grid, runs[0]),
-        time_limit=None if time_limit is None else time_limit / 2,
-    )
+    grid = find_grid(problem)
+    best = _relaxed(problem, grid, None if time_limit is None else time_limit / 2)
     with DeferredInterrupt() as interrupted:
         interrupted.held = best.status is Status.INTERRUPTED
         final = Clock(deadline, interrupted)
         watch = final if time_limit is None or not prove else Clock(deadline - 0.75 * time_limit, interrupted)
         first = rounded(best, runs) if best.converged else None
         spanning = partial(apportioned, problem, best.weights, runs, proved=True)
-        moves = (
-            ListedGridMoves(grid, best, int(runs[0]), spanning)
-            if grid is not None and runs[0] >= problem.rank
-            else BlockMoves.fit(best, runs, spanning) or ListMoves(best, runs, first)
-        )
+        moves = moves_of(best, runs, grid, first=first, spanning=spanning)
 
         def is_optimal(counts: np.ndarray) -> bool:
             """Return True if the certificate of the runs, taken as weights, leaves nothing to gain."""
             return certify(problem, counts).relative_gap <= GAIN
 
-        most = most_work(tries, watch)
+        most = most_work(watch)
 
         def run(number: int) -> Try:
-            start = moves.of(first) if number == 0 and first is not None else None
+            # Other moves need no start that depends on the time for the weights.
+            from_weights = number == 0 and first is not None and isinstance(moves, ListMoves)
+            start = moves.of(first) if from_weights else None
             return iterate(moves, stream(seed, number), watch, is_optimal=is_optimal, start=start, most=most)
 
         found = best_of(run, tries, n_jobs, watch)
         counts = found.best.found
         if not found.best.is_final and not watch.stopped():
-            counts = climbed(problem, counts, best.variances, watch.stopped)
+            counts = climbed(problem, counts, best.variances, Slices(POLISH, watch.stopped).are_used_up)
         status, left = _status(watch, found, tries), 0.0 if found.best.is_final else np.inf
         if prove and left and found.best.value > -np.inf:
             counts, left = proved(problem, counts, final.stopped)
@@ -161,6 +170,16 @@ def exact(
             **stopwatch.times(),
         )
         return replace(runs_found, bound=runs_found.log_det + left)
+
+
+def _relaxed(problem: DesignProblem, grid: Grid | None, limit: float | None) -> DesignResult:
+    """Return optimal weights: in closed form for an additive model on a full grid."""
+    if grid is not None and grid.shares:
+        weights = grid.product_weights(float(problem.budgets[0]))
+        best = DesignResult.given(problem, weights, method="product of marginal designs")
+        if best.relative_gap <= RELAXED:
+            return best
+    return solve(problem, tol=RELAXED, time_limit=limit)
 
 
 def _levels(

@@ -6,7 +6,7 @@ run sets every factor to a level and informs the parameters of the additive mode
     x = (1, f_1(l_1), ..., f_k(l_k)),
 
 so there are as many candidates as combinations of levels, too many to list. The search changes one level of
-one run at a time (:mod:`optdesign.runs.grid`).
+one run at a time (:mod:`optdesign.runs.levels`).
 
 *The bound.* Let M_j be the moments of (1, f_j) under the marginal design of factor j. By Fischer's inequality
 for the covariance of x, with D = 1 + sum of the p_j parameters,
@@ -40,8 +40,9 @@ from optdesign.numbers.roundoff import gamma
 from optdesign.problem.inputs import LARGEST, SMALLEST
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
-from optdesign.runs.grid import RIDGE, Grid, GridMoves, State
+from optdesign.runs.grid import Levels
 from optdesign.runs.hadamard import hadamard
+from optdesign.runs.levels import LevelMoves
 from optdesign.runs.marginals import Marginal, categories, numbers
 from optdesign.runs.search import GAIN, Best, Clock, Try, best_of, iterate, most_work, stream
 from optdesign.tables.columns import refuse_mask
@@ -314,36 +315,17 @@ class Bounded:
         return efficiency, log_det + d * math.log(n) - self.log_scale
 
 
-class LevelMoves(GridMoves):
-    """Changes of single levels of runs that are not listed."""
-
-    def __init__(self, bounded: Bounded, runs: int) -> None:
-        first = bounded.first
-        widths = np.diff(first)
-        columns = first[:-1, None] + np.arange(widths.max())
-        none = np.zeros(0, np.int64)
-        grid = Grid(
-            np.zeros((0, int(first[-1]))), none, np.zeros_like(bounded.sizes), bounded.values,
-            bounded.sizes, np.minimum(columns, first[-1] - 1), widths,
-        )  # fmt: skip
-        super().__init__(grid, runs, int(first[-1]) * math.log(runs) + bounded.slack)
-        self.bounded = bounded
-
-    def rows(self, settings: np.ndarray) -> np.ndarray:
-        """Return the rows of runs."""
-        return self.bounded.coordinates(settings)
-
-    def start(self, rng: np.random.Generator) -> State:
-        """Return runs drawn from the marginal optima, with a ridge."""
-        levels = [rng.choice(len(share), size=self.runs, p=share) for share in self.bounded.marginals]
-        return self.state(np.column_stack(levels), RIDGE)
-
-    def spanning(self) -> State:
-        """Return runs that differ from the first in one level, and then the same again."""
-        factor = np.repeat(np.arange(len(self.grid.widths)), self.grid.widths)
-        ones = np.zeros((1 + len(factor), len(self.grid.sizes)), np.int64)
-        ones[np.arange(1, len(ones)), factor] = np.arange(1, len(ones)) - np.searchsorted(factor, factor)
-        return self.state(ones[np.arange(self.runs) % len(ones)])
+def level_moves(bounded: Bounded, runs: int) -> LevelMoves:
+    """Return changes of levels of runs that are not listed."""
+    widths = np.diff(bounded.first)
+    tables = [np.ones(1)]
+    for own, size, width in zip(bounded.values, bounded.sizes, widths, strict=True):
+        tables.extend(own[:size, :width].T)
+    depends = np.repeat(np.eye(len(widths), dtype=bool), widths, axis=1)
+    depends = np.column_stack([np.zeros(len(widths), bool), depends])
+    levels = Levels.of(tables, depends, bounded.sizes, np.zeros(0, bool))
+    reach = levels.rank * math.log(runs) + bounded.slack
+    return LevelMoves(levels, runs, reach, bounded.marginals)
 
 
 def search_levels(
@@ -351,10 +333,9 @@ def search_levels(
 ) -> tuple[Best, float, float]:
     """Return the best settings found, their efficiency and their log det."""
     bounded = Bounded(model)
-    moves = LevelMoves(bounded, model.runs)
+    moves = level_moves(bounded, model.runs)
     orthogonal = hadamard(model.runs) if np.all(bounded.sizes == 2) else None
-
-    most = most_work(tries, watch)
+    most = most_work(watch)
 
     def run(number: int) -> Try:
         start = None

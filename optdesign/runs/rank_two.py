@@ -30,7 +30,7 @@ GAIN = 1e-8
 SAFE = 1e-5
 """A perturbation may not lower the determinant by more than this factor: the rank would be in doubt."""
 
-REFRESH = 50
+REFRESH = 200
 """Moves after which inverses are recomputed from the runs, at the next opportunity."""
 
 

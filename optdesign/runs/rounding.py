@@ -16,13 +16,15 @@ candidates without weight, so that the bound above does not apply.
 
 Efficient rounding follows the given weights, but optimal weights are often not unique, as on grids, and
 some of them round badly. So runs then move between candidates that have weight while that raises log Det
-(:mod:`optdesign.runs.exchange`). The bound above still holds, because log Det only rises.
+(:mod:`optdesign.runs.exchange`), and a short search with the moves of :mod:`optdesign.runs.exact` follows.
+The bound above still holds, because log Det only rises.
 
 *Rounding up*, the paper's way, gives every candidate ceil(w_n) runs, which are more than the budget.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 
@@ -35,9 +37,11 @@ from optdesign.errors import InputError
 from optdesign.problem.inputs import floats
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.exchange import LARGEST_BOARD, climb_on, climbed, lay_out, state_of
+from optdesign.runs.grid import find_grid
 from optdesign.runs.rank_basis import basis, exact_rank
 from optdesign.runs.runs import MOST_RUNS, Runs, RunStatus, judged, whole_runs
-from optdesign.runs.search import GAIN
+from optdesign.runs.search import GAIN, Clock, Slices, iterate, stream
+from optdesign.runs.structure import moves_of
 from optdesign.runtime import clock
 from optdesign.runtime.jit import kernel
 from optdesign.runtime.stopping import DeferredInterrupt
@@ -45,8 +49,11 @@ from optdesign.runtime.stopping import DeferredInterrupt
 ROUNDING = ("efficient", "ceiling")
 """Rules from weights to runs."""
 
+SEARCH, MOST_SLICES = 1e8, 100
+"""Multiplications of the search after rounding, and slices of the exchanges that follow, some seconds."""
 
-def round(result: DesignResult, method: str = "efficient", *, exchange: bool = False) -> Runs:
+
+def round(result: DesignResult, method: str = "efficient", *, exchange: bool = True) -> Runs:
     """Return whole runs that follow the weights of a design.
 
     Parameters
@@ -57,9 +64,11 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = F
         "efficient" keeps the budgets and the largest fraction of every weight, then moves single runs between
         candidates that have weight while log Det increases. "ceiling" rounds every weight up, and exceeds the
         budgets by less than one run per candidate with weight.
-    exchange : bool, default False
-        Continue with exchanges of single runs between all candidates of a group until none increases log Det.
-        The work is limited: the status is ``RunStatus.IN_PART`` if very many runs would have to move.
+    exchange : bool, default True
+        Continue with the moves of :func:`optdesign.exact` for a fixed amount of work of about 0.1 s, and then
+        with exchanges of single runs between all candidates of a group until none increases log Det. The
+        work is limited: the status is ``RunStatus.IN_PART`` if very many runs would have to move. With
+        False, the runs follow the weights.
 
     Returns
     -------
@@ -102,8 +111,15 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = F
         spanning = partial(apportioned, problem, result.weights, runs, proved=True)
     status = RunStatus.ROUNDED
     if exchange:
+        grid = find_grid(problem) if method == "efficient" else None
         with DeferredInterrupt() as interrupted:
-            slices = _Slices(interrupted)
+            watch = Clock(math.inf, interrupted)
+            if method == "efficient":
+                moves = moves_of(result, runs, grid, first=counts, spanning=spanning)
+                start = moves.of(counts)
+                if moves.refresh(start) > -math.inf:
+                    counts = iterate(moves, stream(0, 0), watch, start=start, most=SEARCH).found
+            slices = Slices(MOST_SLICES, watch.stopped)
             counts = climbed(problem, counts, result.variances, slices.are_used_up)
         status = RunStatus.IN_PART if slices.left < 0 else RunStatus.EXCHANGED
         status = RunStatus.INTERRUPTED if interrupted else status
@@ -125,20 +141,6 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = F
 def _gains_are_known(found: Runs) -> bool:
     """Return True if round-off of the information is below the gains at which exchanges end."""
     return found.efficiency > 0 and direct_rounding(found.problem, found.counts.astype(np.float64)) <= GAIN
-
-
-class _Slices:
-    """The slices of work (:data:`optdesign.runs.search.SLICE`) that exchanges after rounding may take."""
-
-    def __init__(self, interrupted: DeferredInterrupt) -> None:
-        # Slices of work that exchanges between all candidates may take, some seconds.
-        most_slices = 100
-        self.left, self.interrupted = most_slices, interrupted
-
-    def are_used_up(self) -> bool:
-        """Count a slice. Return True if none is left, or an interrupt is pending."""
-        self.left -= 1
-        return self.left < 0 or bool(self.interrupted)
 
 
 def rounded(result: DesignResult, runs: np.ndarray) -> np.ndarray:

@@ -8,7 +8,10 @@ not improve them.
 *Tries* are numbered, and each draws from a stream of its own number. So the best of them does not depend on
 how many run at a time, unless time runs out. Without a number of tries and without a time limit the search
 has a budget of work, which is counted in multiplications and takes about 1 s. It also ends once several
-tries have found the same value. Both rules give the same runs on every computer.
+tries have found the same value. Both rules give the same runs on every computer. A try has the same budget if
+their number is given.
+
+*Time limits* cut a sequence of moves that does not depend on them, so a larger limit gives no worse runs.
 """
 
 from __future__ import annotations
@@ -137,9 +140,21 @@ def check_search(seed: int, tries: int | None, time_limit: float | None, n_jobs:
         )
 
 
-def most_work(tries: int | None, watch: Clock) -> float:
-    """Return the most work of a try: that of the whole search if it has neither tries nor a time limit."""
-    return BUDGET * SPEED if tries is None and watch.deadline == np.inf else math.inf
+def most_work(watch: Clock) -> float:
+    """Return the most work of a try: that of the default search if there is no time limit."""
+    return BUDGET * SPEED if watch.deadline == np.inf else math.inf
+
+
+class Slices:
+    """Stop after some slices of work (:data:`SLICE`), or when a clock does."""
+
+    def __init__(self, left: int, stopped: Callable[[], bool]) -> None:
+        self.left, self._stopped = left, stopped
+
+    def are_used_up(self) -> bool:
+        """Count a slice. Return True if none is left, or the clock has stopped."""
+        self.left -= 1
+        return self.left < 0 or self._stopped()
 
 
 def stream(seed: int, number: int) -> np.random.Generator:
@@ -162,7 +177,7 @@ def iterate(
     def climb() -> float:
         nonlocal work
         while True:
-            value, used, complete = moves.climb(state, watch.slice())
+            value, used, complete = moves.climb(state, min(watch.slice(), most - work))
             work += used
             if complete or work > most or watch.stopped():
                 return value

@@ -11,6 +11,7 @@ from optdesign.runs.blocks import BlockMoves
 from optdesign.runs.grid import find_grid
 from optdesign.runs.hadamard import hadamard
 from optdesign.runs.rank_two import det_ratio, update
+from optdesign.runs.structure import moves_of
 
 
 def block_design(v, b, k):
@@ -93,9 +94,9 @@ def test_a_grid_is_found_in_any_order_and_units(shift):
     x = quadratic(np.array([-1.0, 0.0, 0.5, 1.0]) + shift, 3)
     x = np.random.default_rng(0).permutation(x)
     grid = find_grid(od.DesignProblem(x, budgets=14))
-    assert grid.sizes.tolist() == [4, 4, 4]
-    assert grid.widths.tolist() == [4, 4, 4]
-    assert not grid.is_additive
+    assert grid.levels.sizes.tolist() == [4, 4, 4]
+    assert grid.levels.widths.tolist() == [4, 4, 4]
+    assert grid.shares == []
     assert np.array_equal(np.sort(grid.row_of), np.arange(64))
 
 
@@ -104,8 +105,41 @@ def test_contrasts_of_a_category_are_one_factor():
     levels = np.array(list(itertools.product(range(4), range(4))))
     x = np.column_stack([np.ones(16), contrasts[levels[:, 0]], contrasts[levels[:, 1]]])
     grid = find_grid(od.DesignProblem(x, budgets=9))
-    assert grid.sizes.tolist() == [4, 4]
-    assert grid.is_additive
+    assert grid.levels.sizes.tolist() == [4, 4]
+    assert np.allclose(grid.shares, 0.25)
+
+
+@pytest.mark.parametrize("shift", [0.0, 10.0])
+def test_the_tables_of_a_grid_span_its_rows(shift):
+    """Also if combinations are missing."""
+    x = quadratic(np.array([-1.0, 0.0, 1.0]) + shift, 3)
+    x = x[np.abs(x[:, 1:4] - shift).sum(axis=1) < 3]
+    grid = find_grid(od.DesignProblem(x, budgets=12))
+    z = grid.levels.rows(grid.settings)
+    assert z.shape == (19, 10)
+    assert np.allclose(z @ np.linalg.lstsq(z, x)[0], x, rtol=1e-9)
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("levels", [3, 5])
+def test_changes_of_levels_of_listed_runs_keep_log_det_and_the_rows(levels):
+    """A factor has 4 columns: more than levels to compare, or fewer."""
+    problem = od.DesignProblem(quadratic(np.linspace(-1, 1, levels), 3), budgets=12)
+    moves = moves_of(
+        od.solve(problem), np.array([12]), find_grid(problem), first=None, spanning=np.zeros(0).copy
+    )
+    rng, values = np.random.default_rng(0), []
+    state = moves.start(rng)
+    moves.climb(state, 1e9)
+    moves.refresh(state)
+    for _ in range(6):
+        moves.perturb(state, rng)
+        tracked, _, complete = moves.climb(state, 1e9)
+        assert complete
+        assert np.allclose(state.z, moves.levels.rows(state.settings), atol=1e-12)
+        assert moves.refresh(state) == pytest.approx(tracked, abs=1e-9)
+        values.append(od.certify(problem, moves.found(state)).log_det - tracked)
+    assert np.ptp(values) < 1e-8
 
 
 def test_a_grid_with_holes_is_searched_and_random_rows_are_none():
@@ -145,11 +179,13 @@ def test_two_level_factors_in_24_runs_are_orthogonal(factors, runs):
 
 
 def test_an_additive_model_on_a_listed_grid_has_a_sharp_bound():
-    """Independent factors at their marginal optima are optimal; the solver starts there."""
+    """Independent factors at their marginal optima are optimal."""
     contrasts = np.vstack([np.eye(4), -np.ones(4)])
     levels = np.array(list(itertools.product(range(5), repeat=4)))
     x = np.column_stack([np.ones(len(levels)), *(contrasts[levels[:, j]] for j in range(4))])
     runs = od.exact(od.DesignProblem(x, budgets=25), tries=50)
+    assert runs.best.method == "product of marginal designs"
+    assert runs.best.relative_gap < 1e-9
     assert runs.efficiency == pytest.approx(
         np.exp((runs.log_det - 17 * np.log(25) + 12 * np.log(5)) / 17), rel=2e-6
     )

@@ -1,0 +1,75 @@
+"""Limits of searches for whole runs: more work is never worse, and every search ends."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from test_moves import block_design, quadratic
+
+import optdesign as od
+from optdesign.runs.grid import find_grid
+from optdesign.runs.main_effects import Bounded, level_moves
+from optdesign.runs.search import SLICE, Clock, Slices, iterate, stream
+from optdesign.runs.structure import moves_of
+from optdesign.runtime import clock
+from optdesign.runtime.stopping import DeferredInterrupt
+
+RANDOM = np.random.default_rng(0).normal(size=(200, 8))
+
+PROBLEMS = {
+    "grid": od.DesignProblem(quadratic([-1.0, 0.0, 1.0], 4), budgets=20),
+    "blocks": block_design(9, 6, 4),
+    "list": od.DesignProblem(RANDOM, np.arange(200) % 2, budgets=[6, 5]),
+}
+
+
+def moves(name):
+    if name == "factors":
+        model = od.MainEffects({f"f{j}": [-1, 1] for j in range(9)}, runs=14)
+        return level_moves(Bounded(model), 14)
+    problem = PROBLEMS[name]
+    runs = problem.budgets.astype(np.int64)
+    spanning = np.zeros(problem.n_candidates, np.int64).copy
+    return moves_of(od.solve(problem), runs, find_grid(problem), first=None, spanning=spanning)
+
+
+@pytest.mark.parametrize("name", [*PROBLEMS, "factors"])
+def test_more_work_in_a_try_is_never_worse(name):
+    own, watch, values = moves(name), Clock(math.inf, DeferredInterrupt()), []
+    for work in 10.0 ** np.arange(3.0, 7.0, 0.25):
+        found = iterate(own, stream(3, 0), watch, most=work)
+        values.append(found.value)
+        assert found.value > -math.inf
+    assert np.all(np.diff(values) >= 0)
+    assert values[-1] > values[0]
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_more_time_is_never_worse(name, monkeypatch):
+    """Time is the number of times that the clock is read, so that it does not depend on the computer."""
+    ticks = itertools.count()
+    monkeypatch.setattr(clock, "now", lambda: 0.001 * next(ticks))
+    values = [od.exact(PROBLEMS[name], seed=2, time_limit=t).log_det for t in (0.5, 1, 2, 4, 8)]
+    assert np.all(np.diff(values) >= -1e-12)
+
+
+def test_a_try_without_a_time_limit_ends_after_the_default_work(monkeypatch):
+    monkeypatch.setattr("optdesign.runs.search.BUDGET", 1e-5)
+    runs = od.exact(PROBLEMS["grid"], tries=3)
+    assert (runs.tries, runs.counts.sum(), runs.rank) == (3, 20, 15)
+
+
+def test_slices_of_work_are_counted():
+    slices = Slices(2, lambda: False)
+    assert [slices.are_used_up() for _ in range(3)] == [False, False, True]
+    assert Slices(2, lambda: True).are_used_up()
+    assert SLICE == 5e7
+
+
+def test_rounding_is_not_far_below_the_search():
+    problem = od.DesignProblem(quadratic(np.linspace(-1, 1, 7), 3), budgets=40)
+    best = od.solve(problem)
+    plain, rounded = (od.round(best, exchange=exchange) for exchange in (False, True))
+    assert plain.log_det <= rounded.log_det
+    assert rounded.efficiency > 0.9995 * od.exact(problem).efficiency
