@@ -1,139 +1,141 @@
-"""Evaluations that are published, or computed by R, beside those of optdesign.
+"""Evaluations that are published, and those of R in the same run, beside those of optdesign.
 
 python benchmarks/evaluation.py
+
+R (r-base-core of Debian) is optional; without it a line states that it was not run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import shutil
+import subprocess
 from itertools import product
 from typing import Any
 
 import numpy as np
+from published import EXAMPLES, coffee_table
 from scipy import stats
 
 import optdesign as od
 
-SKPR = "skpr, reference page of eval_design, commit 572c8cd of its repository"
-R = "R 4.2.2: solve(t(X) %*% X), hat, pf with ncp; car::vif"
 
-
-COFFEE_NOTE = """skpr prints no run list. The list here is a D-optimal one of optdesign whose last levels
-  have the most runs. This 1 of the 12 ways to name the levels was chosen because its powers agree, so the
-  agreement tests the formulas on a list that fits the figures, not on the list of skpr."""
-
-
-def show(title: str, source: str, rows: Iterable[tuple[str, float, float]], note: str = "") -> None:
+def heading(title: str, source: str, note: str = "") -> None:
     print(f"{title}\n  source: {source}")
     if note:
         print(f"  note: {note}")
-    print(f"  {'figure':<42}{'reference':>12}{'optdesign':>14}{'difference':>12}")
-    for name, published, ours in rows:
-        print(f"  {name:<42}{published:>12.8g}{ours:>14.9g}{abs(published - ours):>12.1e}")
+    print(f"  {'figure':<48}{'source':>20}{'optdesign':>20}{'difference':>12}")
+
+
+def published() -> None:
+    agree = total = 0
+    for example in EXAMPLES:
+        found = example()
+        heading(found.title, found.source, found.note)
+        for name, value, ours in found.rows:
+            print(f"  {name:<48}{value:>20}{ours:>20.10g}{abs(float(value) - ours):>12.1e}")
+        own = sum(row.agrees for row in found.rows)
+        print(f"  {own} of {len(found.rows)} figures agree to the last digit of the source\n")
+        agree, total = agree + own, total + len(found.rows)
+    print(f"{len(EXAMPLES)} published examples: {agree} of {total} figures agree to the last digit\n")
+
+
+# R prints numbers with 17 digits; the model has the coding of optdesign.
+SCRIPT = """
+options(contrasts = c("contr.sum", "contr.poly"))
+one <- function(table, formula, effects) {
+  x <- model.matrix(formula, table); n <- nrow(x); p <- ncol(x); c <- solve(crossprod(x))
+  fit <- lm(update(formula, y ~ .), cbind(table, y = cos(seq_len(n))))
+  power <- function(j) {
+    b <- effects[j]; ncp <- drop(b %*% solve(c[j, j, drop = FALSE], b)); q <- length(j)
+    1 - pf(qf(0.95, q, n - p), q, n - p, ncp)
+  }
+  term <- attr(x, "assign")
+  list(errors = coef(summary(fit))[, 2] / sigma(fit), leverages = hatvalues(fit),
+       correlation = c[lower.tri(c)] / sqrt(outer(diag(c), diag(c)))[lower.tri(c)],
+       power = sapply(seq_len(p), power), terms = sapply(unique(term), function(k) power(which(term == k))))
+}
+json <- function(found) {
+  parts <- sapply(names(found), function(k)
+    paste0('"', k, '": [', paste(sprintf("%.17g", found[[k]]), collapse = ", "), "]"))
+  paste0("{", paste(parts, collapse = ", "), "}")
+}
+"""
+
+
+def r_tables() -> dict[str, tuple[dict[str, Any], str, str]]:
+    """Return tables with their models in the language of optdesign and of R."""
+    plots = ["1", "2", "3", "4", "5", "6"]
+    npk = {
+        "block": [b for b in plots for _ in range(4)],
+        "N": list("010111000110110010101100"),
+        "P": list("110001011100010110010110"),
+        "K": list("100101100101011000111010"),
+    }
+    square = np.array(list(product([-1, 1], repeat=2)))
+    box = np.zeros((15, 3))
+    for k, pair in enumerate([(0, 1), (0, 2), (1, 2)]):
+        box[4 * k : 4 * k + 4, list(pair)] = square
+    star = np.array([[-1, 0], [1, 0], [0, -1], [0, 1]])
+    central = np.vstack([square / np.sqrt(2), star, np.zeros((5, 2))])
+    rng = np.random.default_rng(7)
+    mixed = {"t": rng.choice([-1.0, 0.0, 1.0], 17), "cat": rng.choice(list("abc"), 17)}
+    quadratic = "~ a + b + {} + I(a^2) + I(b^2) + {}"
+    return {
+        "npk of R, blocks and a factorial": (npk, "~ block + N + P + K + N:P", "~ block + N + P + K + N:P"),
+        "Box-Behnken design, three factors, three centre points": (
+            dict(zip("abc", box.T, strict=True)),
+            quadratic.format("c", "I(c^2) + a:b + a:c + b:c"),
+            quadratic.format("c", "I(c^2) + a:b + a:c + b:c"),
+        ),
+        "rotatable central composite design, two factors, five centre points": (
+            dict(zip("ab", central.T, strict=True)), "~ a + b + I(a^2) + I(b^2) + a:b",
+            "~ a + b + I(a^2) + I(b^2) + a:b",
+        ),
+        "17 random runs, a quadratic and an interaction with a category": (
+            mixed, "~ t + cat + I(t^2) + t:cat", "~ t + cat + I(t^2) + t:cat",
+        ),
+    }  # fmt: skip
+
+
+def r_itself() -> None:
+    """Print the largest differences between R and optdesign on the same tables, models and effects."""
+    program = shutil.which("Rscript")
+    if program is None:
+        print("R itself: not run, because Rscript is not installed\n")
+        return
+    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    print(f"R in this run: {(version.stdout or version.stderr).strip()}")
+    print("  lm, hatvalues, solve and pf with ncp; largest absolute differences\n")
+    names = ("errors", "leverages", "correlation", "power", "terms")
+    print(f"  {'design':<72}" + "".join(f"{name:>13}" for name in names))
+    for title, (table, model, in_r) in r_tables().items():
+        e = od.evaluate(table, model, effect=2)
+        columns = ", ".join(
+            f"{k} = factor(c({', '.join(map(repr, v))}))"
+            if isinstance(v[0], str)
+            else f"{k} = c({', '.join(f'{x:.17g}' for x in v)})"
+            for k, v in ((k, list(map(_plain, v))) for k, v in table.items())
+        )
+        effects = ", ".join(f"{b:.17g}" for b in e.coefficients)
+        call = f"cat(json(one(data.frame({columns}), {in_r}, c({effects}))))"
+        done = subprocess.run([program, "-e", SCRIPT + call], capture_output=True, text=True, check=True)
+        theirs = {k: np.array(v) for k, v in json.loads(done.stdout).items()}
+        lower = e.correlation.T[np.triu_indices(len(e.terms), 1)]
+        ours = (e.standard_errors, e.leverages, lower, e.power, e.effect_power)
+        apart = [float(np.abs(theirs[n] - o).max()) for n, o in zip(names, ours, strict=True)]
+        print(f"  {title:<72}" + "".join(f"{a:>13.1e}" for a in apart))
     print()
 
 
-def eleven() -> None:
-    levels = {name: [-1, 1] for name in "ABC"}
-    runs = od.exact(od.DesignProblem(od.candidates(levels, "~ A + B + C"), budgets=11))
-    cases: list[tuple[str, dict[str, Any], float]] = [
-        ("power, alpha 0.2, effect 2", {"alpha": 0.2, "effect": 2}, 0.9622638),
-        ("power, model ~ A + C", {"alpha": 0.2, "effect": 2, "model": "~ A + C"}, 0.9659328),
-        ("power, alpha 0.05, effect 2", {"effect": 2}, 0.7991116),
-        ("power, alpha 0.2, effect 1", {"alpha": 0.2, "effect": 1}, 0.6021367),
-    ]
-    rows = [(name, value, float(od.evaluate(runs, **o).power[1])) for name, o, value in cases]
-    show("11 runs of three factors at two levels", SKPR, rows)
-
-
-COFFEE = {
-    "cost": [1, 2],
-    "type": ["Colombian", "Ethiopian", "Kona", "Sumatra"],
-    "size": ["Grande", "Short", "Venti"],
-}
-
-
-def coffee_table() -> Any:
-    """Return a D-optimal list in which the last levels have the most runs; ``COFFEE_NOTE`` says why."""
-    runs = od.exact(od.DesignProblem(od.candidates(COFFEE, "~ cost + size + type"), budgets=29))
-    table = runs.table().to_frame().drop(columns=["run", "candidate"])
-    for name in ("type", "size"):
-        most, last = table[name].value_counts().idxmax(), COFFEE[name][-1]
-        table[name] = table[name].replace({most: last, last: most})
-    return table
-
-
-def coffee() -> None:
-    e = od.evaluate(coffee_table(), "~ cost + size + type", effect=2)
-    published = [0.9990689, 0.9991530, 0.9443775, 0.9443775, 0.8339422, 0.8339422, 0.8339422]
-    rows = [(f"power of {n}", p, float(v)) for n, p, v in zip(e.terms, published, e.power, strict=True)]
-    terms = zip(e.effect_terms[2:], [0.9522717, 0.9907584], e.effect_power[2:], strict=True)
-    rows += [(f"power of the term {n}", p, float(v)) for n, p, v in terms]
-    show("Coffee, 29 runs", SKPR, rows, COFFEE_NOTE)
-
-
-def caffeine() -> None:
-    grid = list(product([80, 100], ["Kona", "Java"], ["Large", "Medium", "Small"]))
-    table = dict(zip(("temp", "type", "beansize"), map(list, zip(*grid, strict=True)), strict=True))
-    e = od.evaluate(table, "~ temp + type + beansize", effect=2)
-    rows = [
-        ("power of temp", 0.8424665, float(e.power[1])),
-        ("power of beansize[S.Large]", 0.5593966, float(e.power[3])),
-        ("power of the term beansize", 0.5165386, float(e.effect_power[3])),
-    ]
-    show("Caffeine, 12 runs", "README of skpr", rows)
-
-
-def plackett_burman() -> None:
-    first = np.array([1, 1, -1, 1, 1, 1, -1, -1, -1, 1, -1])
-    x = np.vstack([np.roll(first, k) for k in range(11)] + [-np.ones(11)])
-    table = {f"x{j + 1}": x[:, j] for j in range(11)}
-    e = od.evaluate(table, "~ " + " + ".join(table))
-    size = np.abs(e.alias)
-    rows = [
-        ("largest alias coefficient", 1 / 3, float(size.max())),
-        ("main effects aliased with an interaction", 9, float(np.mean(np.sum(size > 1e-9, axis=0)))),
-        ("variance inflation", 1, float(e.vif.max())),
-    ]
-    show("Plackett-Burman, 12 runs of 11 factors", "Plackett and Burman 1946; partial aliasing of 1/3", rows)
-
-
-def box_behnken() -> None:
-    pairs = [(0, 1), (0, 2), (1, 2)]
-    rows = np.zeros((15, 3))
-    for k, (i, j) in enumerate(pairs):
-        rows[4 * k : 4 * k + 4, [i, j]] = list(product([-1, 1], repeat=2))
-    table = dict(zip("abc", rows.T, strict=True))
-    e = od.evaluate(table, "~ (a + b + c)**2 + I(a**2) + I(b**2) + I(c**2)", effect=2)
-    at = {name: k for k, name in enumerate(e.terms)}
-    figures = []
-    for name, variance, vif, power in BOX_BEHNKEN:
-        j = at[name]
-        figures.append((f"variance of {name}", variance, float(e.relative_variances[j])))
-        if vif is not None:
-            figures.append((f"VIF of {name}", vif, float(e.vif[j])))
-        figures.append((f"power of {name}", power, float(e.power[j])))
-    show("Box-Behnken design, three factors, three centre points", R, figures)
-
-
-def central_composite() -> None:
-    s = np.sqrt(2)
-    table = {
-        "a": [-1, 1, -1, 1, -s, s, 0, 0, 0, 0, 0, 0, 0],
-        "b": [-1, -1, 1, 1, 0, 0, -s, s, 0, 0, 0, 0, 0],
-    }
-    # The coded range is -sqrt(2) to sqrt(2); own units are those of the textbook.
-    e = od.evaluate(table, "~ a * b + I(a**2) + I(b**2)", coded=False)
-    at = {name: k for k, name in enumerate(e.terms)}
-    figures = [(f"variance of {n}", v, float(e.relative_variances[at[n]])) for n, v in CENTRAL_COMPOSITE]
-    figures.append(("VIF of I(a ** 2)", CCD_VIF, float(e.vif[at["I(a ** 2)"]])))
-    figures.append(("leverage of a factorial point", CCD_LEVERAGE, float(e.leverages[0])))
-    show("Rotatable central composite design, two factors, five centre points", R, figures)
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def simulation(experiments: int = 100_000) -> None:
     sigma = 1.4
-    e = od.evaluate(coffee_table(), "~ cost + size + type", effect=2, sigma=sigma)
+    table = coffee_table()
+    e = od.evaluate(table, "~ cost + size + type", effect=2, sigma=sigma)
     x, rng = e.experiment.features, np.random.default_rng(0)
     n, p = x.shape
     q, c = np.linalg.qr(x)[0], np.linalg.inv(x.T @ x)
@@ -150,21 +152,34 @@ def simulation(experiments: int = 100_000) -> None:
         print(f"  {name:<24}{share:>12.5f}{power:>12.5f}{apart:>24.2f}")
 
 
+def distributions() -> None:
+    """Print the largest difference between powers and SciPy's noncentral distributions."""
+    apart, cases = 0.0, 0
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        n, alpha, sigma = int(rng.integers(9, 40)), float(rng.uniform(0.01, 0.2)), float(rng.uniform(0.5, 3))
+        table = {"a": rng.choice([-1.0, 0.0, 1.0], n), "b": rng.choice(list("uvw"), n)}
+        e = od.evaluate(table, "~ a + b", effect=2, sigma=sigma, alpha=alpha)
+        if e.rank < 4:
+            continue
+        delta = np.abs(e.coefficients) / e.standard_errors
+        t, f = stats.t.isf(alpha / 2, e.error_df), stats.f.isf(alpha, 2, e.error_df)
+        by_t = stats.nct.sf(t, e.error_df, delta) + stats.nct.cdf(-t, e.error_df, delta)
+        own = e.coefficients[2:] / sigma
+        c = np.linalg.inv(e.experiment.features.T @ e.experiment.features)[2:, 2:]
+        by_f = stats.ncf.sf(f, 2, e.error_df, own @ np.linalg.solve(c, own))
+        known = np.isfinite(by_t)  # the lower tail of SciPy's noncentral t is NaN for some of 10 and more
+        apart = max(apart, float(np.abs(by_t - e.power)[known].max()), abs(float(by_f - e.effect_power[2])))
+        cases += int(known.sum()) + 1
+    print(
+        f"Power beside scipy.stats.nct and ncf: {cases} powers of random designs, apart at most {apart:.1e}\n"
+    )
+
+
 def main() -> None:
-    for case in (eleven, coffee, caffeine, plackett_burman, box_behnken, central_composite, simulation):
-        case()
+    for part in (published, r_itself, distributions, simulation):
+        part()
 
-
-BOX_BEHNKEN: list[tuple[str, float, float | None, float]] = [
-    ("Intercept", 0.3333333333, None, 0.2914704611),
-    ("a", 0.125, 1.0, 0.6228026745),
-    ("a:b", 0.25, 1.0, 0.3681575143),
-    ("I(a ** 2)", 0.2708333333, 1.011111111, 0.3450088944),
-]
-"""Coefficient, variance, variance inflation factor and power."""
-
-CENTRAL_COMPOSITE = [("Intercept", 0.2), ("a", 0.125), ("a:b", 0.25), ("I(a ** 2)", 0.14375)]
-CCD_VIF, CCD_LEVERAGE = 1.017307692, 0.625
 
 if __name__ == "__main__":
     main()
