@@ -17,7 +17,8 @@ from optdesign.design.saving import load, save
 from optdesign.design.sparsify import sparsify
 from optdesign.ellipsoid import Ellipsoid, min_volume_ellipsoid
 from optdesign.errors import InputError
-from optdesign.evaluation.evaluation import Evaluation, evaluate
+from optdesign.evaluation.evaluate import evaluate
+from optdesign.evaluation.evaluation import Evaluation
 from optdesign.factors.grids import factorial, simplex_centroid, simplex_lattice
 from optdesign.problem.candidates import Candidates, candidates
 from optdesign.problem.glm import local

@@ -21,7 +21,7 @@ from optdesign.cli.notices import categories, counting
 from optdesign.cli.roles import Label, LabelColumns, assumed, check_labels, chosen, doubtful, notes, numbered
 from optdesign.design.display import BLOCK, GROUP, RUN, VARIANCE, WEIGHT, joined, without_roundoff
 from optdesign.errors import InputError
-from optdesign.factors.formula import named
+from optdesign.factors.formula import Model, named
 from optdesign.plot import style
 from optdesign.problem.candidates import from_table
 from optdesign.problem.inputs import TWO_MEANINGS
@@ -65,6 +65,8 @@ class CandidateFile:
     budgets: np.ndarray | None = None
     model: str | None = None
     """The formula that made the features, if there is one."""
+    fitted: Model | None = None
+    """The model of that formula."""
     factors: tuple[str, ...] = ()
     """Columns that identify candidates besides their labels: the factors of the model, or the features."""
     notes: tuple[str, ...] = ()
@@ -95,6 +97,8 @@ class CandidateFile:
             group_names=None if self.group is None else self.groups.names.tolist(),
             parameter_block_names=None if self.block is None else self.blocks.names.tolist(),
             _single=self.single,
+            _formula=None if self.fitted is None else self.fitted.formula,
+            _model=self.fitted,
         )
 
     def with_budgets(self, given: str, option: str = "--budget") -> CandidateFile:
@@ -268,6 +272,7 @@ def _from_factors(
         features=made.names,
         ignored=tuple(k for k in table if k not in {*factors, *labels, *made.row_names}),
         model=model,
+        fitted=made.model,
         factors=factors,
         rows=rows,
         notes=(

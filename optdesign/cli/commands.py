@@ -47,7 +47,7 @@ from optdesign.cli.warm_up import warm_up_command
 from optdesign.design.display import CANDIDATE
 from optdesign.design.result import DesignResult
 from optdesign.errors import InputError
-from optdesign.evaluation.evaluation import evaluate
+from optdesign.evaluation.evaluate import evaluate
 from optdesign.examples import authors_features
 from optdesign.numbers.checks import check_choice
 from optdesign.problem.problem import DesignProblem
@@ -286,11 +286,19 @@ def evaluate_command(
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Evaluate a run list or a saved design: standard errors, power, aliases and prediction variance."""
+    """Evaluate a run list or a saved design: standard errors, power, aliases and prediction variance.
+
+    A list that solve --runs --out wrote has its model and candidates in its recipe FILE.json. Others need
+    --model. Two lists are compared on one region: the candidates of a recipe, or all combinations of the
+    levels of both.
+    """
     with _bad_input():
         given = [file] if against is None else [file, against]
         files.check_outputs(None, plot, given, force=force)
-        found = [evaluate(path, model, effect=effect, sigma=sigma, alpha=alpha, runs=runs) for path in given]
+        with waiting(f"reading {' and '.join(map(str, given))}"):
+            designs, formula = run_list_file.comparable(given, model)
+        options: dict[str, Any] = {"effect": effect, "sigma": sigma, "alpha": alpha, "runs": runs}
+        found = [evaluate(design, formula, region=region, **options) for design, region in designs]
         both = file, found[0], against, None if against is None else found[1]
         if plot is not None:
             with _drawing(plot):

@@ -30,13 +30,15 @@ def print_evaluation(path: Path, e: Evaluation, other_path: Path | None, other: 
         for fact, value in facts(one):
             typer.echo(f"  {fact:<12}{value}")
         typer.echo()
-    rows = [["", "standard error", "", "VIF", "", "power", ""], ["coefficient", *[path.stem, "other"] * 3]]
+    pair = [path.stem, Path(str(other_path)).stem]
+    if pair[0] == pair[1]:
+        pair = [str(path), str(other_path)]
+    rows = [["", "standard error", "", "VIF", "", "power", ""], ["coefficient", *pair * 3]]
     names = [*e.terms, *(name for name in other.terms if name not in e.terms)]
     for name in names:
         values = [_value(one, column, name) for column in COLUMNS for one in (e, other)]
         rows.append([name, *(cell(value) for value in values)])
     typer.echo("\n".join(aligned(rows)))
-    typer.echo(f"other: {other_path}")
 
 
 COLUMNS = ("standard_errors", "vif", "power")

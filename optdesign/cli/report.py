@@ -15,7 +15,7 @@ import typer
 from optdesign.cli.candidate_file import CandidateFile
 from optdesign.cli.spelling import status
 from optdesign.design.certificate import Certificate
-from optdesign.design.display import duration, group_places, largest, text
+from optdesign.design.display import duration, grid_note, group_places, largest, text
 from optdesign.design.result import DesignResult, rounded_down, rounded_up
 from optdesign.problem.dependence import in_words, scope
 from optdesign.problem.problem import DesignProblem
@@ -107,6 +107,7 @@ def described(source: CandidateFile, problem: DesignProblem) -> dict[str, Any]:
         "deficient_parameter_blocks": len(_deficient(problem)),
         "deficiency_note": deficiency_note(source, problem),
         "rank_note": problem.rank_note,
+        "grid_note": grid_note(problem),
     }
 
 
@@ -245,7 +246,7 @@ def _facts(found: DesignResult | Runs, source: CandidateFile) -> Iterator[tuple[
     if found.method != "saved":
         yield "method", f"{found.method}, {work}, {duration(found.seconds, found.compile_seconds)}"
         yield "status", status(found)
-    for note in (*source.notes, deficiency_note(source, problem), problem.rank_note):
+    for note in (*source.notes, deficiency_note(source, problem), problem.rank_note, grid_note(problem)):
         if note:
             yield "note", note
 

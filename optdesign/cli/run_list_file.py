@@ -24,6 +24,7 @@ from optdesign.cli.options import ColumnOptions
 from optdesign.design.display import RUN, WEIGHT
 from optdesign.design.run_list import Runs
 from optdesign.errors import InputError
+from optdesign.evaluation.experiment import common_region
 from optdesign.runtime.files import atomic
 from optdesign.solvers.solve import solve
 from optdesign.tables.columns import lookup
@@ -137,6 +138,38 @@ def read_runs(path: Path, recipe: Recipe) -> tuple[CandidateFile, Runs]:
     problem = source.problem()
     runs = Runs.given(problem, counts, best=solve(problem), method="saved")
     return source, replace(runs, **recipe.claims)
+
+
+def comparable(paths: list[Path], model: str | None) -> tuple[list[tuple[Any, Any]], str | None]:
+    """Return the designs of files, each with the region on which it is evaluated, and the formula.
+
+    Lists with a recipe are runs of its candidates, which are the region of a list without one beside it. With
+    a model alone, the region is all combinations of the levels of all lists. None stands for the default.
+    """
+    designs = [_of_recipe(path, model) or path for path in paths]
+    region = None
+    problems = [design.problem for design in designs if isinstance(design, Runs)]
+    if problems:
+        model = model or problems[0].formula
+        region = problems[0].settings if model else None
+    elif len(paths) > 1 and model is not None:
+        tables = [read_table(path, text=set()) for path in paths if path.suffix.lower() != ".json"]
+        if len(tables) == len(paths) and not any(WEIGHT in table for table in tables):
+            region = common_region(paths, model)
+    return [(design, None if isinstance(design, Runs) else region) for design in designs], model
+
+
+def _of_recipe(path: Path, model: str | None) -> Runs | None:
+    """Return the runs of a list with a recipe; None without one, or if a model is given and it is broken."""
+    if not recipe_path(path).exists():
+        return None
+    try:
+        recipe = find_recipe(path, None, ColumnOptions(), None)
+    except InputError:
+        if model is None:
+            raise
+        return None
+    return None if recipe is None else read_runs(path, recipe)[1]
 
 
 def _matched(source: CandidateFile, table: Table, path: Path) -> np.ndarray:

@@ -9,7 +9,7 @@ import typer
 
 from optdesign import plot as pictures
 from optdesign.design.saving import save
-from optdesign.evaluation.evaluation import evaluate
+from optdesign.evaluation.evaluate import evaluate
 from optdesign.problem.candidates import candidates
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.exact import exact

@@ -1,14 +1,15 @@
-"""Efficiencies of a design by their usual definitions, computed from its weights alone.
+"""Usual measures of a design, computed from its weights alone.
 
 With U the information, D its rank, n the sum of the budgets f_i, and variances g_n = x_n' U^-1 x_n,
 
     D   |U|^(1/D) / n                                  A   D / (n trace U^-1)
-    G   D / sum_i f_i (largest g_n of group i)         I   D / sum_i f_i (average g_n of group i)
+    G   D / sum_i f_i (largest g_n of group i)         I   D / (n average g_n of all candidates)
 
-With one group the denominators of G and I are n times the largest and the average variance of the
-candidates. D and A depend on the units of the features, so that 1 is the value of an orthogonal design in
-coded units. G and I do not: G is 1 at the optimum, and a lower bound on the D-efficiency; I is 1 for equal
-weights. Sums over parameter blocks replace log det and trace if there are several.
+With one group the denominator of G is n times the largest variance. D and A depend on the units of the
+features, so they are stated in the standard coding of :mod:`optdesign.factors.coding` if the candidates were
+made by a formula: 1 is then the value of an orthogonal design. G and I do not depend on units: G is 1 at the
+optimum, and a lower bound on the D-efficiency; I is 1 for equal weights. Sums over parameter blocks replace
+log det and trace if there are several.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optdesign.factors.coding import coded_model
 from optdesign.problem.problem import DesignProblem
 
 
 class Measures(NamedTuple):
-    """The D-, A-, G- and I-efficiency of a design by the usual definitions.
+    """Usual measures D, A, G and I of a design, per run.
 
-    U is the information, r its rank, and n the sum of the budgets. With several groups, n times a variance is
-    the sum over groups of budget times the variance in the group.
+    U is the information, r its rank, and n the sum of the budgets. If a formula made the candidates, U is
+    that of the standard coding: numeric factors from -1 to 1, and sum contrasts. Efficiencies against the
+    best design on the candidates are :attr:`optdesign.Evaluation.d_efficiency` and so on.
 
     Attributes
     ----------
@@ -33,7 +36,8 @@ class Measures(NamedTuple):
     A : float
         Ratio r / (n trace U^-1).
     G : float
-        Ratio r / (n times the largest variance of a candidate).
+        Ratio r / (n times the largest variance of a candidate). With several groups, n times the largest
+        variance is the sum over groups of budget times the largest variance in the group.
     I : float
         Ratio r / (n times the average variance of the candidates).
 
@@ -60,29 +64,37 @@ class Measures(NamedTuple):
 
 
 def measures(problem: DesignProblem, weights: np.ndarray, log_det: float, variances: np.ndarray) -> Measures:
-    """Return the usual efficiencies of weights, or counts, whose log Det and variances are known."""
-    rank, n = problem.rank, float(problem.budgets.sum())
+    """Return the usual measures of weights, or counts, whose log Det and variances are known."""
+    n = float(problem.budgets.sum())
     if not np.isfinite(log_det):
         return Measures(0.0, 0.0, 0.0, 0.0)
-    sizes = np.bincount(problem.groups, minlength=problem.n_groups)
+    support = np.flatnonzero(weights)
+    if problem.settings is None or problem.formula is None:
+        rows = problem.source.take(support)
+    else:
+        rows = coded_model(problem.formula, problem.settings, coded=True)[1][support]
+        log_det = np.nan
+    scaled = np.sqrt(weights[support].astype(np.float64))[:, None] * rows
+    own = problem.parameter_blocks[support]
+    values = np.concatenate(
+        [
+            np.linalg.svd(scaled[own == b], compute_uv=False)[: problem.ranks[b]]
+            for b in np.flatnonzero(problem.ranks)
+        ]
+    )
     largest = np.zeros(problem.n_groups)
     np.maximum.at(largest, problem.groups, variances)
-    average = np.bincount(problem.groups, variances, problem.n_groups) / sizes
-    return Measures(
-        float(np.exp(log_det / rank) / n),
-        rank / (n * _trace_of_inverse(problem, weights)),
-        rank / float(problem.budgets @ largest),
-        rank / float(problem.budgets @ average),
-    )
+    found = usual(values, n, float(problem.budgets @ largest), float(variances.mean()))
+    return found if np.isnan(log_det) else found._replace(D=float(np.exp(log_det / problem.rank) / n))
 
 
-def _trace_of_inverse(problem: DesignProblem, weights: np.ndarray) -> float:
-    """Return the sum over parameter blocks of the trace of the pseudo-inverse of their information."""
-    support, total = np.flatnonzero(weights), 0.0
-    for b in np.flatnonzero(problem.ranks):
-        rows = support[problem.parameter_blocks[support] == b]
-        scaled = np.sqrt(weights[rows].astype(np.float64))[:, None] * problem.source.take(rows)
-        values = np.linalg.svd(scaled, compute_uv=False)[: problem.ranks[b]]
-        with np.errstate(divide="ignore", over="ignore"):
-            total += float(np.sum(values**-2.0))
-    return total
+def usual(values: np.ndarray, n: float, largest: float, average: float) -> Measures:
+    """Return the measures from the singular values of the rows of n runs, G, and the average variance."""
+    rank = len(values)
+    with np.errstate(divide="ignore", over="ignore"):
+        return Measures(
+            float(np.exp(2 * np.mean(np.log(values))) / n),
+            rank / (n * float(np.sum(values**-2.0))),
+            rank / largest,
+            rank / (n * average),
+        )

@@ -1,6 +1,6 @@
 """Evaluation of designs: standard errors, power, aliasing, prediction variance.
 
-``evaluation.py`` has :func:`optdesign.evaluate` and its result; ``experiment.py`` reads designs of every
-kind; ``coding.py`` has the coding of the coefficients; ``estimation.py`` and ``power.py`` the arithmetic,
-and ``report.py`` the tables.
+``evaluate.py`` has :func:`optdesign.evaluate`, ``evaluation.py`` its result; ``experiment.py`` reads designs
+of every kind; ``estimation.py`` and ``power.py`` have the arithmetic, ``efficiencies.py`` the bounds against
+the best design on the candidates, ``linear_criteria.py`` those of A and I, and ``report.py`` the tables.
 """

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-RANK_RTOL = 1e-10
-"""Singular values relative to the largest, of a model matrix with columns of length 1, that count as 0."""
+from optdesign.factors.coding import RANK_RTOL
 
 
 class Fit(NamedTuple):
@@ -86,12 +85,3 @@ def inflation(x: np.ndarray, weights: np.ndarray, covariance: np.ndarray) -> np.
     squares = weights @ (x - mean) ** 2
     with np.errstate(invalid="ignore"):
         return np.diag(covariance) * squares
-
-
-def outside_span(x: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Return the columns of z that are no combinations of columns of x, in their order."""
-    scale = np.linalg.norm(x, axis=0)
-    left, values, _ = np.linalg.svd(x / np.where(scale > 0, scale, 1.0), full_matrices=False)
-    basis = left[:, values > RANK_RTOL * values.max(initial=0.0)]
-    residual = z - basis @ (basis.T @ z)
-    return np.flatnonzero(np.linalg.norm(residual, axis=0) > 1e-7 * np.linalg.norm(z, axis=0))

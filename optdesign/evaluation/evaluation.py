@@ -1,31 +1,23 @@
-"""What an experiment will show: precision, power, aliasing and predictions of a design."""
+"""The result of an evaluation: precision, power, aliasing, predictions and efficiencies of a design."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdesign.design.efficiency import efficiency
-from optdesign.errors import InputError
-from optdesign.evaluation import report
-from optdesign.evaluation.coding import coded_model, left_out
-from optdesign.evaluation.estimation import Fit, correlations, inflation, least_squares, outside_span
-from optdesign.evaluation.experiment import Experiment, experiment
-from optdesign.evaluation.power import noncentrality, power_of_f
+from optdesign.design.measures import Measures, usual
+from optdesign.evaluation import efficiencies, report
+from optdesign.evaluation.estimation import Fit
+from optdesign.evaluation.experiment import Experiment
+from optdesign.evaluation.power import power_of_f
 from optdesign.factors.formula import pandas
-from optdesign.numbers.checks import check_number
-from optdesign.problem.problem import DesignProblem
 from optdesign.runtime.files import atomic
-from optdesign.solvers.solve import solve
-from optdesign.tables.columns import listed, meant
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,10 +67,6 @@ class Evaluation:
     leverages : ndarray
         Leverage of every run, in the order of the run list; for fractions, of every candidate with
         weight, its weight included. They sum to the rank.
-    d_efficiency : float
-        ``|X'X|^(1/p) / n``, which depends on the coding.
-    a_efficiency : float
-        Ratio p / (n trace (X'X)^-1), which depends on the coding.
     effect : float, dict or sequence
         The effect as it was given.
     sigma : float
@@ -127,8 +115,6 @@ class Evaluation:
     pure_error_df: float
     variances: np.ndarray
     leverages: np.ndarray
-    d_efficiency: float
-    a_efficiency: float
     effect: Any
     sigma: float
     alpha: float
@@ -147,30 +133,58 @@ class Evaluation:
         """Largest prediction variance over the region, in units of sigma^2: the G-criterion."""
         return float(self.variances.max())
 
-    @property
-    def g_efficiency(self) -> float:
-        """Ratio p / (n largest variance): the smallest possible largest variance of any design is p / n."""
-        return self.rank / (self.n_runs * self.largest_variance)
-
-    @property
-    def i_efficiency(self) -> float:
-        """Ratio p / (n average variance); it may exceed 1 and compares designs on one region only."""
-        return self.rank / (self.n_runs * self.average_variance)
+    @cached_property
+    def measures(self) -> Measures:
+        """Usual measures D, A, G and I per run, D and A in the coding of the evaluation."""
+        x = self.experiment
+        values = [
+            np.linalg.svd(np.sqrt(x.weights[own])[:, None] * x.features[own], compute_uv=False)[: fit.rank]
+            for fit, own in zip(self.fits, x.by_block(x.blocks), strict=True)
+        ]
+        if self.rank < self._span.rank:
+            return Measures(0.0, 0.0, 0.0, 0.0)
+        budgets = self._span.budgets * self.n_runs / self._span.budgets.sum()
+        largest = efficiencies.largest_variances(x, self.fits, len(budgets))
+        return usual(np.concatenate(values), self.n_runs, float(budgets @ largest), self.average_variance)
 
     @cached_property
-    def certified_efficiency(self) -> float:
-        """Lower bound on the D-efficiency against all designs on the candidates; the same in every coding.
+    def d_efficiency(self) -> float:
+        """Lower bound on the D-efficiency against all designs on these candidates; the same in every coding.
 
         The candidates of a table are the region and the runs. The optimum is solved for when this is read.
         """
-        x = self.experiment
-        if x.efficiency is not None:
-            return x.efficiency
-        budgets = np.bincount(x.pool_groups, x.pool_weights)
-        if not np.all(budgets > 0):
-            return 0.0
-        problem = DesignProblem(x.pool, x.pool_groups, x.pool_blocks, budgets)
-        return efficiency(problem, x.pool_weights, best=solve(problem))
+        known = self.experiment.efficiency
+        return efficiencies.d_bound(self.experiment) if known is None else known
+
+    @cached_property
+    def g_efficiency(self) -> float:
+        """Lower bound on the G-efficiency against all designs on these candidates.
+
+        G is the largest variance of a candidate; with several groups, the sum over groups of budget times
+        the largest variance in the group. No design has a G below the rank.
+        """
+        return efficiencies.g_bound(self.experiment)
+
+    @cached_property
+    def a_efficiency(self) -> float:
+        """Lower bound on the A-efficiency against all designs on these candidates.
+
+        A is the sum of the variances of the coefficients, in the coding of the evaluation.
+        """
+        return self._span.bound(None)
+
+    @cached_property
+    def i_efficiency(self) -> float:
+        """Lower bound on the I-efficiency against all designs on these candidates.
+
+        I is the average variance of predictions over the region. NaN if no design on these candidates
+        predicts everywhere in the region.
+        """
+        return self._span.bound(self.experiment)
+
+    @cached_property
+    def _span(self) -> efficiencies.SpannedCandidates:
+        return efficiencies.SpannedCandidates.of(self.experiment)
 
     def predict(self, settings: Any) -> np.ndarray:
         """Return the prediction variance at other settings, in units of sigma^2.
@@ -281,231 +295,3 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         return report.html(self)
-
-
-def evaluate(
-    design: Any,
-    model: str | None = None,
-    effect: float | Mapping[str, float] | Sequence[float] = 1.0,
-    sigma: float = 1.0,
-    alpha: float = 0.05,
-    *,
-    runs: float | None = None,
-    region: Any = None,
-    alias: str | None = None,
-    coded: bool = True,
-) -> Evaluation:
-    """Evaluate a design: standard errors, power, aliasing and prediction variance.
-
-    Parameters
-    ----------
-    design : Runs, DesignResult, pair of a problem and weights, or table of settings
-        A table has one run a row: a data frame, a dict of columns, a run list, or the path of a CSV or
-        Parquet file. It needs a model. A path may also be a file that :func:`optdesign.save` wrote, or a
-        saved design with the columns ``weight`` and ``variance``.
-    model : str, optional
-        The formula to evaluate. Default: that of the candidates; without one, the features as they are.
-    effect : float, mapping of names to floats, or sequence of p floats
-        The change of the response, in its own units, between the lowest and the highest setting of a factor.
-        The anticipated coefficient is half of it in the standard coding, with alternating signs for the
-        coefficients of a categorical factor. A mapping has names of terms or coefficients, and the others
-        have effect 1. A sequence has one effect for each coefficient, with its sign.
-    sigma : float
-        Standard deviation of the error of a run.
-    alpha : float
-        Level of the tests.
-    runs : float, optional
-        Number of runs that weights are scaled to.
-    region : Candidates, data frame, dict of levels or path, optional
-        Settings at which predictions are averaged. Default: the candidates of the problem; for a table, all
-        combinations of its levels. It is an array of features for problems without a formula.
-    alias : str, optional
-        Formula of terms that the model leaves out. Default: interactions of two factors and squares of
-        numeric factors that are not in the model.
-    coded : bool
-        True for the standard coding: numeric factors from -1 to 1 over the region, and sum contrasts. False
-        for the units and contrasts of the formula.
-
-    Returns
-    -------
-    Evaluation
-        Coefficients that are not estimable have infinite standard errors.
-
-    Raises
-    ------
-    InputError
-        If a table comes without a model, or an argument has a value that is not possible.
-
-    See Also
-    --------
-    exact : Search for whole runs.
-    efficiency : Lower bound on the D-efficiency of weights.
-
-    Examples
-    --------
-    >>> import optdesign as od
-    >>> table = {"a": [-1, 1, -1, 1] * 2, "b": [-1, -1, 1, 1] * 2}
-    >>> e = od.evaluate(table, model="~ a + b", effect=2, sigma=1)
-    >>> e.terms, e.standard_errors.round(4).tolist(), e.error_df
-    (('Intercept', 'a', 'b'), [0.3536, 0.3536, 0.3536], 5.0)
-    >>> e.power.round(4).tolist(), e.alias_terms, round(e.largest_variance, 3)
-    ([0.6228, 0.6228, 0.6228], ('a:b',), 0.375)
-    """
-    _check(sigma, alpha)
-    x = experiment(design, model, runs=runs, region=region, coded=coded, alias=alias)
-    n_blocks, d = len(x.block_names), len(x.names)
-    own = [np.flatnonzero(x.blocks == b) for b in range(n_blocks)]
-    fits = tuple(least_squares(x.features[rows], x.weights[rows]) for rows in own)
-    covariance = np.zeros((n_blocks * d, n_blocks * d))
-    for b, one in enumerate(fits):
-        covariance[b * d : (b + 1) * d, b * d : (b + 1) * d] = one.covariance
-    estimable = np.concatenate([one.estimable for one in fits])
-    covariance[~estimable] = covariance[:, ~estimable] = np.nan
-    covariance[~estimable, ~estimable] = np.inf
-    vif = [inflation(x.features[r], x.weights[r], f.covariance) for r, f in zip(own, fits, strict=True)]
-    names, effects, columns = _named(x)
-    coefficients = _anticipated(x, effect, names, effects, columns)
-    n, rank = x.n_runs, sum(one.rank for one in fits)
-    error_df = n - rank
-    distinct = sum(len(np.unique(x.features[rows], axis=0)) for rows in own)
-    lack_of_fit = max(0.0, min(distinct - rank, error_df))
-    variances = np.empty(len(x.region))
-    at_rows = np.empty(len(x.features))
-    for b, one in enumerate(fits):
-        variances[x.region_blocks == b] = one.variances(x.region[x.region_blocks == b])
-        at_rows[own[b]] = one.variances(x.features[own[b]])
-    alias_terms, aliased = _aliases(x, fits[0], alias, coded)
-    relative = np.diag(covariance).copy()
-    single = [np.array([j]) for j in range(len(names))]
-    ratios = noncentrality(single, coefficients, covariance, sigma)
-    effect_ratios = noncentrality(columns, coefficients, covariance, sigma)
-    effect_df = np.array([len(c) for c in columns])
-    full = bool(estimable.all())
-    log_det = -2 * sum(float(np.linalg.slogdet(f.root)[1]) for f in fits) if full else -np.inf
-    return Evaluation(
-        terms=names,
-        coefficients=coefficients,
-        standard_errors=sigma * np.sqrt(relative),
-        relative_variances=relative,
-        vif=np.concatenate(vif),
-        power=power_of_f(ratios, np.ones(len(names)), error_df, alpha),
-        correlation=correlations(covariance),
-        effect_terms=effects,
-        effect_df=effect_df,
-        effect_noncentrality=effect_ratios,
-        effect_power=power_of_f(effect_ratios, effect_df, error_df, alpha),
-        alias_terms=alias_terms,
-        alias=aliased,
-        n_runs=n,
-        rank=rank,
-        error_df=error_df,
-        lack_of_fit_df=lack_of_fit,
-        pure_error_df=max(0.0, error_df - lack_of_fit),
-        variances=variances,
-        leverages=x.weights * at_rows if x.order is None else at_rows[x.order],
-        d_efficiency=float(np.exp(log_det / len(names))) / n,
-        a_efficiency=len(names) / (n * float(relative.sum())),
-        effect=effect,
-        sigma=float(sigma),
-        alpha=float(alpha),
-        formula=None if x.model is None else x.model.formula,
-        notes=_notes(x, names, estimable, error_df),
-        experiment=x,
-        fits=fits,
-    )
-
-
-def _check(sigma: float, alpha: float) -> None:
-    check_number(sigma, "sigma", "Give the standard deviation of a run.")
-    check_number(alpha, "alpha", "Give the level of the tests, such as 0.05.")
-    if not 0 < sigma < np.inf:
-        raise InputError("sigma", "must be positive", f"got {sigma}", "Give the standard deviation of a run.")
-    if not 0 < alpha < 1:
-        raise InputError("alpha", "must lie between 0 and 1", f"got {alpha}", "The usual level is 0.05.")
-
-
-def _named(x: Experiment) -> tuple[tuple[str, ...], tuple[str, ...], list[np.ndarray]]:
-    """Return the names of the coefficients, the names of the terms, and their columns; by parameter block."""
-    prefixes = [""] if len(x.block_names) == 1 else [f"{block}: " for block in x.block_names]
-    names = tuple(prefix + name for prefix in prefixes for name in x.names)
-    effects = tuple(prefix + term.name for prefix in prefixes for term in x.terms)
-    d = len(x.names)
-    return names, effects, [b * d + np.array(t.columns) for b in range(len(prefixes)) for t in x.terms]
-
-
-def _anticipated(
-    x: Experiment, effect: Any, names: tuple[str, ...], effects: tuple[str, ...], columns: list[np.ndarray]
-) -> np.ndarray:
-    """Return the anticipated coefficients: half an effect in the standard coding, else effect / range."""
-    unit = np.full(len(x.names), 0.5)
-    span = np.ptp(x.region, axis=0)
-    for term in x.terms:
-        for j in () if term.is_standard else term.columns:
-            unit[j] = 1 / span[j] if span[j] > 0 else 0.5 / max(abs(float(x.region[0, j])), 1e-300)
-    unit = np.tile(unit, len(x.block_names))
-    signs = np.ones(len(unit))
-    for own in columns:
-        signs[own[1::2]] = -1.0
-    size = np.ones(len(unit))
-    if isinstance(effect, Mapping):
-        for name, value in effect.items():
-            at = [k for k, known in enumerate(effects) if name in (known, known.partition(": ")[2])]
-            found = [j for k in at for j in columns[k]]
-            found = found or [j for j, known in enumerate(names) if name in (known, known.partition(": ")[2])]
-            if not found:
-                raise InputError(
-                    "effect",
-                    "must name terms or coefficients",
-                    f"there is no {name!r}{meant(str(name), [*effects, *names])}",
-                    f"The terms are {listed(effects)}.",
-                )
-            size[found] = _finite(value)
-    elif isinstance(effect, Real):
-        size[:] = _finite(effect)
-    else:
-        values = np.asarray(effect, dtype=np.float64)
-        if values.shape != size.shape or not np.all(np.isfinite(values)):
-            raise InputError(
-                "effect",
-                f"must be a finite number, a mapping, or {len(size)} numbers, one for each coefficient",
-                f"got shape {values.shape}",
-                f"The coefficients are {listed(names)}.",
-            )
-        size, signs = values, np.ones(len(unit))
-    return size * signs * unit
-
-
-def _finite(value: Any) -> float:
-    check_number(value, "effect", "Give the change of the response between two settings.")
-    if not np.isfinite(value):
-        raise InputError("effect", "must be finite", f"got {value}", "Give the change of the response.")
-    return float(value)
-
-
-def _aliases(x: Experiment, fit: Fit, alias: str | None, coded: bool) -> tuple[tuple[str, ...], np.ndarray]:
-    """Return the terms that the model leaves out, and the alias matrix."""
-    none = (), np.empty((len(x.names) * len(x.block_names), 0))
-    if x.model is None or x.settings is None or x.region_settings is None or len(x.block_names) > 1:
-        if alias is not None:
-            raise InputError(
-                "alias", "needs a design with a formula and one parameter block", remedy="Leave it out."
-            )
-        return none
-    if not x.model.factors:
-        return none
-    other, z = coded_model(alias or left_out(x.model), x.region_settings, coded=coded)
-    kept = outside_span(x.region, z)
-    rows = other.model.features(x.settings)[:, kept]
-    return tuple(other.names[j] for j in kept), fit.regression(x.features, x.weights, rows)
-
-
-def _notes(x: Experiment, names: tuple[str, ...], estimable: np.ndarray, error_df: float) -> tuple[str, ...]:
-    found = list(x.notes)
-    if not estimable.all():
-        lost = [name for name, fine in zip(names, estimable, strict=True) if not fine]
-        found.append(f"not estimable, because columns of the design depend on each other: {listed(lost)}")
-    if error_df <= 0:
-        fractions = x.order is None and x.n_runs <= len(names)
-        remedy = "runs= scales the weights to a number of runs" if fractions else "power needs more runs"
-        found.append(f"no degrees of freedom are left for the error, so there is no power: {remedy}")
-    return tuple(found)

@@ -20,7 +20,7 @@ from optdesign.design.display import CANDIDATE, RUN, VARIANCE, WEIGHT
 from optdesign.design.result import DesignResult
 from optdesign.design.saving import load
 from optdesign.errors import InputError
-from optdesign.evaluation.coding import CodedModel, Term, coded_model
+from optdesign.factors.coding import CodedModel, Term, coded_model, is_mixture
 from optdesign.factors.formula import named
 from optdesign.factors.grids import factorial
 from optdesign.problem.candidates import Candidates, candidates
@@ -69,6 +69,10 @@ class Experiment:
     def n_runs(self) -> float:
         """Number of runs, or sum of the weights."""
         return float(self.weights.sum())
+
+    def by_block(self, blocks: np.ndarray) -> list[np.ndarray]:
+        """Return the rows of every parameter block, given the block of each row."""
+        return [np.flatnonzero(blocks == b) for b in range(len(self.block_names))]
 
 
 def experiment(
@@ -151,6 +155,7 @@ def _of_problem(
         pool_weights=weights.astype(np.float64),
         pool_groups=problem.groups,
         pool_blocks=problem.parameter_blocks,
+        notes=() if fitted is None else fitted.notes,
     )
 
 
@@ -201,18 +206,29 @@ def _of_table(table: Any, model: str | None, region: Any, coded: bool, alias: st
         pool_weights=np.concatenate([np.zeros(len(x)), weights[rows]]),
         pool_groups=np.zeros(len(x) + len(rows), np.int64),
         pool_blocks=np.zeros(len(x) + len(rows), np.int64),
-        notes=notes,
+        notes=(*notes, *fitted.notes),
     )
+
+
+def common_region(paths: list[Path], model: str) -> Settings:
+    """Return all combinations of the levels of several lists, or their rows if these are no region."""
+    tables = [candidates(path, model) for path in paths]
+    factors = tables[0].model.factors
+    settings = [table.settings for table in tables]
+    levels = {
+        name: tuple(dict.fromkeys(level for one in settings for level in one.levels[name]))
+        for name in factors
+        if all(name in one.levels for one in settings)
+    }
+    whole = {name: np.concatenate([one[name] for one in settings]) for name in factors}
+    return _combinations(Settings(whole, levels))[0]
 
 
 def _combinations(settings: Settings) -> tuple[Settings, tuple[str, ...]]:
     """Return all combinations of the levels of a table, or its rows if these are no region of the factors."""
     levels = {name: number(settings[name], settings.levels.get(name)).names for name in settings}
-    numeric = [values for values in settings.values() if values.dtype.kind in "iuf"]
-    if len(numeric) > 1:
-        total = np.sum(numeric, axis=0)
-        if np.ptp(total) <= 1e-9 * np.abs(total).max(initial=0.0) and any(np.ptp(v) > 0 for v in numeric):
-            return settings, (f"the numeric factors have a constant sum, so {AT_RUNS}",)
+    if is_mixture([values for values in settings.values() if values.dtype.kind in "iuf"]):
+        return settings, (f"the numeric factors have a constant sum, so {AT_RUNS}",)
     if prod(map(len, levels.values())) > MOST_COMBINATIONS:
         return settings, (f"the levels have more than {MOST_COMBINATIONS} combinations, so {AT_RUNS}",)
     return factorial(levels), ()

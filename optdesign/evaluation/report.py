@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optdesign.design.result import rounded_down
-
 if TYPE_CHECKING:
     from optdesign.evaluation.evaluation import Evaluation
 
@@ -32,7 +30,7 @@ def columns(e: Evaluation) -> dict[str, Any]:
 def facts(e: Evaluation) -> list[tuple[str, str]]:
     """Return the facts about a design beside its coefficients, in words."""
     parts = f"{e.lack_of_fit_df:g} for lack of fit, {e.pure_error_df:g} of replicates"
-    usual = f"D {e.d_efficiency:.4f}, A {e.a_efficiency:.4f}, G {e.g_efficiency:.4f}, I {e.i_efficiency:.4f}"
+    against = ", ".join(f"{name} {least(value)}" for name, value in efficiencies(e).items())
     variance = f"average {e.average_variance:.4g}, largest {e.largest_variance:.4g}"
     out = [
         ("model", e.formula or "the features as they are"),
@@ -40,10 +38,24 @@ def facts(e: Evaluation) -> list[tuple[str, str]]:
         ("error", f"{e.error_df:g} degrees of freedom: {parts}"),
         ("tests", f"effect {_effect(e.effect)}, sigma {e.sigma:g}, alpha {e.alpha:g}"),
         ("variance", f"of predictions in units of sigma^2: {variance}"),
-        ("efficiency", usual),
-        ("", f"D at least {rounded_down(e.certified_efficiency)} of the best design on these candidates"),
+        ("measures", f"{e.measures} per run, D and A in this coding"),
+        ("efficiency", f"at least {against}, against the best designs on these candidates"),
     ]
     return out + [("note", note) for note in e.notes]
+
+
+def efficiencies(e: Evaluation) -> dict[str, float]:
+    """Return the lower bounds on the efficiencies against the best designs on the candidates."""
+    return {"D": e.d_efficiency, "A": e.a_efficiency, "G": e.g_efficiency, "I": e.i_efficiency}
+
+
+def least(value: float) -> str:
+    """Return a lower bound with four digits, rounded down.
+
+    >>> least(0.97599), least(1.0), least(float("nan"))
+    ('0.9759', '1.0000', 'unknown')
+    """
+    return "unknown" if math.isnan(value) else f"{math.floor(value * 1e4) / 1e4:.4f}"
 
 
 def text(e: Evaluation) -> str:
@@ -98,11 +110,11 @@ def plain(e: Evaluation) -> dict[str, Any]:
         "alias": [[_plain(v) for v in line] for line in e.alias],
         "average_variance": _plain(e.average_variance),
         "largest_variance": _plain(e.largest_variance),
-        "d_efficiency": _plain(e.d_efficiency),
+        "measures": {name: _plain(value) for name, value in e.measures._asdict().items()},
+        "d_efficiency": e.d_efficiency,
         "a_efficiency": _plain(e.a_efficiency),
-        "g_efficiency": _plain(e.g_efficiency),
+        "g_efficiency": e.g_efficiency,
         "i_efficiency": _plain(e.i_efficiency),
-        "certified_efficiency": e.certified_efficiency,
         "leverages": [_plain(v) for v in e.leverages],
         "notes": list(e.notes),
     }

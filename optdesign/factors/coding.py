@@ -1,4 +1,4 @@
-"""The coding in which coefficients are evaluated.
+"""The coding in which coefficients and usual efficiencies are stated.
 
 Standard errors, variance inflation and power of a coefficient depend on the coding of the factors; power of a
 whole term and prediction variances do not. The standard coding is that of most software for designs:
@@ -8,21 +8,34 @@ whole term and prediction variances do not. The standard coding is that of most 
   the mean of all levels, and the last level has the negative sum of the others.
 
 A numeric factor inside a function that is no polynomial, such as ``log(temp)``, keeps its units: the
-logarithm of a coded temperature does not exist. Contrasts that the formula names, as in
-``C(cat, contr.treatment)``, remain.
+logarithm of a coded temperature does not exist. So do components of a mixture, and all numeric factors of a
+formula that states another model in coded units, as ``I(temp**2)`` without ``temp`` does. Contrasts that the
+formula names, as in ``C(cat, contr.treatment)``, remain.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from optdesign.factors.formula import Model, fit
 from optdesign.tables.columns import Settings
+
+RANK_RTOL = 1e-10
+"""Singular values relative to the largest, of a model matrix with columns of length 1, that count as 0."""
+
+MOST_COMPARED = 5000
+"""Rows on which the spans of two model matrices are compared."""
+
+OTHER_MODEL = (
+    "numeric factors keep their units, because the formula leaves out lower powers and states another model "
+    "in coded units"
+)
 
 
 class Term(NamedTuple):
@@ -45,14 +58,22 @@ class CodedModel:
     terms: tuple[Term, ...]
     factors: dict[str, bool]
     """Factors as the formula writes them, ``temp`` or ``C(day)``; True if they are numeric."""
+    scaled: frozenset[str] = frozenset()
+    """Numeric factors on the scale from -1 to 1."""
+    notes: tuple[str, ...] = ()
 
     def rows(self, settings: Any) -> np.ndarray:
         """Return the features of settings: a mapping of columns, or a data frame."""
         return self.model.features(settings if isinstance(settings, Settings) else Settings(settings))
 
 
-def coded_model(formula: str, settings: Settings, *, coded: bool) -> tuple[CodedModel, np.ndarray]:
-    """Return a model for settings and their features, (N, d); the range of the settings is the coding."""
+def coded_model(
+    formula: str, settings: Settings, *, coded: bool, beside: CodedModel | None = None
+) -> tuple[CodedModel, np.ndarray]:
+    """Return a model for settings and their features, (N, d); the range of the settings is the coding.
+
+    Factors of a model ``beside`` it have the same coding as there.
+    """
     given, features = fit(formula, settings)
     if not coded:
         terms = [
@@ -62,6 +83,21 @@ def coded_model(formula: str, settings: Settings, *, coded: bool) -> tuple[Coded
         return CodedModel(formula, given, given.names, tuple(terms), _factors(given)), features
     numeric = {name for name in given.factors if settings[name].dtype.kind in "iuf"} - set(given.levels)
     unscaled = {name for expr in _expressions(given) for name in _outside_polynomials(expr)}
+    if beside is not None:
+        scaled = sorted(numeric - unscaled - set(beside.model.factors) | numeric & beside.scaled)
+        return _standard(given, settings, scaled)
+    scaled = [] if is_mixture([settings[name] for name in sorted(numeric)]) else sorted(numeric - unscaled)
+    found, x = _standard(given, settings, scaled)
+    if scaled:
+        some = np.unique(np.linspace(0, len(x) - 1, min(len(x), MOST_COMPARED)).astype(np.int64))
+        if len(outside_span(x[some], features[some])):
+            found, x = _standard(given, settings, [])
+            found = replace(found, notes=(OTHER_MODEL,))
+    return found, x
+
+
+def _standard(given: Model, settings: Settings, scaled: list[str]) -> tuple[CodedModel, np.ndarray]:
+    """Return a model with sum contrasts, and with some numeric factors from -1 to 1."""
     words: dict[str, str] = {}  # as formulaic names factors
     written = []
     for term in given.spec.formula:
@@ -76,7 +112,6 @@ def coded_model(formula: str, settings: Settings, *, coded: bool) -> tuple[Coded
         written.append(":".join(parts))
     has_intercept = "1" in written
     standard = " + ".join(["1" if has_intercept else "0", *(part for part in written if part != "1")])
-    scaled = sorted(numeric - unscaled)
     model, features = fit(f"~ {standard}", settings, coded=scaled)
     terms = []
     for term, columns in model.spec.term_indices.items():
@@ -84,7 +119,32 @@ def coded_model(formula: str, settings: Settings, *, coded: bool) -> tuple[Coded
         plain = used & set(given.factors) <= set(scaled) | set(given.levels) | _sum_coded(words)
         terms.append(Term(_worded(_called(term), words), tuple(columns), plain))
     names = tuple(_worded(name, words) for name in model.names)
-    return CodedModel(formula, model, names, tuple(terms), _factors(given)), features
+    own = CodedModel(given.formula, model, names, tuple(terms), _factors(given), frozenset(scaled))
+    return own, features
+
+
+def is_mixture(columns: Sequence[np.ndarray]) -> bool:
+    """Return True if columns vary and have a constant sum.
+
+    >>> is_mixture([np.array([0.0, 0.3, 1.0]), np.array([1.0, 0.7, 0.0])])
+    True
+    """
+    if len(columns) < 2:
+        return False
+    total = np.sum(columns, axis=0)
+    return bool(
+        np.ptp(total) <= 1e-9 * np.abs(total).max(initial=0.0)
+        and any(np.ptp(column) > 0 for column in columns)
+    )
+
+
+def outside_span(x: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Return the columns of z that are no combinations of columns of x, in their order."""
+    scale = np.linalg.norm(x, axis=0)
+    left, values, _ = np.linalg.svd(x / np.where(scale > 0, scale, 1.0), full_matrices=False)
+    basis = left[:, values > RANK_RTOL * values.max(initial=0.0)]
+    residual = z - basis @ (basis.T @ z)
+    return np.flatnonzero(np.linalg.norm(residual, axis=0) > 1e-7 * np.linalg.norm(z, axis=0))
 
 
 def left_out(model: CodedModel) -> str:

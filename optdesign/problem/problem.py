@@ -183,6 +183,7 @@ class DesignProblem:
         blocks: None = None,
         _single: bool = False,
         _formula: str | None = None,
+        _model: Model | None = None,
     ) -> None:
         refuse_blocks(blocks)
         parts = unpack(candidates, names, settings, (groups, parameter_blocks))
@@ -230,7 +231,7 @@ class DesignProblem:
             "n_parameter_blocks": n_blocks, "names": columns, "settings": parts.settings,
             "formula": _formula or parts.formula,
             "group_names": of_groups, "parameter_block_names": of_blocks, "span": span, "peaks": peaks.value,
-            "_grid": _grid, "model": candidates.model if isinstance(candidates, Candidates) else None,
+            "_grid": _grid, "model": candidates.model if isinstance(candidates, Candidates) else _model,
         }  # fmt: skip
         self.__dict__.update(values)
 

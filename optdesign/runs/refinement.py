@@ -223,7 +223,7 @@ def _extended(p: DesignProblem, added: Settings, origin: np.ndarray) -> DesignPr
     assert p.model is not None
     assert p.settings is not None
     both = {name: np.concatenate([p.settings[name], added[name]]) for name in p.settings}
-    new = DesignProblem(
+    return DesignProblem(
         np.vstack([p.source.whole(), p.model.features(added)]),
         np.append(p.groups, p.groups[origin]),
         np.append(p.parameter_blocks, p.parameter_blocks[origin]),
@@ -232,9 +232,9 @@ def _extended(p: DesignProblem, added: Settings, origin: np.ndarray) -> DesignPr
         settings=Settings(both, p.settings.levels),
         group_names=p.group_names,
         parameter_block_names=p.parameter_block_names,
+        _formula=p.formula,
+        _model=p.model,
     )
-    object.__setattr__(new, "model", p.model)
-    return new
 
 
 def _new_levels(problem: DesignProblem, design: DesignResult) -> dict[str, list[float]]:

@@ -94,7 +94,7 @@ def test_coefficients_that_are_not_estimable():
     assert np.isfinite(e.variances).sum() == 4
     assert np.isnan(e.correlation[1]).all()
     assert np.isnan(e.alias[1]).all()
-    assert e.d_efficiency == e.a_efficiency == e.certified_efficiency == 0
+    assert e.d_efficiency == e.a_efficiency == e.measures.D == e.measures.A == 0
     assert "inf" in str(e)
 
 
@@ -168,7 +168,10 @@ def test_tables_html_and_json(tmp_path):
     assert read == json.loads((tmp_path / "e.json").read_text()) == e.to_dict()
     assert [line["term"] for line in read["coefficients"]] == list(e.terms)
     assert read["coefficients"][1]["power"] == e.power[1]
-    assert read["certified_efficiency"] == e.certified_efficiency
+    assert [read[f"{name}_efficiency"] for name in "dagi"] == [
+        e.d_efficiency, e.a_efficiency, e.g_efficiency, e.i_efficiency,
+    ]  # fmt: skip
+    assert read["measures"] == e.measures._asdict()
     saturated = od.evaluate({"a": [-1, 1]}, "~ a")
     assert json.loads(saturated.to_json())["coefficients"][0]["power"] == "nan"
 

@@ -1,16 +1,12 @@
-"""Power against SciPy's distributions, skpr's printed figures and simulated experiments."""
+"""Power against SciPy's distributions and simulated experiments."""
 
 import numpy as np
 import pytest
-from benchmark_scripts import SCRIPTS, load
+from published import coffee_table
 from scipy import stats
 
 import optdesign as od
 from optdesign.evaluation.power import noncentrality, power_of_f
-
-ELEVEN = {name: [-1, 1] for name in "ABC"}
-coffee = load(next(script for script in SCRIPTS if script.stem == "evaluation")).coffee_table
-"""Return a list of 29 runs whose last levels, Sumatra and Venti, have the most runs."""
 
 
 @pytest.mark.parametrize("error_df", [1, 2.5, 7, 40])
@@ -57,36 +53,8 @@ def test_power_of_other_numbers_of_runs_is_that_of_replicates():
     assert np.isnan(e.power_at(4)).all()
 
 
-def eleven():
-    return od.exact(od.DesignProblem(od.candidates(ELEVEN, "~ A + B + C"), budgets=11))
-
-
-def test_skpr_eleven_runs():
-    """Figures printed in the reference page of skpr::eval_design."""
-    runs = eleven()
-    for options, expected in [
-        ({"alpha": 0.2, "effect": 2}, 0.9622638),
-        ({"alpha": 0.2, "effect": 2, "model": "~ A + C"}, 0.9659328),
-        ({"effect": 2}, 0.7991116),
-        ({"alpha": 0.2, "effect": 1}, 0.6021367),
-    ]:
-        e = od.evaluate(runs, **options)
-        np.testing.assert_allclose(e.power, expected, atol=5e-8)
-        np.testing.assert_allclose(e.effect_power, expected, atol=5e-8)
-
-
-def test_skpr_coffee():
-    """Figures printed in the reference page of skpr::eval_design, for 29 runs."""
-    e = od.evaluate(coffee(), "~ cost + size + type", effect=2)
-    expected = [0.9990689, 0.9991530, 0.9443775, 0.9443775, 0.8339422, 0.8339422, 0.8339422]
-    np.testing.assert_allclose(e.power, expected, atol=5e-8)
-    np.testing.assert_allclose(e.effect_power, [0.9990689, 0.9991530, 0.9522717, 0.9907584], atol=5e-8)
-    other = od.evaluate(coffee(), "~ cost + size + type", effect=[2, 2, 2, 0, 0, 2, 0])
-    np.testing.assert_allclose(other.effect_power[2:], [0.9654778, 0.8478953], atol=5e-8)
-
-
 def test_effects_by_name_and_by_coefficient():
-    table = coffee()
+    table = coffee_table()
     plain = od.evaluate(table, "~ cost + size + type", effect=2)
     np.testing.assert_allclose(plain.coefficients, [1, 1, 1, -1, 1, -1, 1])
     named = od.evaluate(table, "~ cost + size + type", effect={"type": 4, "size[S.Grande]": 0})
@@ -117,7 +85,7 @@ def simulated(x, beta, columns, sigma, alpha, experiments, seed):
 
 @pytest.mark.slow
 def test_power_agrees_with_100_000_simulated_experiments():
-    table, sigma, experiments = coffee(), 1.4, 100_000
+    table, sigma, experiments = coffee_table(), 1.4, 100_000
     e = od.evaluate(table, "~ cost + size + type", effect=2, sigma=sigma)
     x = e.experiment.features
     cases = [([j], e.power[j]) for j in range(7)] + [
