@@ -167,12 +167,9 @@ def min_volume_ellipsoid(points: ArrayLike, *, centred: bool = False, **options:
     # Coordinates of points may be as large as this, and their largest as small as its inverse.
     largest = 1e250
     if np.any((size > largest) | ((size > 0) & (size < 1 / largest))):
-        raise InputError(
-            "points",
-            f"must have coordinates between {1 / largest:g} and {largest:g} in size, or zero",
-            f"theirs are at most {', '.join(f'{v:g}' for v in size)}",
-            "Change the units.",
-        )
+        rule = f"must have coordinates between {1 / largest:g} and {largest:g} in size, or zero"
+        value = f"theirs are at most {', '.join(f'{v:g}' for v in size)}"
+        raise InputError("points", rule, value, "Change the units.")
     # Shifted and scaled, so that neither the units nor the distance to the origin cost digits.
     d = x.shape[1]
     middle = np.zeros(d) if centred else 0.5 * x.min(axis=0) + 0.5 * x.max(axis=0)
@@ -182,12 +179,9 @@ def min_volume_ellipsoid(points: ArrayLike, *, centred: bool = False, **options:
     problem = DesignProblem(y if centred else np.column_stack([np.ones(len(y)), y])) if peak.any() else None
     if problem is None or problem.rank < problem.dim:
         flat = "a hyperplane through the origin" if centred else "a hyperplane"
-        raise InputError(
-            "points",
-            f"must span all {d} dimensions",
-            f"to rounding they lie in {flat}, where the smallest ellipsoid has volume 0",
-            "Project them onto their span first.",
-        )
+        value = f"to rounding they lie in {flat}, where the smallest ellipsoid has volume 0"
+        remedy = "Project them onto their span first."
+        raise InputError("points", f"must span all {d} dimensions", value, remedy)
     result = solve(problem, **options)
     centre = np.zeros(d) if centred else middle + scale * (result.weights @ y)
     factor = _whitening(problem, result, centred) / scale

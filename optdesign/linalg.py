@@ -157,12 +157,8 @@ def log_pseudo_det(a: ArrayLike, *, rtol: float | None = None) -> float:
     """
     values, _ = eigen_range(a, rtol)
     if np.any(values < 0):
-        raise InputError(
-            "a",
-            "must be positive semi-definite",
-            f"it has the eigenvalue {values.min():g}",
-            "If that is rounding, raise rtol.",
-        )
+        value = f"it has the eigenvalue {values.min():g}"
+        raise InputError("a", "must be positive semi-definite", value, "If that is rounding, raise rtol.")
     return float(np.sum(np.log(values)))
 
 
@@ -192,12 +188,9 @@ def pseudo_inverse(a: ArrayLike, *, rtol: float | None = None) -> np.ndarray:
     """
     values, vectors = eigen_range(a, rtol)
     if np.any(np.abs(values) < np.finfo(float).tiny):
-        raise InputError(
-            "a",
-            "must have an inverse in the range of floating point",
-            f"it has the eigenvalue {values[np.argmin(np.abs(values))]:g}",
-            "Change the units.",
-        )
+        rule = "must have an inverse in the range of floating point"
+        value = f"it has the eigenvalue {values[np.argmin(np.abs(values))]:g}"
+        raise InputError("a", rule, value, "Change the units.")
     return (vectors / values) @ vectors.T
 
 
@@ -235,20 +228,12 @@ def rank_one_update(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> np.ndarray
     # A rank-one update that leaves less than this fraction of the determinant loses the range.
     range_rtol = 1e-12
     if outside > np.sqrt(range_rtol) * np.linalg.norm(vector):
-        raise InputError(
-            "u",
-            "must lie in the range of A",
-            f"{outside:g} of its length does not",
-            "Outside the range the rank grows: compute the pseudo-inverse afresh.",
-        )
+        remedy = "Outside the range the rank grows: compute the pseudo-inverse afresh."
+        raise InputError("u", "must lie in the range of A", f"{outside:g} of its length does not", remedy)
     ratio = det_ratio(inverse, u, scale)
     if not ratio > range_rtol:
-        raise InputError(
-            "the update",
-            "must preserve the range",
-            f"1 + scale u' A^+ u = {ratio:g} is not positive, or does not exceed its round-off",
-            "Take less weight away from u.",
-        )
+        value = f"1 + scale u' A^+ u = {ratio:g} is not positive, or does not exceed its round-off"
+        raise InputError("the update", "must preserve the range", value, "Take less weight away from u.")
     v = inverse @ vector
     return inverse - (scale / ratio) * np.outer(v, v)
 
@@ -306,12 +291,8 @@ def _update(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> tuple[np.ndarray, 
     """Check the arguments of a rank-one update."""
     inverse, vector = floats(a_pinv, "a_pinv"), floats(u, "u")
     if inverse.ndim != 2 or vector.shape * 2 != inverse.shape:
-        raise InputError(
-            "u",
-            "must have an entry for each row of a_pinv, a square matrix",
-            f"got shapes {vector.shape} and {inverse.shape}",
-            "Pass a vector.",
-        )
+        rule = "must have an entry for each row of a_pinv, a square matrix"
+        raise InputError("u", rule, f"got shapes {vector.shape} and {inverse.shape}", "Pass a vector.")
     if not (np.isfinite(vector).all() and np.isfinite(scale)):
         raise InputError("u and scale", "must be finite", remedy="Clean the data first.")
     return inverse, vector

@@ -26,20 +26,13 @@ def parse(
     value = number(given)
     if value is not None:
         if not 0 < value < inf:
-            raise InputError(
-                option,
-                "must be positive and finite, or a file",
-                f"got {given}",
-                "Leave it out for weights." if option == "--runs" else "Leave it out for 1.",
-            )
+            remedy = "Leave it out for weights." if option == "--runs" else "Leave it out for 1."
+            raise InputError(option, "must be positive and finite, or a file", f"got {given}", remedy)
         return np.full(len(groups), value)
     if group is None:
-        raise InputError(
-            f"{option} {given}",
-            "needs groups: name their column with --group",
-            f"the columns are {listed(columns)}",
-            f"Without groups, give one number, as in {option} 100.",
-        )
+        rule = "needs groups: name their column with --group"
+        remedy = f"Without groups, give one number, as in {option} 100."
+        raise InputError(f"{option} {given}", rule, f"the columns are {listed(columns)}", remedy)
     if "=" in given and Path(given).suffix.lower() not in TABLES:
         pairs = [part.rpartition("=") for part in given.split(",")]
         rows = [[label.strip(), value] for label, _, value in pairs]
@@ -104,10 +97,7 @@ def _matched(
     if missing or unknown:
         lacks = [f"no budget for {listed(missing)}"] if missing else []
         lacks += [f"one for {listed(unknown)}, which no candidate has"] if unknown else []
-        raise InputError(
-            option,
-            "must cover every group, and no other",
-            f"{source} has {', but '.join(lacks)}",
-            f"Give one for each of {listed(known)}, spelled alike.",
-        )
+        rule = "must cover every group, and no other"
+        remedy = f"Give one for each of {listed(known)}, spelled alike."
+        raise InputError(option, rule, f"{source} has {', but '.join(lacks)}", remedy)
     return np.array([found[label] for label in known])

@@ -300,12 +300,10 @@ def _from_arrays(
     """Return the candidates of an archive, whose arrays become columns."""
     x = arrays.get("candidates", np.empty(0))
     if x.ndim != 2 or 0 in x.shape:
-        raise InputError(
-            str(path),
-            "must hold an array 'candidates' of shape (N, d), neither of them 0",
-            f"it holds {', '.join(f'{name!r} {array.shape}' for name, array in arrays.items())}",
-            "Save it as numpy.savez(path, candidates=...), one candidate a row.",
-        )
+        rule = "must hold an array 'candidates' of shape (N, d), neither of them 0"
+        value = f"it holds {', '.join(f'{name!r} {array.shape}' for name, array in arrays.items())}"
+        remedy = "Save it as numpy.savez(path, candidates=...), one candidate a row."
+        raise InputError(str(path), rule, value, remedy)
     if "blocks" in arrays and given[1] != "blocks":
         raise InputError(
             f"arrays in {path}",
@@ -320,32 +318,23 @@ def _from_arrays(
         if asked is not False and (asked or key) in arrays:
             others[asked or default] = arrays[asked or key]
     if len(set(names)) != x.shape[1] or others.keys() & set(names):
-        raise InputError(
-            f"features in {path}",
-            f"must name the {x.shape[1]} columns of candidates, and not be called {listed(others)}",
-            f"got {listed(names)}",
-            "Leave the array out for x0, x1, ...",
-        )
+        rule = f"must name the {x.shape[1]} columns of candidates, and not be called {listed(others)}"
+        remedy = "Leave the array out for x0, x1, ..."
+        raise InputError(f"features in {path}", rule, f"got {listed(names)}", remedy)
     columns = {**dict(zip(names, x.T, strict=True)), **others}
     for name, column in columns.items():
         if column.shape != x.shape[:1]:
-            raise InputError(
-                f"{name} in {path}",
-                f"must have one entry per candidate, shape ({len(x)},)",
-                f"got {column.shape}",
-                "Give one for every row of candidates.",
-            )
+            rule = f"must have one entry per candidate, shape ({len(x)},)"
+            remedy = "Give one for every row of candidates."
+            raise InputError(f"{name} in {path}", rule, f"got {column.shape}", remedy)
     taken = names if features is None else features
     labels = check_labels(columns, path, chosen(*given, taken), given, taken, fresh)
     file = from_columns(columns, path, labels, taken)
     budgets = arrays.get("budgets")
     if budgets is not None and budgets.shape != file.groups.names.shape:
-        raise InputError(
-            f"budgets in {path}",
-            f"must have one entry per group, shape ({len(file.groups.names)},), in their sorted order",
-            f"got {budgets.shape}",
-            "Leave them out for budgets of 1.",
-        )
+        rule = f"must have one entry per group, shape ({len(file.groups.names)},), in their sorted order"
+        remedy = "Leave them out for budgets of 1."
+        raise InputError(f"budgets in {path}", rule, f"got {budgets.shape}", remedy)
     return replace(file, budgets=budgets)
 
 
@@ -360,12 +349,8 @@ def _infer(columns: Table, path: Path, others: Set[str | None]) -> list[str]:
         if column.dtype.kind in "biuf":
             names.append(name)
         elif any(number(written(v)) is not None for v in column[:sample]):
-            raise InputError(
-                "features",
-                "must be numbers",
-                _first_text(column, name, path),
-                "Correct it, or choose the feature columns with --features.",
-            )
+            remedy = "Correct it, or choose the feature columns with --features."
+            raise InputError("features", "must be numbers", _first_text(column, name, path), remedy)
     return names
 
 
@@ -381,12 +366,8 @@ def _finite(columns: Table, name: str, path: Path) -> np.ndarray:
         check_exact(column[:, None], values[:, None], f"column {name!r} of {path}")
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
-        raise InputError(
-            name,
-            "must be finite",
-            f"{place(path, bad[0])}, column {name!r} of {path} holds {values[bad[0]]}",
-            "Drop the row or fill in the entry.",
-        )
+        value = f"{place(path, bad[0])}, column {name!r} of {path} holds {values[bad[0]]}"
+        raise InputError(name, "must be finite", value, "Drop the row or fill in the entry.")
     return values
 
 

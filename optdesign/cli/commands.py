@@ -33,8 +33,10 @@ from optdesign.cli.options import (
     Candidates,
     ColumnOptions,
     DesignCommand,
+    Force,
     Json,
     Passing,
+    Plot,
     Saved,
     Where,
     with_column_options,
@@ -109,10 +111,8 @@ def solve_command(
             "recipe FILE.json for optdesign verify.",
         ),
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Save a picture: .png, .pdf or .svg.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
+    plot: Plot = None,
+    force: Force = False,
     again: Annotated[
         bool,
         typer.Option("--again", help="FILE is a saved design: replace its columns weight and variance."),
@@ -280,10 +280,8 @@ def evaluate_command(
     sigma: Annotated[float, typer.Option(help="Standard deviation of a run.")] = 1.0,
     alpha: Annotated[float, typer.Option(help="Level of the tests.")] = 0.05,
     runs: Annotated[float | None, typer.Option(help="Number of runs that weights are scaled to.")] = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Save a picture: .png, .pdf or .svg.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
+    plot: Plot = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Evaluate a run list or a saved design: standard errors, power, aliases and prediction variance.

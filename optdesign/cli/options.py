@@ -29,6 +29,8 @@ Where = Annotated[
     typer.Option(metavar="CONDITION", help="Rows that are candidates: 'temp <= 60 or cat == \"a\"'."),
 ]
 Passing = Annotated[float, typer.Option("--tol", help="Largest gap / rank of a design that passes.")]
+Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Save a picture: .png, .pdf or .svg.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
 Json = Annotated[bool, typer.Option("--json", help="Print a report in JSON instead of a table.")]
 
 

@@ -80,11 +80,8 @@ def check_labels(
     ):
         lookup(columns, name, argument, str(path))
         if name in (WEIGHT, VARIANCE):
-            raise InputError(
-                argument,
-                f"must not be {name!r}, which is an output column",
-                remedy=f"Rename yours in {path}, say to 'body_{name}'.",
-            )
+            rule = f"must not be {name!r}, which is an output column"
+            raise InputError(argument, rule, remedy=f"Rename yours in {path}, say to 'body_{name}'.")
     return LabelColumns(group, block)
 
 
@@ -154,12 +151,8 @@ def numbered(columns: Table, name: str | None, n: int, path: Path) -> Labels:
     column = columns[name]
     empty = missing_label(column)
     if empty is not None:
-        raise InputError(
-            "every row",
-            "must have a label",
-            f"{place(path, empty)}, column {name!r} of {path} is empty",
-            "Fill it in or drop the row.",
-        )
+        value = f"{place(path, empty)}, column {name!r} of {path} is empty"
+        raise InputError("every row", "must have a label", value, "Fill it in or drop the row.")
     if column.dtype.kind in "mM":
         column = column.astype(str).astype(object)
     return number_labels(column if column.dtype != object else np.array(list(map(str, column)), dtype=object))

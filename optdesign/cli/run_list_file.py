@@ -84,12 +84,9 @@ def find_recipe(
     beside = recipe_path(path)
     if not beside.exists():
         if path.suffix.lower() == ".csv" and path.exists() and _is_list_alone(path):
-            raise InputError(
-                "a run list",
-                f"must have its recipe {beside.name} beside it, or candidates",
-                f"there is no {beside}",
-                "Add --candidates FILE, with --model, --where, --group and so on as in the solve.",
-            )
+            rule = f"must have its recipe {beside.name} beside it, or candidates"
+            remedy = "Add --candidates FILE, with --model, --where, --group and so on as in the solve."
+            raise InputError("a run list", rule, f"there is no {beside}", remedy)
         return None
     try:
         saved = json.loads(beside.read_text(encoding="utf-8"))
@@ -104,19 +101,13 @@ def find_recipe(
     if not known:
         raise InputError(str(beside), f"must be a recipe of version {VERSION}", "it is not", "Solve again.")
     if not source.exists():
-        raise InputError(
-            f"the candidates of {path}",
-            "must be where the recipe states",
-            f"there is no {source}",
-            "Move the file back, or give it with --candidates and the options of the solve.",
-        )
+        rule = "must be where the recipe states"
+        remedy = "Move the file back, or give it with --candidates and the options of the solve."
+        raise InputError(f"the candidates of {path}", rule, f"there is no {source}", remedy)
     if _checksum(source) != saved["sha256"]:
-        raise InputError(
-            f"the candidates of {path}",
-            "must be as they were",
-            f"{source} has changed since the list was written",
-            "Restore the file, or give it with --candidates and the options of the solve.",
-        )
+        value = f"{source} has changed since the list was written"
+        remedy = "Restore the file, or give it with --candidates and the options of the solve."
+        raise InputError(f"the candidates of {path}", "must be as they were", value, remedy)
     return Recipe(source, options, saved["where"], claims)
 
 
@@ -128,12 +119,8 @@ def read_runs(path: Path, recipe: Recipe) -> tuple[CandidateFile, Runs]:
     counts = np.bincount(rows, minlength=len(source.candidates))
     totals = np.bincount(source.groups.numbers[rows], minlength=len(source.groups.names))
     for i in np.flatnonzero(totals == 0)[:1]:
-        raise InputError(
-            "every group",
-            "must have a run",
-            f"{path} has none of group {str(source.groups.names[i])!r}",
-            "Drop its candidates.",
-        )
+        value = f"{path} has none of group {str(source.groups.names[i])!r}"
+        raise InputError("every group", "must have a run", value, "Drop its candidates.")
     source = replace(source, budgets=totals.astype(np.float64))
     problem = source.problem()
     runs = Runs.given(problem, counts, best=solve(problem), method="saved")
@@ -188,12 +175,9 @@ def _matched(source: CandidateFile, table: Table, path: Path) -> np.ndarray:
     at = np.minimum(np.searchsorted(distinct, place_of[n:]), len(distinct) - 1)
     for k in np.flatnonzero(~(known & (distinct[at] == place_of[n:])))[:1]:
         cells = ", ".join(f"{k_} = {written(table[k_][k])}" for k_ in names if k_ in table)
-        raise InputError(
-            "every run",
-            "must be a candidate",
-            f"{place(path, int(k))} of {path}, {cells}, is none",
-            "Correct the row, or evaluate the list: optdesign evaluate.",
-        )
+        value = f"{place(path, int(k))} of {path}, {cells}, is none"
+        remedy = "Correct the row, or evaluate the list: optdesign evaluate."
+        raise InputError("every run", "must be a candidate", value, remedy)
     return first[at]
 
 

@@ -18,12 +18,9 @@ def design(source: CandidateFile, path: Path) -> tuple[CandidateFile, DesignResu
     """Return the candidates of a saved design and the design; unless given, budgets are sums of weights."""
     weights = source.weights
     if weights is None:
-        raise InputError(
-            "a saved design",
-            "must have a column 'weight'",
-            f"{path} has {listed(source.columns)}",
-            "Save one with optdesign solve --out.",
-        )
+        value = f"{path} has {listed(source.columns)}"
+        remedy = "Save one with optdesign solve --out."
+        raise InputError("a saved design", "must have a column 'weight'", value, remedy)
     names, numbers = source.groups
     sums = np.bincount(numbers, weights=weights, minlength=len(names))
     budgets = sums if source.budgets is None else source.budgets

@@ -25,21 +25,14 @@ def feasible(problem: DesignProblem, weights: ArrayLike) -> tuple[np.ndarray, fl
     if bad >= 0:
         raise InputError("weights", "must be finite", f"weights[{bad}] = {w[bad]}", "Replace it by 0.")
     if low >= 0:
-        raise InputError(
-            "weights",
-            "must not be negative",
-            f"weights[{low}] = {w[low]:g}",
-            "Clip it and rescale its group.",
-        )
+        remedy = "Clip it and rescale its group."
+        raise InputError("weights", "must not be negative", f"weights[{low}] = {w[low]:g}", remedy)
     total = np.empty(problem.n_groups)
     i, missed = farthest_group(problem.groups, problem.budgets, w, total)
     if not missed <= FEASIBILITY_RTOL:
-        raise InputError(
-            "weights",
-            "must sum to the budget of each group",
-            f"group {i} sums to {total[i]:g}, its budget is {problem.budgets[i]:g}",
-            "Rescale its weights, or build the problem with that budget.",
-        )
+        value = f"group {i} sums to {total[i]:g}, its budget is {problem.budgets[i]:g}"
+        remedy = "Rescale its weights, or build the problem with that budget."
+        raise InputError("weights", "must sum to the budget of each group", value, remedy)
     rounding_rtol = 1e-12  # weights that miss their budget by more are rescaled before they are certified
     return w, missed if missed <= rounding_rtol else scale(problem.groups, problem.budgets, w)
 

@@ -17,7 +17,7 @@ from optdesign.design.display import duration, html, notes, to_frame
 from optdesign.design.measures import Measures, measures
 from optdesign.problem.dependence import scope
 from optdesign.problem.problem import DesignProblem
-from optdesign.problem.source import read_only
+from optdesign.problem.source import Frozen, read_only
 
 
 class Status(Enum):
@@ -98,7 +98,7 @@ def rounded_up(gap: float) -> str:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DesignResult:
+class DesignResult(Frozen):
     """Design with its certificate. All numbers are recomputed from the final weights.
 
     Attributes
@@ -177,11 +177,6 @@ class DesignResult:
         certificate, none = certify(problem, weights), np.empty(0)
         w = read_only(np.array(weights, dtype=np.float64))
         return cls(problem, w, certificate, Status.GIVEN, method, 0, 0.0, History(none, none, none))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a pickled result: its arrays are read-only again."""
-        for name, value in state.items():
-            object.__setattr__(self, name, read_only(value) if isinstance(value, np.ndarray) else value)
 
     @property
     def converged(self) -> bool:

@@ -31,7 +31,7 @@ from optdesign.factors.formula import pandas
 from optdesign.problem.dependence import scope
 from optdesign.problem.inputs import one_per_candidate
 from optdesign.problem.problem import DesignProblem, check_problem
-from optdesign.problem.source import read_only
+from optdesign.problem.source import Frozen, read_only
 from optdesign.runtime.files import atomic
 from optdesign.tables.files import Table, check_suffix, check_writable, write_table
 
@@ -70,7 +70,7 @@ class RunStatus(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class Runs:
+class Runs(Frozen):
     """Whole runs of every candidate. All numbers are recomputed from the final counts.
 
     Attributes
@@ -317,11 +317,6 @@ class Runs:
         return RunTable(
             listing.joined(ours, {name: np.asarray(column)[rows] for name, column in told.items()})
         )
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore pickled runs: their arrays are read-only again."""
-        for name, value in state.items():
-            object.__setattr__(self, name, read_only(value) if isinstance(value, np.ndarray) else value)
 
     def __str__(self) -> str:
         return f"{self.message}\n" + "\n".join(f"  {name:<10}  {value}" for name, value in self._facts())

@@ -122,23 +122,17 @@ def load(path: str | PathLike[str]) -> Any:
     try:
         document = json.loads(path.read_bytes().decode("utf-8", "surrogatepass"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(
-            str(path),
-            "must be a file that save wrote",
-            f"it is no JSON ({error})",
-            "It may be cut short: save it again.",
-        ) from None
+        rule = "must be a file that save wrote"
+        remedy = "It may be cut short: save it again."
+        raise InputError(str(path), rule, f"it is no JSON ({error})", remedy) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise InputError(
             str(path), "must be a file that save wrote", "it has another format", "Tables go to candidates."
         )
     if document.get("version") != VERSION:
-        raise InputError(
-            str(path),
-            f"must be of version {VERSION}",
-            f"it is of {document.get('version')!r}",
-            "Load it with the release of optdesign that saved it.",
-        )
+        value = f"it is of {document.get('version')!r}"
+        remedy = "Load it with the release of optdesign that saved it."
+        raise InputError(str(path), f"must be of version {VERSION}", value, remedy)
     content: dict[str, Any] = document.get("content", {})
     if document.get("sha256") != _checksum(json.dumps(content, ensure_ascii=False)):
         raise InputError(
@@ -282,12 +276,9 @@ def _restored_runs(
         for name, scale in (("efficiency", 1.0), ("log_det", max(1.0, abs(stored.log_det)))):
             one, other = getattr(stored, name), getattr(again, name)
             if np.isfinite(other) and not _near(one, other, scale):
-                raise InputError(
-                    f"the {name} of the runs in {path}",
-                    "must be that of the counts",
-                    f"it is {one:.12g} in the file and {other:.12g} for the counts",
-                    "Search again.",
-                )
+                rule = "must be that of the counts"
+                value = f"it is {one:.12g} in the file and {other:.12g} for the counts"
+                raise InputError(f"the {name} of the runs in {path}", rule, value, "Search again.")
     return stored
 
 

@@ -107,12 +107,9 @@ def _met(settings: Settings, where: Any) -> tuple[np.ndarray, str]:
     if mask.dtype == object and all(isinstance(v, bool | np.bool_) for v in mask.reshape(-1)):
         mask = mask.astype(bool)
     if mask.shape != (n,) or mask.dtype != bool:
-        raise InputError(
-            "where",
-            f"must give True or False for each of {n} settings",
-            f"{what} gives {mask.dtype} of shape {mask.shape}",
-            "Compare columns, as in 'temp <= 60'.",
-        )
+        rule = f"must give True or False for each of {n} settings"
+        value = f"{what} gives {mask.dtype} of shape {mask.shape}"
+        raise InputError("where", rule, value, "Compare columns, as in 'temp <= 60'.")
     return np.flatnonzero(mask), what
 
 

@@ -57,27 +57,18 @@ class Model:
         """Return the features of settings, (N, d)."""
         for name in self.factors:
             if name not in settings:
-                raise InputError(
-                    "settings",
-                    "must have every factor of the model",
-                    f"there is no {name!r}",
-                    f"The factors are {listed(self.factors)}.",
-                )
+                rule = "must have every factor of the model"
+                remedy = f"The factors are {listed(self.factors)}."
+                raise InputError("settings", rule, f"there is no {name!r}", remedy)
             unknown = set(settings[name].tolist()) - set(self.levels[name]) if name in self.levels else ()
             if unknown:
-                raise InputError(
-                    "settings",
-                    "must have known levels",
-                    f"{name!r} has no level {listed(sorted(unknown, key=str))}",
-                    f"Its levels are {listed(self.levels[name])}.",
-                )
+                value = f"{name!r} has no level {listed(sorted(unknown, key=str))}"
+                remedy = f"Its levels are {listed(self.levels[name])}."
+                raise InputError("settings", "must have known levels", value, remedy)
             if name not in self.levels and settings[name].dtype.kind not in "biuf":
-                raise InputError(
-                    "settings",
-                    "must be numbers where those of the candidates are",
-                    f"{name!r} is not, or is missing in all rows",
-                    "Convert the column first.",
-                )
+                rule = "must be numbers where those of the candidates are"
+                value = f"{name!r} is not, or is missing in all rows"
+                raise InputError("settings", rule, value, "Convert the column first.")
         _check_present(settings, self.factors)
         frame = _frame(settings, self.factors, self.levels, self.coding)
         matrix = _called(self.formula, settings, lambda: self.spec.get_model_matrix(frame, context=FUNCTIONS))
@@ -99,20 +90,12 @@ def fit(
     }
     for name in settings:
         if f"`{name}`" in formula and name.replace(".", "", 1).isdecimal():
-            raise InputError(
-                "model",
-                "must not name factors by numbers",
-                f"{formula!r} has `{name}`, which formulaic takes for the number",
-                "Rename the column.",
-            )
+            value = f"{formula!r} has `{name}`, which formulaic takes for the number"
+            raise InputError("model", "must not name factors by numbers", value, "Rename the column.")
     parsed = _called(formula, settings, lambda: _parsed(library, formula, settings))
     if not isinstance(parsed, library.SimpleFormula):
-        raise InputError(
-            "model",
-            "must be the right side of a formula alone",
-            f"got {formula!r}",
-            "Leave out the response before the ~, and parts after a |.",
-        )
+        remedy = "Leave out the response before the ~, and parts after a |."
+        raise InputError("model", "must be the right side of a formula alone", f"got {formula!r}", remedy)
     frame = _frame(settings, settings, levels, coding)
     matrix = _called(
         formula, settings, lambda: library.model_matrix(parsed, frame, context=FUNCTIONS, na_action="ignore")
@@ -175,12 +158,8 @@ def _coding(settings: Settings, wanted: bool | Iterable[str]) -> dict[str, tuple
         names = [wanted] if isinstance(wanted, str) else list(wanted)
         for name in names:
             if name not in numeric:
-                raise InputError(
-                    "coded",
-                    "must name numeric factors",
-                    f"{name!r} is none{meant(name, numeric)}",
-                    f"These are {listed(numeric)}.",
-                )
+                value = f"{name!r} is none{meant(name, numeric)}"
+                raise InputError("coded", "must name numeric factors", value, f"These are {listed(numeric)}.")
     ranges = {}
     for name in names:
         values = settings[name][np.isfinite(settings[name])]
@@ -212,13 +191,9 @@ def _check_present(settings: Settings, factors: Iterable[str]) -> None:
     for name in factors:
         at = missing(settings[name])
         if at is not None:
-            raise InputError(
-                "factors of the model",
-                "must not be missing",
-                f"{name!r} is missing",
-                "Fill it in or drop the row: none is dropped for you.",
-                at,
-            )
+            value = f"{name!r} is missing"
+            remedy = "Fill it in or drop the row: none is dropped for you."
+            raise InputError("factors of the model", "must not be missing", value, remedy, at)
 
 
 def _parsed(library: Any, formula: str, settings: Settings) -> Any:
@@ -234,12 +209,9 @@ def _called(formula: str, settings: Settings, work: Any) -> Any:
             warnings.simplefilter("ignore")
             return work()
     except Exception as error:
-        raise InputError(
-            "model",
-            "must be a formula that formulaic can evaluate",
-            f"{formula!r} is not: {_said(error, formula, settings)}",
-            f"The factors are {listed(settings)}; names that are not Python's stand in backticks.",
-        ) from None
+        value = f"{formula!r} is not: {_said(error, formula, settings)}"
+        remedy = f"The factors are {listed(settings)}; names that are not Python's stand in backticks."
+        raise InputError("model", "must be a formula that formulaic can evaluate", value, remedy) from None
 
 
 def _said(error: Exception, formula: str, settings: Settings) -> str:
@@ -268,30 +240,20 @@ def _checked(matrix: Any, settings: Settings, factors: Iterable[str], formula: s
         if settings[name].dtype.kind in "iuf":
             check_exact(settings[name][:, None], settings[name][:, None].astype(np.float64), name)
         if settings[name].dtype.kind == "m":
-            raise InputError(
-                "model",
-                "must have numbers, text or booleans",
-                f"the factor {name!r} holds durations",
-                f"Turn it into a number of hours, say: {name} / numpy.timedelta64(1, 'h').",
-            )
+            value = f"the factor {name!r} holds durations"
+            remedy = f"Turn it into a number of hours, say: {name} / numpy.timedelta64(1, 'h')."
+            raise InputError("model", "must have numbers, text or booleans", value, remedy)
     x = np.array(matrix, dtype=np.float64, order="C")
     if x.ndim != 2 or len(x) != settings.n_rows:
-        raise InputError(
-            "model",
-            f"must give a row of features for each of {settings.n_rows} settings",
-            f"{formula!r} gives shape {x.shape}",
-            "Use terms that work row by row.",
-        )
+        rule = f"must give a row of features for each of {settings.n_rows} settings"
+        value = f"{formula!r} gives shape {x.shape}"
+        raise InputError("model", rule, value, "Use terms that work row by row.")
     bad = np.argwhere(~np.isfinite(x))
     if len(bad):
         row, j = (int(k) for k in bad[0])
         at = ", ".join(f"{name} = {settings[name][row]}" for name in factors)
-        raise InputError(
-            "model",
-            "must give finite features",
-            f"with {at}, {matrix.columns[j]!r} is {x[row, j]}",
-            "Leave such settings out with where, or change the model.",
-            row,
-        )
+        value = f"with {at}, {matrix.columns[j]!r} is {x[row, j]}"
+        remedy = "Leave such settings out with where, or change the model."
+        raise InputError("model", "must give finite features", value, remedy, row)
     x.flags.writeable = False
     return x

@@ -197,9 +197,5 @@ def _parts(total: int, count: int) -> Iterator[tuple[int, ...]]:
 def _check_size(rows: int, argument: str) -> None:
     most = 100_000_000  # rows of settings that are made at most
     if rows > most:
-        raise InputError(
-            argument,
-            f"must give at most {most:,} settings",
-            f"these give {rows:,}",
-            "Take fewer levels, or list the settings that are possible.",
-        )
+        remedy = "Take fewer levels, or list the settings that are possible."
+        raise InputError(argument, f"must give at most {most:,} settings", f"these give {rows:,}", remedy)

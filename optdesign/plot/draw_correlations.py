@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from optdesign.evaluation.evaluation import Evaluation
+from optdesign.numbers.checks import check_type
 from optdesign.plot.style import picture, shades
 from optdesign.plot.text import all_distinct
 
@@ -78,7 +79,4 @@ def correlations(evaluation: Evaluation, *, ax: Any = None, path: str | Path | N
 
 def check_evaluation(evaluation: object) -> None:
     """Raise TypeError unless the argument is an Evaluation."""
-    if not isinstance(evaluation, Evaluation):
-        raise TypeError(
-            f"evaluation must be an Evaluation; got {type(evaluation).__name__}. Pass evaluate(design)."
-        )
+    check_type(evaluation, Evaluation, "evaluation must be an Evaluation", "Pass evaluate(design).")

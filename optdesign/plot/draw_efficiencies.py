@@ -114,12 +114,8 @@ def _sizes(sizes: Iterable[int], groups: int) -> list[int]:
     except TypeError:
         raise TypeError(f"sizes must be whole numbers of runs; got {sizes!r}. Say range(6, 25).") from None
     if not numbers or numbers[0] < groups:
-        raise InputError(
-            "sizes",
-            f"must be at least one run for each of the {groups} group(s)",
-            f"got {numbers[:1]}",
-            "Begin with the number of parameters.",
-        )
+        rule = f"must be at least one run for each of the {groups} group(s)"
+        raise InputError("sizes", rule, f"got {numbers[:1]}", "Begin with the number of parameters.")
     return numbers
 
 

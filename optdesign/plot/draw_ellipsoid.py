@@ -65,20 +65,13 @@ def ellipsoid(
     x = floats(points, "points")
     d = len(ellipsoid.centre)
     if x.shape != (len(ellipsoid.result.weights), d):
-        raise InputError(
-            "points",
-            f"must be those of the ellipsoid, shape ({len(ellipsoid.result.weights)}, {d})",
-            f"got {x.shape}",
-            "Pass what min_volume_ellipsoid was given.",
-        )
+        rule = f"must be those of the ellipsoid, shape ({len(ellipsoid.result.weights)}, {d})"
+        raise InputError("points", rule, f"got {x.shape}", "Pass what min_volume_ellipsoid was given.")
     chosen = list(coordinates)
     if d < 2 or len(set(chosen)) != 2 or not all(0 <= k < d for k in chosen):
-        raise InputError(
-            "coordinates",
-            f"must be two different ones of 0 to {d - 1}",
-            f"got {coordinates}",
-            "An ellipsoid in one dimension is an interval: see its centre and factor.",
-        )
+        rule = f"must be two different ones of 0 to {d - 1}"
+        remedy = "An ellipsoid in one dimension is an interval: see its centre and factor."
+        raise InputError("coordinates", rule, f"got {coordinates}", remedy)
     half = np.linalg.inv(ellipsoid.factor)[chosen]  # the shadow is centre + half u, |u| <= 1
     directions, lengths, _ = np.linalg.svd(half, full_matrices=False)
     centre = ellipsoid.centre[chosen]

@@ -74,12 +74,9 @@ def view(names: Names, factors: str | Sequence[str] | None = None) -> View | Non
     settings = names.problem.settings
     if settings is None or not len(settings):
         if factors is not None:
-            raise InputError(
-                "factors",
-                "must be names of settings, and the candidates have none",
-                f"got {factors!r}",
-                "Build the problem with them: DesignProblem(candidates, settings={name: column}).",
-            )
+            rule = "must be names of settings, and the candidates have none"
+            remedy = "Build the problem with them: DesignProblem(candidates, settings={name: column})."
+            raise InputError("factors", rule, f"got {factors!r}", remedy)
         return None
     free = list(names.factors)
     if factors is None:
@@ -89,12 +86,8 @@ def view(names: Names, factors: str | Sequence[str] | None = None) -> View | Non
         chosen = [factors] if isinstance(factors, str) else list(factors)
     scales = tuple(_scale(settings, name) for name in chosen)
     if not 1 <= len(scales) <= 2 and not _are_proportions(settings, chosen):
-        raise InputError(
-            "factors",
-            "must be one or two names, or three whose values are proportions",
-            f"got {chosen!r}",
-            "Choose two: the others are taken together.",
-        )
+        rule = "must be one or two names, or three whose values are proportions"
+        raise InputError("factors", rule, f"got {chosen!r}", "Choose two: the others are taken together.")
     return View(scales, tuple(name for name in free if name not in chosen))
 
 

@@ -26,6 +26,7 @@ from optdesign.errors import InputError
 from optdesign.factors.conditions import kept
 from optdesign.factors.formula import Model, fit
 from optdesign.factors.grids import factorial
+from optdesign.problem.source import Frozen
 from optdesign.sources.modelled import modelled
 from optdesign.sources.opening import is_larger_than_memory
 from optdesign.sources.parquet import ParquetFiles, parquet_files
@@ -37,7 +38,7 @@ TABLES = (".csv", ".parquet", ".xlsx")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Candidates:
+class Candidates(Frozen):
     """Candidates with their settings and names, made by :func:`optdesign.candidates`. Frozen.
 
     Attributes
@@ -136,12 +137,6 @@ class Candidates:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("features", "names", "settings", "model", "row_names")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore pickled candidates: their arrays are read-only again."""
-        for name, value in state.items():
-            object.__setattr__(self, name, value)
-        self.features.flags.writeable = False
 
     def __repr__(self) -> str:
         of = f"Candidates({len(self)} x {len(self.names)}: {', '.join(self.names)})"
@@ -295,12 +290,9 @@ def _check_text(values: np.ndarray, name: str, rows: np.ndarray, path: Path) -> 
     at, why = (
         (0, "too large for double precision") if all(numeric) else (numeric.index(False), "among numbers")
     )
-    raise InputError(
-        "factors",
-        "must be all numbers or all text",
-        f"{place(path, int(rows[at]))}, column {name!r} of {path} holds {values[at]!r}, {why}",
-        "Correct it, or spell all levels as text.",
-    )
+    value = f"{place(path, int(rows[at]))}, column {name!r} of {path} holds {values[at]!r}, {why}"
+    remedy = "Correct it, or spell all levels as text."
+    raise InputError("factors", "must be all numbers or all text", value, remedy)
 
 
 def _settings(factors: Any) -> Settings:

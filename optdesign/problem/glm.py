@@ -101,12 +101,8 @@ def local(features: Any, parameters: Any, family: str = "logistic") -> Any:
         parameters = _in_order(parameters, getattr(features, "names", None))
     theta = floats(parameters, "parameters")
     if theta.shape != (x.shape[1],) or not np.isfinite(theta).all():
-        raise InputError(
-            "parameters",
-            f"must be {x.shape[1]} finite numbers, one for each feature",
-            f"got {theta.tolist()}",
-            "An intercept has one as well.",
-        )
+        rule = f"must be {x.shape[1]} finite numbers, one for each feature"
+        raise InputError("parameters", rule, f"got {theta.tolist()}", "An intercept has one as well.")
     scaled = rows(x, theta, family)
     if isinstance(features, Candidates):
         model = replace(features.model, scale=partial(rows, parameters=theta, family=family))

@@ -182,23 +182,23 @@ def _check_numbers(array: np.ndarray, name: str, most: int) -> None:
     if low < 0 or high >= most or (is_float and not np.all(array == np.floor(array))):
         bad = (array < 0) | (array >= most)
         at = int(np.argmax(bad | (array != np.floor(array)) if is_float else bad))
-        raise InputError(
-            name,
-            "must be integers 0, 1, 2, ...",
-            f"{name}[{at}] = {array[at]} with {len(array)} candidates",
-            "Renumber: numpy.unique(labels, return_inverse=True)[1].",
-        )
+        value = f"{name}[{at}] = {array[at]} with {len(array)} candidates"
+        remedy = "Renumber: numpy.unique(labels, return_inverse=True)[1]."
+        raise InputError(name, "must be integers 0, 1, 2, ...", value, remedy)
+
+
+def refuse_names(names: Any, name: str) -> None:
+    """Raise TypeError if names are given for groups or parameter blocks that have labels."""
+    if names is not None:
+        remedy = "Pass numbers, or leave it out."
+        raise TypeError(f"{name[:-1]}_names must be left out where {name} are labels already. {remedy}")
 
 
 def _by_name(
     array: np.ndarray, levels: Names | None, n: int, name: str, names: Any
 ) -> tuple[np.ndarray, int, Names]:
     """Return labels of any kind, numbered in the order of their levels, or sorted."""
-    if names is not None:
-        raise TypeError(
-            f"{name[:-1]}_names must be left out where {name} are labels already. "
-            "Pass numbers, or leave it out."
-        )
+    refuse_names(names, name)
     check_length(array, n, name, "Label every row.", "label")
     _check_labels(array, name)
     if array.dtype.kind == "M":
@@ -220,12 +220,8 @@ def label_names(names: Any, count: int, name: str) -> Names | None:
         return None
     argument, given = f"{name[:-1]}_names", tuple(v.item() if isinstance(v, np.generic) else v for v in names)
     if len(given) < count or len(set(given)) < len(given):
-        raise InputError(
-            argument,
-            f"must be {count} different labels, one for each number",
-            f"got {listed(given)}",
-            "Give them in the order of the numbers.",
-        )
+        rule = f"must be {count} different labels, one for each number"
+        raise InputError(argument, rule, f"got {listed(given)}", "Give them in the order of the numbers.")
     labels = np.empty(len(given), dtype=object)
     labels[:] = given
     _check_labels(labels, argument)
@@ -238,24 +234,17 @@ def column_names(names: Sequence[Any] | None, dim: int) -> tuple[str, ...] | Non
         return None
     given = tuple(map(str, names))
     if isinstance(names, str) or len(given) != dim or len(set(given)) < dim:
-        raise InputError(
-            "names",
-            f"must be {dim} different names, one for each column of candidates",
-            f"got {listed(given)}",
-            "Leave them out, or name every column.",
-        )
+        rule = f"must be {dim} different names, one for each column of candidates"
+        raise InputError("names", rule, f"got {listed(given)}", "Leave them out, or name every column.")
     return given
 
 
 def check_settings(settings: Settings | None, n: int) -> None:
     """Raise InputError unless settings have one row per candidate."""
     if settings is not None and settings.n_rows != n:
-        raise InputError(
-            "settings",
-            "must have one row per candidate",
-            f"got {settings.n_rows} for {n} candidates",
-            "Give every candidate its settings.",
-        )
+        value = f"got {settings.n_rows} for {n} candidates"
+        remedy = "Give every candidate its settings."
+        raise InputError("settings", "must have one row per candidate", value, remedy)
 
 
 def called(names: Names | None, at: int) -> str:
@@ -272,21 +261,14 @@ def check_budgets(budgets: Any, n_groups: int, names: Names | None = None) -> np
         array = np.full(n_groups, array)
     if array.ndim != 1 or len(array) < n_groups or (names is not None and len(array) > n_groups):
         groups = listed(range(n_groups) if names is None else names)
-        raise InputError(
-            "budgets",
-            f"must have one entry per group, shape ({n_groups},)",
-            f"got {array.shape}",
-            f"The groups are {groups}.",
-        )
+        rule = f"must have one entry per group, shape ({n_groups},)"
+        raise InputError("budgets", rule, f"got {array.shape}", f"The groups are {groups}.")
     low, high = float(np.minimum.reduce(array)), float(np.maximum.reduce(array))
     if not (low > 0 and high < np.inf):
         bad = np.flatnonzero(~((array > 0) & np.isfinite(array)))
-        raise InputError(
-            "budgets",
-            "must be positive and finite",
-            f"budgets[{called(names, bad[0])}] = {array[bad[0]]:g}",
-            "Drop the group or give it a budget.",
-        )
+        value = f"budgets[{called(names, bad[0])}] = {array[bad[0]]:g}"
+        remedy = "Drop the group or give it a budget."
+        raise InputError("budgets", "must be positive and finite", value, remedy)
     check_range("budgets", high)
     check_range("budgets", low)
     return _frozen(array, budgets)
@@ -305,12 +287,10 @@ def in_order(pairs: list[tuple[Any, Any]], known: Sequence[Any], name: str, of: 
     keys, values = [key for key, _ in pairs], dict(pairs)
     if len(keys) != len(known) or set(keys) != set(known):
         lacking = [key for key in known if key not in values]
-        raise InputError(
-            f"{name} with labels",
-            f"must have, once each, those of the {of}, {listed(known)}",
-            f"there is none for {listed(lacking)}" if lacking else f"got {listed(keys)}",
-            "Spell them alike, or pass an array in their order.",
-        )
+        rule = f"must have, once each, those of the {of}, {listed(known)}"
+        value = f"there is none for {listed(lacking)}" if lacking else f"got {listed(keys)}"
+        remedy = "Spell them alike, or pass an array in their order."
+        raise InputError(f"{name} with labels", rule, value, remedy)
     return [values[key] for key in known]
 
 
@@ -328,17 +308,24 @@ def _as_spelled(key: Any, known: list[Any]) -> Any:
 def check_range(name: str, size: float) -> None:
     """Raise InputError for magnitudes whose powers leave the range of floating point."""
     if size > LARGEST or 0 < size < 1 / LARGEST:
-        raise InputError(
-            name,
-            f"must be between {1 / LARGEST:g} and {LARGEST:g} in size",
-            f"got {size:g}",
-            "Change the units: the optimal design does not depend on them.",
-        )
+        rule = f"must be between {1 / LARGEST:g} and {LARGEST:g} in size"
+        remedy = "Change the units: the optimal design does not depend on them."
+        raise InputError(name, rule, f"got {size:g}", remedy)
 
 
-def check_columns(
-    name: str, peaks: np.ndarray, names: tuple[str, ...] | None = None, blocks: Names | None = None
+def check_peaks(
+    name: str, peaks: np.ndarray, n: int, names: tuple[str, ...] | None = None, blocks: Names | None = None
 ) -> None:
+    """Raise InputError unless the largest entries, by block and column of n rows, can be computed with."""
+    tallest = float(np.maximum.reduce(peaks, axis=None))
+    check_range(name, tallest)
+    _check_columns(name, peaks, names, blocks)
+    if tallest == 0:
+        remedy = "There is nothing to inform: check the feature columns."
+        raise InputError(name, "must have at least one non-zero row", f"all {n} rows are zero", remedy)
+
+
+def _check_columns(name: str, peaks: np.ndarray, names: tuple[str, ...] | None, blocks: Names | None) -> None:
     """Raise InputError for columns so small that coordinates would leave the range of floating point."""
     if np.minimum.reduce(peaks, axis=None) >= SMALLEST:
         return
@@ -368,14 +355,9 @@ def check_span(name: str, maps: np.ndarray, blocks: Names | None = None) -> None
         )
 
 
-def check_groups(groups: np.ndarray, n_groups: int, names: Names | None = None) -> None:
-    """Raise InputError for groups without candidates."""
-    sizes = np.bincount(groups, minlength=n_groups)
+def check_groups(sizes: np.ndarray, names: Names | None = None) -> None:
+    """Raise InputError if a group has no candidates, given the numbers of candidates."""
     if not sizes.all():
-        empty = np.flatnonzero(sizes == 0)
-        raise InputError(
-            "every group",
-            "must have a candidate",
-            f"group {called(names, empty[0])} of {n_groups} has none",
-            "Number the groups 0, 1, 2, ... without gaps, with one budget each.",
-        )
+        value = f"group {called(names, int(np.argmin(sizes)))} of {len(sizes)} has none"
+        remedy = "Number the groups 0, 1, 2, ... without gaps, with one budget each."
+        raise InputError("every group", "must have a candidate", value, remedy)

@@ -19,14 +19,14 @@ from optdesign.problem import chunks
 from optdesign.problem.coordinates import Rows, refined_rows
 from optdesign.problem.exact_rank import combined, normals_of
 from optdesign.problem.inputs import (
-    called,
     check_budgets,
-    check_columns,
-    check_range,
+    check_groups,
+    check_peaks,
     check_span,
     column_names,
     label_names,
     refuse_blocks,
+    refuse_names,
 )
 from optdesign.problem.problem import SINGLE_RTOL, DesignProblem
 from optdesign.problem.selection import Pool, united
@@ -122,24 +122,8 @@ class LargeProblem(DesignProblem):
                 else f"{self.names[at]!r} is {x[at]} in {place}",
                 "Drop the row or fill in its missing entries.",
             )
-        tallest = float(scanned.peaks.max())
-        check_range("candidates", tallest)
-        check_columns("candidates", scanned.peaks, self.names, self.parameter_block_names)
-        if tallest == 0:
-            raise InputError(
-                "candidates",
-                "must have at least one non-zero row",
-                f"all {self.engine.n_rows} rows are zero",
-                "There is nothing to inform: check the feature columns.",
-            )
-        empty = np.flatnonzero(scanned.sizes == 0)
-        if len(empty):
-            raise InputError(
-                "every group",
-                "must have a candidate",
-                f"group {called(self.group_names, empty[0])} of {self.n_groups} has none",
-                "Number the groups 0, 1, 2, ... without gaps, with one budget each.",
-            )
+        check_peaks("candidates", scanned.peaks, self.n_candidates, self.names, self.parameter_block_names)
+        check_groups(scanned.sizes, self.group_names)
 
     def _find_span(self, pool: Pool, peaks: np.ndarray, rtol: float) -> tuple[Span, Pool]:
         """Choose a basis of every parameter block, as :func:`optdesign.problem.span.find_span` does.
@@ -278,11 +262,7 @@ def _numbering(
             )
         known = label_names(names, present[-1] + 1, name)
         return None, present[-1] + 1 if known is None else len(known), known
-    if names is not None:
-        raise TypeError(
-            f"{name[:-1]}_names must be left out where {name} are labels already. "
-            "Pass numbers, or leave it out."
-        )
+    refuse_names(names, name)
     names = tuple(present)
     if isinstance(present[0], np.datetime64):  # as text with the digits that the latest needs
         names = tuple(np.datetime_as_string(np.array(present), unit="auto").tolist())

@@ -66,19 +66,12 @@ def unpack(candidates: Any, names: Any, settings: Any, labels: Sequence[Any]) ->
         if isinstance(name, str):
             at = missing_label(lookup(table, name, argument, "the frame"))
             if at is not None and path is not None:
-                raise InputError(
-                    argument,
-                    "must not be missing",
-                    f"{place(path, at)}, column {name!r} of {path} is empty",
-                    "Fill it in or drop the row.",
-                )
+                value = f"{place(path, at)}, column {name!r} of {path} is empty"
+                raise InputError(argument, "must not be missing", value, "Fill it in or drop the row.")
     if {"weight", "variance"} <= set(table).difference(taken):
-        raise InputError(
-            "candidates",
-            "must have features",
-            "the columns 'weight' and 'variance' are those of a saved design",
-            "Drop them, or rename them if they are features.",
-        )
+        value = "the columns 'weight' and 'variance' are those of a saved design"
+        remedy = "Drop them, or rename them if they are features."
+        raise InputError("candidates", "must have features", value, remedy)
     rows = [name for name in table if name in {*row_names(table), *index}.difference(taken)]
     if rows:
         warnings.warn(
@@ -87,12 +80,8 @@ def unpack(candidates: Any, names: Any, settings: Any, labels: Sequence[Any]) ->
         )
     features = [name for name in table if name not in taken and name not in rows]
     if not features:
-        raise InputError(
-            "candidates",
-            "must have a feature",
-            "all columns of the frame are labels or names of rows",
-            "Add columns.",
-        )
+        value = "all columns of the frame are labels or names of rows"
+        raise InputError("candidates", "must have a feature", value, "Add columns.")
     for name in features:
         at = missing(table[name])
         if table[name].dtype.kind not in "biuf" or name in table.levels:
@@ -104,13 +93,8 @@ def unpack(candidates: Any, names: Any, settings: Any, labels: Sequence[Any]) ->
                 "candidates(frame, model=...).",
             )
         if at is not None:
-            raise InputError(
-                "candidates",
-                "must be finite",
-                f"column {name!r} is missing",
-                "Drop the row or fill it in.",
-                at,
-            )
+            value = f"column {name!r} is missing"
+            raise InputError("candidates", "must be finite", value, "Drop the row or fill it in.", at)
         check_exact(
             table[name][:, None], np.asarray(table[name][:, None], dtype=np.float64), f"column {name!r}"
         )

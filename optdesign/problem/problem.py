@@ -35,9 +35,8 @@ from optdesign.problem.inputs import (
     called,
     check_axes,
     check_budgets,
-    check_columns,
     check_groups,
-    check_range,
+    check_peaks,
     check_settings,
     check_span,
     column_names,
@@ -46,7 +45,7 @@ from optdesign.problem.inputs import (
     refuse_blocks,
 )
 from optdesign.problem.parts import unpack
-from optdesign.problem.source import Source, read_only
+from optdesign.problem.source import Frozen, Source, read_only
 from optdesign.problem.span import RANK_RTOL, Span, find_span, scan
 from optdesign.sources.engine import Engine
 from optdesign.sources.opening import is_larger_than_memory
@@ -57,7 +56,7 @@ SINGLE_RTOL = 2.0**-19
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DesignProblem:
+class DesignProblem(Frozen):
     """State a design problem: candidates, groups, parameter blocks and budgets. Frozen.
 
     Parameters
@@ -201,7 +200,7 @@ class DesignProblem:
             n_groups, n_blocks, of_groups, of_blocks = _grid[0], _n_blocks, None, None
         budget = check_budgets(budgets, n_groups, of_groups)
         if len(budget) != n_groups or (groups is not None and _grid is None):
-            check_groups(group, len(budget), of_groups)
+            check_groups(np.bincount(group, minlength=len(budget)), of_groups)
         check_settings(parts.settings, n)
         given = "candidates" if _grid is None else "features"
         peaks, bad = scan(source, block, n_blocks)
@@ -212,17 +211,8 @@ class DesignProblem:
                 where = f"features[{at // _grid[1]}, {at % _grid[1]}]"
             value = f"{where} = {source.piece(bad, bad + 1)[0].tolist()}"
             raise InputError(given, "must be finite", value, "Drop the row or fill in its missing entries.")
-        tallest = float(np.maximum.reduce(peaks.value, axis=None))
-        check_range(given, tallest)
         columns = column_names(parts.names, source.dim)
-        check_columns(given, peaks.value, columns, of_blocks)
-        if tallest == 0:
-            raise InputError(
-                given,
-                "must have at least one non-zero row",
-                f"all {n} rows are zero",
-                "There is nothing to inform: check the feature columns.",
-            )
+        check_peaks(given, peaks.value, n, columns, of_blocks)
         rtol = max(RANK_RTOL, SINGLE_RTOL if parts.is_single or _single else 0.0)
         span = find_span(source, block, np.sqrt(budget), group, peaks, rtol)
         check_span(given, span.maps, of_blocks)
@@ -313,20 +303,14 @@ class DesignProblem:
         else:
             mask = as_array(active, "active")
             if mask.shape != (m, k) or mask.dtype != bool:
-                raise InputError(
-                    "active",
-                    f"must be a boolean array of shape {(m, k)}",
-                    f"got {mask.dtype} of shape {mask.shape}",
-                    "Pass active.astype(bool) with one row per client.",
-                )
+                rule = f"must be a boolean array of shape {(m, k)}"
+                remedy = "Pass active.astype(bool) with one row per client."
+                raise InputError("active", rule, f"got {mask.dtype} of shape {mask.shape}", remedy)
             idle = np.flatnonzero(~mask.any(axis=1))
             if len(idle):
-                raise InputError(
-                    "active",
-                    "must leave every client an arm",
-                    f"client {idle[0]} has none",
-                    "Drop the client or keep one of its arms.",
-                )
+                rule = "must leave every client an arm"
+                remedy = "Drop the client or keep one of its arms."
+                raise InputError("active", rule, f"client {idle[0]} has none", remedy)
             flat = np.flatnonzero(mask)
             group, arm = np.divmod(flat, k)
             x = x.reshape(m * k, d)[flat]
@@ -514,11 +498,6 @@ class DesignProblem:
         grid = np.zeros(m * k)
         grid[flat] = values
         return grid.reshape(m, k)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a pickled problem: its arrays are read-only again."""
-        for name, value in state.items():
-            object.__setattr__(self, name, read_only(value) if isinstance(value, np.ndarray) else value)
 
     def __repr__(self) -> str:
         def count(n: int, word: str) -> str:

@@ -22,8 +22,17 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return out
 
 
+class Frozen:
+    """Base of classes with arrays that are not to be changed: those of a pickle are read-only again."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickled object: its arrays are read-only again."""
+        for name, value in state.items():
+            object.__setattr__(self, name, read_only(value) if isinstance(value, np.ndarray) else value)
+
+
 @dataclass(frozen=True, eq=False)
-class Source:
+class Source(Frozen):
     """Rows in an array or a memory map, C-ordered, of double or single precision."""
 
     array: np.ndarray
@@ -65,7 +74,3 @@ class Source:
     def whole(self) -> np.ndarray:
         """All rows at once, to show or to save them."""
         return self.array
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a pickled source: its array is read-only again."""
-        self.__dict__["array"] = read_only(state["array"])

@@ -41,12 +41,9 @@ class Settings(Mapping[str, np.ndarray]):
         for name, values in _items(columns):
             array, own = column(values, name)
             if array.ndim != 1:
-                raise InputError(
-                    "settings",
-                    "must have one entry per candidate in each column",
-                    f"{name!r} has shape {array.shape}",
-                    "Give one column a factor.",
-                )
+                rule = "must have one entry per candidate in each column"
+                value = f"{name!r} has shape {array.shape}"
+                raise InputError("settings", rule, value, "Give one column a factor.")
             if own is not None:
                 known[name] = own
             read[name] = array
@@ -55,12 +52,9 @@ class Settings(Mapping[str, np.ndarray]):
         if len(set(lengths.values())) > 1:
             first = next(iter(lengths))
             other = next(name for name, n in lengths.items() if n != lengths[first])
-            raise InputError(
-                "settings",
-                "must have columns of one length",
-                f"{first!r} has {lengths[first]} entries and {other!r} {lengths[other]}",
-                "Pad or drop the short ones.",
-            )
+            rule = "must have columns of one length"
+            value = f"{first!r} has {lengths[first]} entries and {other!r} {lengths[other]}"
+            raise InputError("settings", rule, value, "Pad or drop the short ones.")
         self._columns, self._levels = read, known
 
     @property
@@ -136,12 +130,9 @@ def missing_label(array: np.ndarray) -> int | None:
 def lookup(columns: Mapping[str, Any], name: str, argument: str, source: str = "the settings") -> Any:
     """Return the column of a name, or an error that lists the names."""
     if name not in columns:
-        raise InputError(
-            argument,
-            f"must name a column of {source}",
-            f"there is no {name!r}{meant(name, columns)}",
-            f"The columns are {listed(columns)}.",
-        )
+        value = f"there is no {name!r}{meant(name, columns)}"
+        remedy = f"The columns are {listed(columns)}."
+        raise InputError(argument, f"must name a column of {source}", value, remedy)
     return columns[name]
 
 
@@ -172,12 +163,8 @@ def check_index(frame: Any, values: Any, name: str) -> None:
     own: Any = getattr(frame, "index", None)
     other: Any = getattr(values, "index", None)
     if hasattr(own, "equals") and hasattr(other, "equals") and not own.equals(other):
-        raise InputError(
-            name,
-            "must have the index of the frame, in its order",
-            "the two differ",
-            f"Align it, {name}.reindex(frame.index), or pass {name}.to_numpy() if the order is right.",
-        )
+        remedy = f"Align it, {name}.reindex(frame.index), or pass {name}.to_numpy() if the order is right."
+        raise InputError(name, "must have the index of the frame, in its order", "the two differ", remedy)
 
 
 def refuse_mask(array: Any, name: str) -> None:
@@ -211,12 +198,8 @@ def column(values: Any, name: str) -> tuple[np.ndarray, tuple[Any, ...] | None]:
     elif array.dtype.kind == "O":
         array = _plain(array, name)
     elif array.dtype.kind not in "biufmM":
-        raise InputError(
-            name,
-            "must hold numbers, text, booleans or dates",
-            f"got dtype {array.dtype}",
-            "Convert it first.",
-        )
+        rule = "must hold numbers, text, booleans or dates"
+        raise InputError(name, rule, f"got dtype {array.dtype}", "Convert it first.")
     elif array.dtype.kind in "iu" and int(array.max(initial=0)) < 2**63:
         array = array.astype(np.int64)
     if levels is not None and array.dtype == object:
@@ -239,11 +222,8 @@ def check_exact(source: np.ndarray, x: np.ndarray, name: str = "candidates") -> 
     lost = ~np.all((back == source) | (source != source), axis=1)
     if lost.any():
         at = int(np.argmax(lost))
-        raise InputError(
-            name,
-            f"must fit double precision, which {name}[{at}] = {source[at].tolist()} does not",
-            remedy="Subtract an offset, or round them yourself: astype(float).",
-        )
+        rule = f"must fit double precision, which {name}[{at}] = {source[at].tolist()} does not"
+        raise InputError(name, rule, remedy="Subtract an offset, or round them yourself: astype(float).")
 
 
 def _items(columns: Any) -> Iterator[tuple[str, Any]]:
@@ -263,12 +243,8 @@ def _items(columns: Any) -> Iterator[tuple[str, Any]]:
     seen = set()
     for key, values in pairs:
         if isinstance(key, tuple):
-            raise InputError(
-                "columns",
-                "must have one name each",
-                f"got the levels {key}",
-                "Join them: frame.columns = ['_'.join(map(str, k)) for k in frame.columns].",
-            )
+            remedy = "Join them: frame.columns = ['_'.join(map(str, k)) for k in frame.columns]."
+            raise InputError("columns", "must have one name each", f"got the levels {key}", remedy)
         name = str(key)
         if name in seen:
             raise InputError(
@@ -281,12 +257,9 @@ def _items(columns: Any) -> Iterator[tuple[str, Any]]:
 def check_local_times(name: str, differ: bool) -> None:
     """Raise ValueError unless different times of a column with a time zone differ as local times."""
     if not differ:
-        raise InputError(
-            name,
-            "must have different local times for different times",
-            "two of them coincide where the clocks are set back",
-            "Convert the column to UTC first.",
-        )
+        rule = "must have different local times for different times"
+        value = "two of them coincide where the clocks are set back"
+        raise InputError(name, rule, value, "Convert the column to UTC first.")
 
 
 def plain_levels(levels: list[Any], name: str) -> tuple[Any, ...]:
@@ -296,12 +269,8 @@ def plain_levels(levels: list[Any], name: str) -> tuple[Any, ...]:
         for v in levels
     )
     if len(set(plain)) < len(plain):
-        raise InputError(
-            name,
-            "must have categories that differ as text",
-            f"got {listed(levels)}",
-            "Rename the categories.",
-        )
+        rule = "must have categories that differ as text"
+        raise InputError(name, rule, f"got {listed(levels)}", "Rename the categories.")
     return plain
 
 
@@ -372,13 +341,9 @@ def _plain(array: np.ndarray, name: str) -> np.ndarray:
         at = next(
             k for k, v in enumerate(values) if v is not None and _kind(v, name, k) != _kind(first, name, 0)
         )
-        raise InputError(
-            name,
-            "must be all numbers, all text or all booleans",
-            f"it holds {first!r}, and {values[at]!r}",
-            "Convert the column first.",
-            at,
-        )
+        rule = "must be all numbers, all text or all booleans"
+        value = f"it holds {first!r}, and {values[at]!r}"
+        raise InputError(name, rule, value, "Convert the column first.", at)
     kind = kinds.pop() if kinds else "text"
     if kind == "number":
         return _numbers(values, name).reshape(array.shape)
@@ -399,13 +364,8 @@ def _numbers(values: list[Any], name: str) -> np.ndarray:
         return np.array(values, dtype=np.uint64)
     for row, value in enumerate(values if size > 2**53 else ()):
         if isinstance(value, Integral) and (abs(int(value)) >= 2**1023 or int(float(value)) != value):
-            raise InputError(
-                name,
-                "must fit double precision beside fractions and missing entries",
-                f"it holds {value}",
-                "Subtract an offset.",
-                row,
-            )
+            rule = "must fit double precision beside fractions and missing entries"
+            raise InputError(name, rule, f"it holds {value}", "Subtract an offset.", row)
     return np.array([np.nan if v is None else float(v) for v in values], dtype=np.float64)
 
 

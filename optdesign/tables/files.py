@@ -120,11 +120,8 @@ def read_archive(path: Path) -> Table:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
     except (ValueError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
-        raise InputError(
-            str(path),
-            f"must be an NPZ archive of plain arrays ({error})",
-            remedy="Write it with numpy.savez.",
-        ) from None
+        rule = f"must be an NPZ archive of plain arrays ({error})"
+        raise InputError(str(path), rule, remedy="Write it with numpy.savez.") from None
 
 
 def csv_rows(path: Path) -> Iterator[list[str]]:
@@ -228,12 +225,8 @@ def check_writable(path: Path, argument: str, *, force: bool) -> None:
     elif not os.access(folder, os.W_OK | os.X_OK):
         wrong = "lies in a directory that you may not write to"
     if wrong:
-        raise InputError(
-            argument,
-            "must be a file in an existing directory",
-            f"{str(path)!r} {wrong}",
-            "Choose another path.",
-        )
+        rule = "must be a file in an existing directory"
+        raise InputError(argument, rule, f"{str(path)!r} {wrong}", "Choose another path.")
     if path.exists() and not force:
         raise InputError(
             argument, "must be a new file", f"{str(path)!r} exists", "Add --force to overwrite it."
@@ -255,12 +248,9 @@ def _read_parquet(path: Path) -> Table:
             raise InputError(
                 str(path), "must name each column once", "one name occurs twice", "Rename it."
             ) from None
-        raise InputError(
-            str(path),
-            "must be a Parquet file with one candidate a row",
-            f"it is none ({error})",
-            "Write it anew, or name it .csv if that is what it is.",
-        ) from None
+        rule = "must be a Parquet file with one candidate a row"
+        remedy = "Write it anew, or name it .csv if that is what it is."
+        raise InputError(str(path), rule, f"it is none ({error})", remedy) from None
     columns = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         if arrow.types.is_dictionary(column.type):

@@ -28,12 +28,9 @@ def read_workbook(path: Path) -> dict[str, np.ndarray]:
     while names and not names[-1] and all(row[len(names) - 1] is None for row in rows):
         names.pop()
     if not names or "" in names[1:] or len(set(names)) < len(names):
-        raise InputError(
-            str(path),
-            "must name each column once, in the first row of its first sheet",
-            f"the first row has {names}",
-            "Name every column, and rename one of those that occur twice.",
-        )
+        rule = "must name each column once, in the first row of its first sheet"
+        remedy = "Name every column, and rename one of those that occur twice."
+        raise InputError(str(path), rule, f"the first row has {names}", remedy)
     cells = zip(*(row[: len(names)] for row in rows[1:]), strict=True)
     columns = list(cells) or [()] * len(names)
     return {name: column(list(values), name)[0] for name, values in zip(names, columns, strict=True)}

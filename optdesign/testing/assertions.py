@@ -184,12 +184,8 @@ def assert_same_design(a: DesignResult, b: DesignResult) -> None:
     for one in (a, b):
         _check_result(one)
     if not same_problem(a.problem, b.problem):
-        raise InputError(
-            "a and b",
-            "must be designs of the same problem",
-            f"got {a.problem} and {b.problem}",
-            "Solve one of them twice.",
-        )
+        rule = "must be designs of the same problem"
+        raise InputError("a and b", rule, f"got {a.problem} and {b.problem}", "Solve one of them twice.")
     own, _ = _audited(a), _audited(b)
     for one in (a, b):
         if one.gap == math.inf:

@@ -122,12 +122,9 @@ def problems(
     if deficient and max_dim < 2:
         raise InputError("max_dim", "must be at least 2 for deficient problems", "got 1", "Use 3.")
     if duplicates and (max_candidates < 2 or (max_groups < 2 and not {*kinds}.isdisjoint(GRIDS))):
-        raise InputError(
-            "duplicates",
-            "need max_candidates of at least 2 and, with clients, max_groups of at least 2",
-            f"got {max_candidates} and {max_groups}",
-            "Raise them, or leave duplicates out.",
-        )
+        rule = "need max_candidates of at least 2 and, with clients, max_groups of at least 2"
+        value = f"got {max_candidates} and {max_groups}"
+        raise InputError("duplicates", rule, value, "Raise them, or leave duplicates out.")
     return _problems(kinds, options)
 
 
