@@ -31,7 +31,7 @@ from bandits.environments.linear import LinearEnvironment
 from optdesign.runtime.files import atomic
 
 SHA256 = "06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490"
-"""Of u.data in MovieLens-100K, as GroupLens publishes it."""
+"""Checksum of u.data in MovieLens-100K, as GroupLens publishes it."""
 
 TOP_RATING = 5.0
 NEIGHBOURS = 10
@@ -64,7 +64,7 @@ class Facts(NamedTuple):
     smallest_norm2: float
     largest_norm2: float
     smallest_gap: float
-    """Of an arm that is not best for its client."""
+    """Smallest gap of an arm that is not best for its client."""
     largest_gap: float
 
 
@@ -126,8 +126,8 @@ def facts(env: LinearEnvironment) -> Facts:
 def complete(ratings: np.ndarray, *, centred: bool = True) -> np.ndarray:
     """Fill the zeros of a (users, films) matrix of ratings by user-based collaborative filtering.
 
-    Neighbours' ratings are averaged as deviations from their means if ``centred``, else as they are. Where
-    nobody similar rated a film the prediction is the user's mean. Predictions stay within the range of the
+    Neighbours' ratings are averaged as deviations from their means if ``centred``, else as they are. The
+    prediction is the user's mean if no similar user rated a film. Predictions stay within the range of the
     ratings, and ratings that are known stay as they are.
     """
     rated = ratings > 0.0

@@ -5,8 +5,8 @@ and ``ascent_then_auto`` uses the method "auto" of ``optdesign.solve`` where Alg
 methods of ``optdesign.solve`` are rules as well, and so is any function with the same arguments: the server
 certifies the weights of any rule.
 
-*Where Algorithm 3 takes long.* Sweeps become many if clients have many arms. Seconds and iterations of one
-design to the gap 0.1, on the authors' instance, kernels compiled, one thread::
+*Cases in which Algorithm 3 takes long.* Sweeps become many if clients have many arms. Seconds and iterations
+of one design to the gap 0.1, on the authors' instance, kernels compiled, one thread::
 
     (M, K, d)            Algorithm 3           "auto"
     (100, 10, 3)         0.001 s      7        0.004 s     7

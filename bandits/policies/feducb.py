@@ -70,7 +70,7 @@ class State(NamedTuple):
     releases: np.ndarray
     """Number of releases so far, (1,)."""
     deviation: float
-    """Of an entry of a node's noise, summed over clients; 0 without privacy."""
+    """Deviation of an entry of a node's noise, summed over clients; 0 without privacy."""
     diagonal: float
     """lambda + 2 U."""
     bound: float

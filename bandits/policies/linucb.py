@@ -7,7 +7,7 @@ largest
 
     x' theta-hat + alpha ||x||_{A^-1}                   (see bandits.policies.ridge for theta-hat and A)
 
-where alpha is a constant, as in the first paper, or, by default, the radius of the second at confidence
+The width alpha is a constant, as in the first paper, or, by default, the radius of the second at confidence
 1 - delta / B, so that the intervals of all B parameter vectors hold at all times with probability 1 - delta.
 
 It shows the regret without limits on communication: clients send their features at the start (K d

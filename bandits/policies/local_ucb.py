@@ -26,7 +26,7 @@ INDICES = ("authors", "ucb1")
 
 
 class State(NamedTuple):
-    """Of every client and arm, (M, K): mean reward, 1 / sqrt(pulls) and pulls; and sigma sqrt(c(t))."""
+    """Mean reward, 1 / sqrt(pulls) and pulls of every client and arm, (M, K); and sigma sqrt(c(t))."""
 
     average: np.ndarray
     shrink: np.ndarray

@@ -7,8 +7,8 @@ at least 1 - delta (Lemma "BndAllErr") for the smaller of
     alpha_1 = sqrt( 2 log(2 M K H / delta) )                       a union over clients, arms, phases
     alpha_2 = sqrt( 2 log(B H / delta) + d log(k e) )              a union over blocks and phases
 
-where B is the number of parameter vectors, K if each arm has its own and 1 if they share one, and k > 1
-must satisfy  k d >= 2 log(B H / delta) + d log(k e).  The bound grows with k, so the smallest k is used;
+with B the number of parameter vectors, K if each arm has its own and 1 if they share one, and k > 1 that
+satisfies  k d >= 2 log(B H / delta) + d log(k e).  The bound grows with k, so the smallest k is used;
 there the two sides are equal and alpha_2 = sqrt(k d).
 """
 

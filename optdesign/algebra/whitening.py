@@ -44,7 +44,7 @@ class Measured(NamedTuple):
     white: np.ndarray
     """Maps that make the supported rows white, as columns."""
     off: np.ndarray
-    """|E_b| of every block as computed, if it was measured."""
+    """The norm |E_b| by block, as computed, if it was measured."""
     log_det: np.ndarray
     """log det U by block."""
     g: np.ndarray

@@ -3,8 +3,8 @@
 A file has a format, a version, a checksum, and the content: the problem as it was given (candidates, labels,
 budgets, names and settings) and, of a design, its weights, certificate, status and history. Whole runs are
 their counts and claims, with the design that gives the bound on their efficiency. Floats are
-written with enough digits to restore them, and infinities, which JSON does not have, as text. What is
-read is checked three times: the checksum shows damage, building the problem anew applies all its rules, and
+written with enough digits to restore them, and infinities, which JSON does not have, as text. A
+file is checked in three ways: the checksum shows damage, building the problem anew applies all its rules, and
 the certificate, or the efficiency of the runs, is computed again and compared with the one in the file.
 """
 

@@ -3,8 +3,8 @@
 Formulas are those of R's lm, as the library formulaic reads and evaluates them: ``~ temp * cat + I(temp**2)``
 has an intercept, main effects, an interaction and a quadratic term; ``~ 0 + a + b + c + a:b`` has no
 intercept. Powers may be written as in R, ``I(temp^2)``; see :mod:`optdesign.factors.notation`. Text is coded
-by contrasts. What a transformation learns from the candidates (the mean of
-``center``, the basis of ``poly``, the levels of a factor) is kept, and applied to settings that come later.
+by contrasts. The state of a transformation (the mean of ``center``, the basis of ``poly``, the levels of a
+factor) is computed from the candidates, kept, and applied to later settings.
 
 A formula is code: formulaic evaluates the Python expressions in it. Take formulas from people you trust.
 """

@@ -135,7 +135,7 @@ def _long_product(x, n, maps, b, k):
 
 @kernel
 def raise_reach(t, blocks, groups, root, reach):
-    """Raise reach[b, k] to the largest root |t_nk| of block b."""
+    """Raise reach[b, k] to the largest root |t_nk| in block b."""
     for n in range(len(t)):
         for k in range(t.shape[1]):
             reach[blocks[n], k] = max(reach[blocks[n], k], root[groups[n]] * abs(t[n, k]))

@@ -5,7 +5,7 @@ Given candidates x_n, each in a group i(n) with budget f_i and in a parameter bl
     maximise   sum_b log Det( sum_{n in b} w_n x_n x_n' )          (Det: pseudo-determinant)
     subject to sum_{n in i} w_n = f_i  for every group i,  w >= 0,
 
-where every parameter block keeps the rank of its candidates. Classical D-optimality has one group and one
+Every parameter block keeps the rank of its candidates. Classical D-optimality has one group and one
 parameter block; a stratified design has several groups and one parameter block; the multi-client design of
 Fed-PE has one parameter block per arm (disjoint parameters) or a single one (shared parameters).
 

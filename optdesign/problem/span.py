@@ -184,7 +184,7 @@ def _signs(width: int) -> np.ndarray:
 
 @kernel
 def largest_sum(x, blocks, groups, row_scale, first, directions):
-    """Return the largest |row_scale x_n @ v| of a piece, v one of the four directions of its block."""
+    """Return the largest |row_scale x_n @ v| in a piece, v one of the four directions of its block."""
     n, d = x.shape
     top = 0.0
     for i in range(n):

@@ -78,7 +78,7 @@ class Refinement:
 
     @property
     def loss(self) -> float:
-        """What the old candidates lost at most."""
+        """Upper bound on the loss of efficiency by the old candidates."""
         return 1.0 - self.efficiency
 
     def __str__(self) -> str:

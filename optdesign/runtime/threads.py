@@ -156,7 +156,7 @@ def _at_once(
 ) -> Iterator[Result]:
     """Return the results of work for every piece, computed in threads and in the calling thread.
 
-    What another thread compiles on its way is not on the clock of the one that waits for it.
+    The clock of the waiting thread does not count compilation in other threads.
     """
     results: dict[int, Result] = {}
     left = deque(range(len(bounds)))

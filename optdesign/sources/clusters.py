@@ -64,7 +64,7 @@ class DaskEngine:
     def __init__(self, collection: Any, groups: Any = None, parameter_blocks: Any = None) -> None:
         self.labels = groups is not None, parameter_blocks is not None
         self.moved: list[Moved] = []
-        """What every pass on a cluster has moved."""
+        """Data that every pass on a cluster has moved."""
         frame = hasattr(collection, "columns")
         for argument, name in zip(ARGUMENTS, (groups, parameter_blocks), strict=True):
             if name is not None and not (frame and isinstance(name, str)):

@@ -106,7 +106,7 @@ def verify(
 ) -> Verification:
     """Recompute the claims of a design exactly, and compare it with the result of cvxpy.
 
-    Of whole runs, numbers of runs, rank, log Det and the efficiency are claims. Runs of
+    The claims of whole runs are numbers of runs, rank, log Det and the efficiency. Runs of
     :class:`optdesign.MainEffects` have no list of candidates to compare on, and are inconclusive.
 
     A solver that fails, or that is stopped by the time limit or by Ctrl-C, raises no error. The verdict is
