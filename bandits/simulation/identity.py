@@ -3,9 +3,10 @@
 Numbers, texts and arrays count in full. A function counts by its code, closure, defaults and the globals that
 it names, also those of modules that it names or imports. ``functools.partial`` counts by its parts. Any other
 object counts by its class and its state. A class counts by the code of its methods and by its attributes,
-also those that it inherits. Classes and functions of installed libraries count by their names and the version
-of the library, and the code of this package as a whole (:mod:`bandits.simulation.sources`). Addresses, file
-names and line numbers do not count, so the hash is the same in a new process.
+also those that it inherits. Classes and functions of installed libraries count by their names and the sources
+of the library (those of NumPy, SciPy and Numba by the version), and the code of this package as a whole
+(:mod:`bandits.simulation.sources`). Addresses, file names and line numbers do not count, so the hash is the
+same in a new process.
 
 Two things are not seen: functions of this package or of a library that are replaced at run time, and modules
 that are found by computed names, as with ``importlib``.
@@ -31,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from bandits.simulation.sources import PACKAGES
+from bandits.simulation.sources import PACKAGES, VERSIONED, library_hash
 
 LIBRARIES = tuple(str(Path(sysconfig.get_path(kind), "_"))[:-1] for kind in ("stdlib", "purelib", "platlib"))
 """Directories of Python and of installed libraries, with a separator at the end."""
@@ -111,7 +112,8 @@ class _Walk:
             case types.CodeType():
                 yield from self._code(thing)
             case types.BuiltinFunctionType() | np.ufunc():
-                yield f"builtin {getattr(thing, '__module__', '')}.{thing.__name__}".encode()
+                module = getattr(thing, "__module__", None) or ""
+                yield f"builtin {_versioned(module)}.{thing.__name__}".encode()
             case staticmethod() | classmethod() | property() | functools.cached_property():
                 yield from self._sequence(type(thing).__name__, _functions(thing))
             case np.random.Generator():
@@ -142,7 +144,8 @@ class _Walk:
         yield from self._sequence("mapping", [part for _, key in pairs for part in (key, thing[key])])
 
     def _function(self, thing: types.FunctionType) -> Iterator[bytes]:
-        yield f"function {_name(thing)}".encode()
+        library = _versioned(thing.__module__) if _is_installed(thing) else ""
+        yield f"function {_name(thing)} {library}".encode()
         yield from self._sequence(
             "of",
             [
@@ -201,9 +204,10 @@ def _name(thing: type | types.FunctionType) -> str:
 
 
 def _versioned(module: str) -> str:
-    """Return the name of a module with the version of its package, if that has one."""
-    version = getattr(sys.modules.get(module.split(".")[0]), "__version__", "")
-    return f"{module} {version if isinstance(version, str) else ''}"
+    """Return the name of a module with the version of its package, if any, and the hash of its sources."""
+    package = module.split(".")[0]
+    version = getattr(sys.modules.get(package), "__version__", "")
+    return f"{module} {version if isinstance(version, str) else ''} {library_hash(package)}"
 
 
 def _is_own(thing: type | types.FunctionType) -> bool:
@@ -313,15 +317,15 @@ def _imported(code: types.CodeType, package: str | None) -> Iterator[str]:
 
 
 def _source(module: str) -> bytes | None:
-    """Return the source of a module that is neither installed nor of this package, imported or not."""
-    if module.split(".")[0] in PACKAGES:
+    """Return the source of a module, imported or not; None if it counts by a version or as a whole."""
+    if module.split(".")[0] in (*PACKAGES, *VERSIONED, *sys.stdlib_module_names):
         return None
     try:
         spec = importlib.util.find_spec(module)
     except (ImportError, ValueError):
         return None
     file = None if spec is None else spec.origin
-    if file is None or file.startswith(LIBRARIES) or not Path(file).is_file():
+    if file is None or not Path(file).is_file():
         return None
     return Path(file).read_bytes()
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -20,6 +22,9 @@ from optdesign import __version__
 
 PACKAGES = ("bandits", "optdesign")
 """Packages whose sources count."""
+
+VERSIONED = ("numpy", "scipy", "numba")
+"""Libraries that count by their versions."""
 
 SUFFIXES = (".py", ".pyc")
 """Files that count: sources, or compiled files where a package has been installed without them."""
@@ -35,6 +40,27 @@ def packages_hash(folders: dict[str, Traversable] | None = None) -> str:
         for path, content in _sources(found[name], name):
             whole.update(f"{path} {len(content)}\n".encode())
             whole.update(content)
+    return whole.hexdigest()
+
+
+@lru_cache
+def library_hash(package: str) -> str:
+    """Return the hash of the sources of an imported package or module.
+
+    It is empty for Python's own, for ``VERSIONED``, and for the packages of ``CODE``.
+    """
+    module = sys.modules.get(package)
+    counted = package in sys.stdlib_module_names or package in (*VERSIONED, *PACKAGES)
+    if module is None or counted:
+        return ""
+    whole = hashlib.sha256()
+    for place in getattr(module, "__path__", []):
+        for path, content in _sources(Path(place), package) if Path(place).is_dir() else ():
+            whole.update(f"{path} {len(content)}\n".encode())
+            whole.update(content)
+    file = getattr(module, "__file__", None)
+    if not hasattr(module, "__path__") and file is not None and Path(file).is_file():
+        whole.update(Path(file).read_bytes())
     return whole.hexdigest()
 
 

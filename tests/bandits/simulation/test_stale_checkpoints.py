@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import bandits
-from bandits.simulation import sources
+from bandits.simulation import identity, sources
 from bandits.simulation.fingerprints import differences, fingerprint
 
 ENV = bandits.environments.authors(4, 3, 2, seed=0)
@@ -141,3 +142,42 @@ def test_a_change_of_the_package_makes_checkpoints_stale(tmp_path):
         assert stale, name
         if "confidence" in name:
             assert changed != first
+
+
+LIBRARY = """
+import bandits
+
+def first(trial):
+    return bandits.LocalUCB(sigma={sigma}).start(trial)
+
+class Learner(bandits.Stepwise):
+    start = staticmethod(first)
+"""
+
+
+@pytest.mark.parametrize("is_package", [False, True])
+def test_installed_libraries_count_by_their_sources(tmp_path, monkeypatch, is_package):
+    """A library may be installed again with other code and the same version, or have no version."""
+    file = tmp_path / "made_up_library" / "__init__.py" if is_package else tmp_path / "made_up_library.py"
+    file.parent.mkdir(exist_ok=True)
+    monkeypatch.setattr(identity, "LIBRARIES", (f"{tmp_path}{os.sep}",))
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def late():
+        import made_up_library
+
+        return made_up_library
+
+    def hashes(sigma):
+        file.write_text(LIBRARY.format(sigma=sigma))
+        monkeypatch.delitem(sys.modules, "made_up_library", raising=False)
+        importlib.invalidate_caches()
+        sources.library_hash.cache_clear()
+        unseen = identity.content_hash(late)
+        library = importlib.import_module("made_up_library")
+        found = [identity.content_hash(thing) for thing in (library.Learner(), library.first, library)]
+        return [unseen, *found]
+
+    one, again, other = hashes("1.0"), hashes("1.0"), hashes("10.0")
+    assert one == again
+    assert all(a != b for a, b in zip(one, other, strict=True))
