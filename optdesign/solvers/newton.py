@@ -78,28 +78,25 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int = sys.maxs
     """
     raise_if_stopped()
     free = _free_rows(reduced, u)
-    iteration = _InteriorPoint(free, u[free.rows])
-    if iteration.best_gap <= target or not len(free.rows):
-        yield Step(np.array([iteration.best_gap]), STAGE)
+    state = _State(free, u[free.rows])
+    if state.best_gap <= target or not len(free.rows):
+        yield Step(np.array([state.best_gap]), STAGE)
         return
-    iteration.start(iteration.best_gap)
+    state.start(state.best_gap)
     smallest = 2 * UNIT * reduced.rank  # a smaller gap is round-off in any certificate
     for _ in range(max_iter):
-        gap = iteration.step()
-        inner_target = target if isinstance(iteration.system, ByIteration) else PARAMETERS.overshoot * target
-        # Within the target, a step that does not halve the gap is the last one.
-        slow = iteration.best_gap <= target and iteration.steps_since_halved > 0
-        done = slow or gap <= max(inner_target, smallest)
-        if iteration.best_gap <= target:
-            u[free.rows] = _without_negligible(free, iteration.best, target)
-        else:
-            u[free.rows] = iteration.best
+        gap = state.step()
+        met = state.best_gap <= target
+        u[free.rows] = _without_negligible(free, state.best, target) if met else state.best
         yield Step(np.array([gap]), STAGE)
-        if done or (iteration.is_stalled(gap) and not iteration.restart()):
+        # Steps continue within the target while they halve the gap.
+        if gap <= max(state.inner_target(target), smallest) or (met and state.steps_since_halved > 0):
+            return
+        if state.is_stalled(gap) and not state.restart():
             return
 
 
-class _InteriorPoint:
+class _State:
     """State of the method: current point, best shares, and progress since the last start."""
 
     def __init__(self, free: _FreeRows, u: np.ndarray) -> None:
@@ -116,7 +113,7 @@ class _InteriorPoint:
         An infinite gap means the uniform design. The first steps may have larger gaps than the best shares,
         so the progress counters are reset.
         """
-        self.point = _interior_point(self.free, self.best, gap)
+        self.point = _point_near(self.free, self.best, gap)
         self.gap_at_start, self.gap_at_last_halving, self.steps_since_halved = self.best_gap, np.inf, 0
 
     def step(self) -> float:
@@ -130,6 +127,10 @@ class _InteriorPoint:
         if isinstance(self.system, ByIteration) and self.system.exceeds_budget:
             self.system = dense_system(self.free.layout)
         return gap
+
+    def inner_target(self, target: float) -> float:
+        """Return the gap to which steps continue; see ``overshoot``."""
+        return target if isinstance(self.system, ByIteration) else PARAMETERS.overshoot * target
 
     def is_stalled(self, gap: float) -> bool:
         """Return True if the last steps have not halved the gap, or the last one failed."""
@@ -223,7 +224,7 @@ class _Point(NamedTuple):
     """Variances at u."""
 
 
-def _interior_point(free: _FreeRows, u: np.ndarray, gap: float) -> _Point:
+def _point_near(free: _FreeRows, u: np.ndarray, gap: float) -> _Point:
     """Return an interior point near the given shares, the nearer the smaller their gap is.
 
     Mixing in the uniform design with fraction theta, and adding theta times their mean to the bounds, makes

@@ -101,34 +101,27 @@ def solve(
     watch = clock.Stopwatch()
     _check(problem, tol, method, max_iter, time_limit, threads)
     tol, time_limit = float(tol), None if time_limit is None else float(time_limit)
+    limit = DEFAULT_MAX_ITER if max_iter is None else int(max_iter)
     with (
         DeferredInterrupt() as interrupted,
         Progress(progress, tol * problem.rank) as display,
         _thread_context(problem, threads),
     ):
         stop = Stop(interrupted, np.inf if time_limit is None else watch.began + time_limit)
+        recorder = Recorder(watch.began, display)
         if isinstance(problem, LargeProblem):
-            return _solve_large(
-                problem, tol, method, start, max_iter, stop, Recorder(watch.began, display), watch
-            )
+            if start is not None:
+                remedy = "Leave it out: the solver starts from a sample."
+                raise InputError("start", "must be left out for candidates larger than memory", remedy=remedy)
+            return _solve_large(problem, tol, method, limit, recorder, stop, watch)
         weights = _initial_weights(problem, start, stop)
         stop.reserve_certificate(problem, weights)
-        recorder = Recorder(watch.began, display)
         weights, certificate, status = run_method(
-            problem, METHODS[method], weights, tol * problem.rank,
-            DEFAULT_MAX_ITER if max_iter is None else int(max_iter), recorder, stop,
-        )  # fmt: skip
-        result = DesignResult(
-            problem=problem,
-            weights=read_only(weights),
-            certificate=certificate,
-            status=status,
-            method=f"auto: {', then '.join(recorder.stages) or 'start'}" if method == "auto" else method,
-            iterations=recorder.iterations,
-            **watch.times(),
-            history=recorder.history(),
-            tol=tol,
+            problem, METHODS[method], weights, tol * problem.rank, limit, recorder, stop
         )
+        shown = f"auto: {', then '.join(recorder.stages) or 'start'}" if method == "auto" else method
+        record = _record(shown, tol, recorder, watch)
+        result = DesignResult(problem, read_only(weights), certificate, status, **record)
     # An interrupt may arrive while the block is left, so it is checked after the block.
     return replace(result, status=Status.INTERRUPTED) if interrupted else result
 
@@ -179,35 +172,36 @@ def _solve_large(
     problem: LargeProblem,
     tol: float,
     method: str,
-    start: ArrayLike | None,
-    max_iter: int | None,
-    stop: Stop,
+    limit: int,
     recorder: Recorder,
+    stop: Stop,
     watch: clock.Stopwatch,
 ) -> LargeResult:
-    """Solve a problem whose candidates are larger than memory."""
-    if start is not None:
-        remedy = "Leave it out: the solver starts from a sample."
-        raise InputError("start", "must be left out for candidates larger than memory", remedy=remedy)
+    """Solve a problem whose candidates are larger than memory, in at most ``limit`` iterations.
+
+    If the workers that hold the candidates are lost, the error has the best certified design so far.
+    """
 
     def result(certified: Certified, status: Status) -> LargeResult:
-        return LargeResult(
-            certified,
-            status=status,
-            method=f"{method}: {STAGE}",
-            iterations=recorder.iterations,
-            **watch.times(),
-            history=recorder.history(),
-            tol=tol,
-        )
+        return LargeResult(certified, status=status, **_record(f"{method}: {STAGE}", tol, recorder, watch))
 
-    limit = DEFAULT_MAX_ITER if max_iter is None else int(max_iter)
     try:
         return result(*solve_large(problem, METHODS[method], tol * problem.rank, limit, recorder, stop))
     except LostEngineError as error:
         if error.certified is not None:
             error.result = result(error.certified, Status.INTERRUPTED)
         raise
+
+
+def _record(method: str, tol: float, recorder: Recorder, watch: clock.Stopwatch) -> dict[str, Any]:
+    """Return the fields of a result that state how it was found."""
+    return {
+        "method": method,
+        "iterations": recorder.iterations,
+        **watch.times(),
+        "history": recorder.history(),
+        "tol": tol,
+    }
 
 
 def _or_interrupt(result: DesignResult) -> DesignResult:

@@ -82,15 +82,6 @@ def _solve_on(
     part.extend(u, trial)
 
 
-def _subset(problem: DesignProblem, violators: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """Return the violators; if very many, the largest of every group and every k-th of the others."""
-    every = 1 + len(violators) // (MAX_VIOLATORS * problem.support_bound)
-    if every == 1:
-        return violators
-    largest = first_largest(problem.groups[violators], variances, problem.n_groups)
-    return np.union1d(violators[::every], violators[largest[largest >= 0]])
-
-
 def price(
     problem: DesignProblem, rows: np.ndarray, weights: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray]:
@@ -115,3 +106,12 @@ def price(
         violators, largest = exceeding(problem, problem.rows, white, bound)
         variances = variances_at(problem, problem.rows, white, violators)
     return float(problem.budgets @ largest) - problem.rank, violators, variances
+
+
+def _subset(problem: DesignProblem, violators: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """Return the violators; if very many, the largest of every group and every k-th of the others."""
+    every = 1 + len(violators) // (MAX_VIOLATORS * problem.support_bound)
+    if every == 1:
+        return violators
+    largest = first_largest(problem.groups[violators], variances, problem.n_groups)
+    return np.union1d(violators[::every], violators[largest[largest >= 0]])

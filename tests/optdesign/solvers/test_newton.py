@@ -42,7 +42,7 @@ def stepped(
 def uniform_start(free: newton._FreeRows) -> newton._Point:
     sizes = np.diff(free.layout.starts)
     u = np.repeat(1 / sizes, sizes)
-    return newton._interior_point(free, u, free.gap(u))
+    return newton._point_near(free, u, free.gap(u))
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
@@ -274,7 +274,7 @@ def test_starts_are_interior_and_near_what_was_given(theta: float) -> None:
     reduced = reduce(problem)
     free = newton._free_rows(reduced, reduced.restrict(mixed))
     u = reduced.restrict(mixed)[free.rows]
-    x = newton._interior_point(free, u, free.gap(u))
+    x = newton._point_near(free, u, free.gap(u))
     assert np.all(x.u > 0)
     assert np.all(x.s > 0)
     share = max(newton.PARAMETERS.uniform_share, free.gap(u) / (free.gap(u) + problem.rank))
