@@ -21,6 +21,11 @@ PRIVATE = re.compile(
 """Words for which the field has other ones; "lost" is allowed of rank, digits and information."""
 LOST = re.compile(r"\b(?:have|has) lost\b(?! rank| digits)", flags=re.I)
 
+VAGUE = re.compile(
+    r"_?(settled|enough|few|most|look|each|told|meant|beside|lifted|thinned|over|why|go|odd|less|some)"
+)
+"""Names that do not say what a function returns or does."""
+
 
 def sentences(text: str) -> Iterator[str]:
     """Yield the sentences of a text: paragraphs, list items, cells and headings, split at full stops."""
@@ -74,6 +79,13 @@ def comments(path: Path) -> Iterator[str]:
     yield " ".join(lines)
 
 
+def names(path: Path) -> Iterator[str]:
+    """Yield the names of the functions, methods and classes of a module."""
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    yield from (node.name for node in ast.walk(tree) if isinstance(node, kinds))
+
+
 def texts() -> Iterator[tuple[Path, str]]:
     """Yield all sentences with their file."""
     for page in PAGES:
@@ -105,6 +117,13 @@ def test_messages_and_comments_begin_with_their_subject(read: Callable[[Path], I
                 if (whole and OPENINGS.match(sentence)) or PRIVATE.search(sentence) or LOST.search(sentence):
                     found.append(f"{path.relative_to(ROOT)}: {sentence[:110]}")
     assert total > 300
+    assert not found, "\n".join(found)
+
+
+def test_names_of_functions_say_what_they_are() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {one}" for path in MODULES for one in names(path) if VAGUE.fullmatch(one)
+    ]
     assert not found, "\n".join(found)
 
 

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bandits.cli.experiment_file import EXAMPLE, Experiment, read
-from bandits.cli.options import meant
+from bandits.cli.options import suggestion
 from bandits.reproduce import EXPERIMENTS, QUICK, Effort, needs_ratings, totals
 from bandits.reproduce import reproduce as reproduce_experiments
 from bandits.reproduce.formatting import plain, rounded
@@ -113,7 +113,9 @@ def _chosen(names: list[str], ratings: Path | None) -> list[str]:
     for name in names:
         if name not in (*EXPERIMENTS, "all"):
             known = ", ".join(EXPERIMENTS)
-            raise ValueError(f"NAME must be all or one of {known}; got {name!r}{meant(name, EXPERIMENTS)}.")
+            raise ValueError(
+                f"NAME must be all or one of {known}; got {name!r}{suggestion(name, EXPERIMENTS)}."
+            )
     everything = "all" in names
     out = [name for name in EXPERIMENTS if everything or name in names]
     lacking = [name for name in out if ratings is None and needs_ratings(EXPERIMENTS[name])]

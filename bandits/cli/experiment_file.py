@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bandits import environments
-from bandits.cli.options import Makers, build, check_keys, checked, declared, meant, named
+from bandits.cli.options import Makers, build, check_keys, checked, declared, named, suggestion
 from bandits.environments.linear import LinearEnvironment
 from bandits.policies.collaborative import CollaborativeFedPE
 from bandits.policies.delb import DELB
@@ -231,9 +231,8 @@ def _kind(
         return kind, named(kind, f"kind of {where}", folder)
     if not isinstance(kind, str) or kind not in known:
         own = "" if folder is None else ', or "module:Class"'
-        raise ValueError(
-            f"kind of {where} must be one of {', '.join(known)}{own}; got {kind!r}{meant(str(kind), known)}."
-        )
+        meant = suggestion(str(kind), known)
+        raise ValueError(f"kind of {where} must be one of {', '.join(known)}{own}; got {kind!r}{meant}.")
     return kind, known[kind]
 
 

@@ -190,11 +190,11 @@ def check_keys(options: Mapping[str, Any], allowed: Sequence[str], where: str) -
     if wrong:
         raise ValueError(
             f"{where} may have {', '.join(allowed) or 'no options'}; "
-            f"got {wrong[0]!r}{meant(wrong[0], allowed)}. See: bandits example"
+            f"got {wrong[0]!r}{suggestion(wrong[0], allowed)}. See: bandits example"
         )
 
 
-def meant(word: str, known: Iterable[str]) -> str:
+def suggestion(word: str, known: Iterable[str]) -> str:
     """Return a suggestion of the closest known word, or an empty text if none is close."""
     spelling = {name.lower(): name for name in known}
     close = get_close_matches(word.lower(), spelling, n=1)

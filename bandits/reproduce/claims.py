@@ -340,7 +340,7 @@ def _theory() -> list[Claim]:
               properties.above_the_lower_bound, CONSTRUCTION, any_horizon=True),
         Claim("Regret per client falls as 1/√M or faster up to 100,000 clients", "Theorem on Enhanced Fed-PE",
               ("clients",), SYNTHETIC, growth.rule(-0.5, AT_MOST, "M"),
-              growth.order(growth.over(many_clients, checks.regret), -0.5, AT_MOST), ORDER),
+              growth.order(growth.by_size(many_clients, checks.regret), -0.5, AT_MOST), ORDER),
     ]  # fmt: skip
 
 

@@ -76,10 +76,10 @@ def order(curves: Curves, exponent: float, side: str = NEAR) -> Check:
 
 def over_sizes(panel: str, reading: Reading) -> Curves:
     """Read the cases of a panel of Figures 2 to 4."""
-    return over(lambda kind: swept(kind, panel), reading)
+    return by_size(lambda kind: swept(kind, panel), reading)
 
 
-def over(cases: Callable[[str], dict[int, Case]], reading: Reading) -> Curves:
+def by_size(cases: Callable[[str], dict[int, Case]], reading: Reading) -> Curves:
     """Read cases by their sizes."""
 
     def curves(results: Results, kind: str) -> tuple[list[float], np.ndarray]:

@@ -115,7 +115,7 @@ def coordinates(problem: DesignProblem, some: np.ndarray, rows: Rows) -> np.ndar
         for b, at in by_block(problem, part):
             out[first + at] = rows.source.take(part[at]) @ rows.maps[b]
 
-    threads.each(write, len(some), rows.source.rows_a_piece)
+    threads.results(write, len(some), rows.source.rows_a_piece)
     return out
 
 
@@ -154,7 +154,7 @@ def variances_of(problem: DesignProblem, rows: Rows, white: np.ndarray) -> tuple
         part = slice(first, last)
         _write_variances(rows.source.piece(first, last), problem.parameter_blocks[part], white, g[part])
 
-    threads.each(write, len(g), rows.source.rows_a_piece)
+    threads.results(write, len(g), rows.source.rows_a_piece)
     raise_to_largest(problem.groups, g, largest)
     return g, largest
 
@@ -179,7 +179,7 @@ def exceeding(
             raise_to_largest(problem.groups[found], g[found - first], largest)
         return found.copy()
 
-    found = threads.each(find, problem.n_candidates, rows.source.rows_a_piece)
+    found = threads.results(find, problem.n_candidates, rows.source.rows_a_piece)
     return np.concatenate(found), largest
 
 
@@ -191,7 +191,7 @@ def above(problem: DesignProblem, values: np.ndarray, bound: np.ndarray) -> np.n
         count = find_exceeding(problem.groups[first:last], values[first:last], bound, first, found)
         return found[:count].copy()
 
-    found = threads.each(find, problem.n_candidates, threads.PIECE)
+    found = threads.results(find, problem.n_candidates, threads.PIECE)
     return np.concatenate(found) if len(found) > 1 else found[0]
 
 
@@ -204,7 +204,7 @@ def variances_at(problem: DesignProblem, rows: Rows, white: np.ndarray, some: np
         x = read_only(rows.source.take(part))
         _write_variances(x, read_only(problem.parameter_blocks[part]), white, g[first:last])
 
-    threads.each(write, len(some), rows.source.rows_a_piece)
+    threads.results(write, len(some), rows.source.rows_a_piece)
     return g
 
 

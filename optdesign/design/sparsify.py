@@ -71,7 +71,7 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
     check_type(result, DesignResult, "result must be a DesignResult", "Pass solve(problem).")
     problem, method = result.problem, f"{result.method}, sparsified"
     if cost is None:
-        thin = thinned(problem, result.weights)
+        thin = sparse_weights(problem, result.weights)
     else:
         support, white, round_off = _whitened(problem, result.weights)
         found = cheapest(problem, white, support, result.weights[support], _checked(problem, cost))
@@ -98,7 +98,7 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
     )
 
 
-def thinned(problem: DesignProblem, weights: np.ndarray) -> np.ndarray:
+def sparse_weights(problem: DesignProblem, weights: np.ndarray) -> np.ndarray:
     """Return weights with the same information on few candidates."""
     support, white, _ = _whitened(problem, weights)
     out = np.zeros_like(weights)

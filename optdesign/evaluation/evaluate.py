@@ -15,7 +15,7 @@ from optdesign.evaluation.experiment import Experiment, experiment
 from optdesign.evaluation.power import noncentrality, power_of_f
 from optdesign.factors.coding import coded_model, left_out, outside_span
 from optdesign.numbers.checks import check_number
-from optdesign.tables.columns import listed, meant
+from optdesign.tables.columns import listed, suggestion
 
 
 def evaluate(
@@ -188,7 +188,7 @@ def _anticipated(
                 raise InputError(
                     "effect",
                     "must name terms or coefficients",
-                    f"there is no {name!r}{meant(str(name), [*effects, *names])}",
+                    f"there is no {name!r}{suggestion(str(name), [*effects, *names])}",
                     f"The terms are {listed(effects)}.",
                 )
             size[found] = _finite(value)

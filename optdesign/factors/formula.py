@@ -23,7 +23,7 @@ from optdesign.errors import InputError
 from optdesign.factors import notation
 from optdesign.numbers.checks import check_type
 from optdesign.runtime.optional import optional
-from optdesign.tables.columns import Settings, check_exact, listed, meant, missing, number
+from optdesign.tables.columns import Settings, check_exact, listed, missing, number, suggestion
 
 FUNCTIONS = {"sqrt": np.sqrt, "abs": np.abs}
 """Functions of formulas besides those of formulaic."""
@@ -158,7 +158,7 @@ def _coding(settings: Settings, wanted: bool | Iterable[str]) -> dict[str, tuple
         names = [wanted] if isinstance(wanted, str) else list(wanted)
         for name in names:
             if name not in numeric:
-                value = f"{name!r} is none{meant(name, numeric)}"
+                value = f"{name!r} is none{suggestion(name, numeric)}"
                 raise InputError("coded", "must name numeric factors", value, f"These are {listed(numeric)}.")
     ranges = {}
     for name in names:
@@ -225,7 +225,7 @@ def _said(error: Exception, formula: str, settings: Settings) -> str:
         if unknown and name not in unknown:  # formulaic renames a quoted name, or leaves it out of the error
             name = unknown[0]
         if name:
-            return f"there is no factor {name!r}{meant(name, settings)}"
+            return f"there is no factor {name!r}{suggestion(name, settings)}"
     for name in settings:
         if re.search(rf"(?<![\w.`]){re.escape(name)}\(", formula):
             return f"the factor {name!r} hides the function {name}(); rename the factor ({text})"

@@ -93,7 +93,7 @@ def _draw_panels(axes: Any, counts: np.ndarray, shown: View, cells: list[Panel])
     found = [totals_at(places, counts, cell.rows) for cell in cells]
     most = max(int(total.max(initial=1)) for _, total in found)
     numbers = all(_have_room(at, places) for at, _ in found)
-    summed = "\n".join(["", shown.over("summed")]).rstrip()
+    summed = "\n".join(["", shown.note_on_others("summed")]).rstrip()
     for one, cell, (at, total) in zip(axes, cells, found, strict=True):
         if len(shown.scales) == 1:
             _stems(one, at[:, 0], total, most)

@@ -123,7 +123,10 @@ def draw_panels(axes: Any, result: DesignResult, shown: View, cells: list[Panel]
     """Variances over factors, one panel a cell."""
     draw = _draw_curves if len(shown.scales) == 1 else _draw_maps
     what = draw(axes, result, shown, cells)
-    over = [shown.over("largest"), "" if cells[0].group is not None else f"largest over {cells[0].title}"]
+    over = [
+        shown.note_on_others("largest"),
+        "" if cells[0].group is not None else f"largest over {cells[0].title}",
+    ]
     text = "\n".join([what, *(readable(line, 60) for line in over if line)])
     text = wrapped(text, letters(axes[0], upright=True))
     if len(shown.scales) == 1:

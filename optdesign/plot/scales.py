@@ -51,7 +51,7 @@ class View(NamedTuple):
         """True if three proportions are shown."""
         return len(self.scales) == 3
 
-    def over(self, what: str) -> str:
+    def note_on_others(self, what: str) -> str:
         """Return the note on factors that are not shown, which follows the name of a quantity."""
         names = ", ".join(self.others[:3]) + (", ..." if len(self.others) > 3 else "")
         return f"{what} over {readable(names, 40)}" if self.others else ""

@@ -168,7 +168,7 @@ def _is_modest(
     def largest(first: int, last: int) -> float:
         return largest_sum(source.piece(first, last), blocks, groups, row_scale, first, directions)
 
-    return all(top <= MODEST for top in threads.each(largest, source.n_rows, source.rows_a_piece))
+    return all(top <= MODEST for top in threads.results(largest, source.n_rows, source.rows_a_piece))
 
 
 def signed_sums(maps: np.ndarray) -> np.ndarray:

@@ -88,14 +88,14 @@ def orthonormal(levels: Sequence[float], degree: int, shares: np.ndarray) -> tup
     """
     exact = [Fraction(level) for level in levels]
     middle, width = (min(exact) + max(exact)) / 2, max(exact) - min(exact)
-    t = _Dyadic.of([level - middle for level in exact]).over(_exponent(width))
+    t = _Dyadic.of([level - middle for level in exact]).divided(_exponent(width))
     basis, known = [_Dyadic.of([Fraction(1)] * len(exact))], [np.ones(len(exact))]
     log_lead, log_scale = 0.0, 0.0
     for _ in range(degree):
         q = t.times(basis[-1])
         while True:
             shift = q.largest_exponent  # powers of two keep the values within the range of doubles
-            q = q.over(shift)
+            q = q.divided(shift)
             log_lead -= shift * LOG_2
             value = q.rounded()
             length = math.sqrt(float(shares @ (value * value)))
@@ -128,7 +128,7 @@ class _Dyadic(NamedTuple):
         """Return e such that the largest entry is between 2^(e - 1) and 2^e in size."""
         return max(abs(value) for value in self.digits).bit_length() - self.places
 
-    def over(self, exponent: int) -> _Dyadic:
+    def divided(self, exponent: int) -> _Dyadic:
         """Return the vector divided by a power of two."""
         return _Dyadic(self.digits, self.places + exponent)
 

@@ -106,7 +106,7 @@ def blas(order: int) -> Iterator[None]:
         _set([1] * len(_blas()))
 
 
-def each(work: Callable[[int, int], Result], n: int, piece: int) -> list[Result]:
+def results(work: Callable[[int, int], Result], n: int, piece: int) -> list[Result]:
     """Return the results of work(first, last) for pieces of 0 .. n - 1 in order, computed in threads.
 
     They are equal, and no larger than ``piece``. Between two of them the work may be stopped
@@ -162,7 +162,7 @@ def _at_once(
     left = deque(range(len(bounds)))
     is_over = threading.Event()
 
-    def some(between: Callable[[], None]) -> float:
+    def work_on_pieces(between: Callable[[], None]) -> float:
         before = clock.first_use_seconds()
         try:
             while True:
@@ -177,11 +177,11 @@ def _at_once(
 
     def until_over() -> float:
         with stop_when(is_over.is_set):
-            return some(raise_if_stopped)
+            return work_on_pieces(raise_if_stopped)
 
     others = [_pool(_current.count).submit(until_over) for _ in range(count - 1)]
     try:
-        some(raise_if_stopped)
+        work_on_pieces(raise_if_stopped)
         asked = perf_counter()
         while wait(others, timeout=BETWEEN_CHECKS).not_done:
             raise_if_stopped()

@@ -114,7 +114,7 @@ class _State(NamedTuple):
             return _visit(*self, first, last)[0]
         parts = [self._part(n_parts) for _ in range(n_parts)]
         ends = [first + (last - first) * k // n_parts for k in range(n_parts + 1)]
-        sums = threads.each(lambda k, _: _visit(*parts[k], ends[k], ends[k + 1])[0], n_parts, 1)
+        sums = threads.results(lambda k, _: _visit(*parts[k], ends[k], ends[k + 1])[0], n_parts, 1)
         if not self._join([part.inverse for part in parts]):
             self.recompute_inverse()
         return sum(sums) / n_parts  # variances under U / L are L times those under U
@@ -169,7 +169,7 @@ class _State(NamedTuple):
         groups = len(self.starts) - 1
         out, rows = np.empty(groups), (self.z, self.blocks, self.starts, self.ranks, factor)
         piece = max(1, threads.PIECE * groups // self.z.size)
-        threads.each(lambda first, last: _write_largest(*rows, first, last, out), groups, piece)
+        threads.results(lambda first, last: _write_largest(*rows, first, last, out), groups, piece)
         return out
 
 

@@ -190,7 +190,7 @@ class _FreeRows(NamedTuple):
             part = slice(first, last)
             whiten_rows(self.z[part], layout.block[part], layout.ranks, factor, a[part], g[part])
 
-        threads.each(write, len(u), threads.PIECE // self.z.shape[1])
+        threads.results(write, len(u), threads.PIECE // self.z.shape[1])
         return gap_of(layout.starts, u, g)
 
     def gap(self, u: np.ndarray) -> float:

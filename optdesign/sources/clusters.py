@@ -126,7 +126,7 @@ class DaskEngine:
         graphs = all(partition.graph for partition in self.partitions)
         dask = optional("dask", "Dask collections need", "dask")
 
-        def some(low: int, high: int) -> Any:
+        def fold_part(low: int, high: int) -> Any:
             results = []
             for k in range(low, high):
                 raise_if_stopped()
@@ -135,7 +135,7 @@ class DaskEngine:
                 done(self.starts[k + 1] - self.starts[k])
             return _folded(merge, results)
 
-        return _folded(merge, threads.in_order(some, len(self.parts), 1, threads.PIECE // 2))
+        return _folded(merge, threads.in_order(fold_part, len(self.parts), 1, threads.PIECE // 2))
 
     def _on_cluster(self, client: Any, work: Any, merge: Merge, args: tuple[Any, ...]) -> Any:
         """Return the merged results of a pass; a pass that fails with a worker is submitted again."""

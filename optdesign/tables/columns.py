@@ -130,13 +130,13 @@ def missing_label(array: np.ndarray) -> int | None:
 def lookup(columns: Mapping[str, Any], name: str, argument: str, source: str = "the settings") -> Any:
     """Return the column of a name, or an error that lists the names."""
     if name not in columns:
-        value = f"there is no {name!r}{meant(name, columns)}"
+        value = f"there is no {name!r}{suggestion(name, columns)}"
         remedy = f"The columns are {listed(columns)}."
         raise InputError(argument, f"must name a column of {source}", value, remedy)
     return columns[name]
 
 
-def meant(name: str, known: Mapping[str, Any] | list[str]) -> str:
+def suggestion(name: str, known: Mapping[str, Any] | list[str]) -> str:
     """Return a guess at what a misspelled name should have been, or nothing."""
     close = get_close_matches(name, list(known), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""

@@ -83,7 +83,7 @@ class ByInformation:
             _subtract_products(self.a, *self.places, starts[first], starts[last], solution, du)
             _centre(*groups, first, last, du, dbound)
 
-        threads.each(finish, n, self.groups_to_multiply)
+        threads.results(finish, n, self.groups_to_multiply)
         return du, dbound
 
 

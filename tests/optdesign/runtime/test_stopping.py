@@ -208,7 +208,7 @@ def test_pieces_end_where_they_are(count: int, after: int) -> None:
         ended.append(first)
 
     with threads.using(count), pytest.raises(Stopped), stop_when(lambda: next(looks) >= after):
-        threads.each(work, 10**6, 10)
+        threads.results(work, 10**6, 10)
     assert sorted(begun) == sorted(ended)
     assert after <= len(ended) < 10**5
     # The one who looks has taken as many pieces as there were looks; one thread alone takes no others.

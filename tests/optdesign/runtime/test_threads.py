@@ -26,7 +26,7 @@ def test_every_piece_is_done_once() -> None:
             names.add(threading.current_thread().name)
 
         with threads.using(count):
-            threads.each(work, 103, 10)
+            threads.results(work, 103, 10)
         assert np.all(done == 1)
         own = {name for name in names if not name.startswith("optdesign")}
         assert own <= {threading.current_thread().name}
@@ -37,7 +37,7 @@ def test_every_piece_is_done_once() -> None:
 @pytest.mark.parametrize(("n", "piece"), [(0, 1), (1, 1), (2, 1), (10, 10), (11, 10), (103, 10), (40, 7)])
 def test_pieces_are_equal_and_the_same_for_any_number_of_threads(n: int, piece: int, count: int) -> None:
     with threads.using(count):
-        pieces = threads.each(lambda first, last: (first, last), n, piece)
+        pieces = threads.results(lambda first, last: (first, last), n, piece)
         assert list(threads.in_order(lambda first, last: (first, last), n, piece)) == pieces
     assert [k for first, last in pieces for k in range(first, last)] == list(range(n))
     sizes = [last - first for first, last in pieces]
@@ -77,7 +77,7 @@ def test_the_work_of_another_thread_is_waited_for(
             ended.set()
 
     with threads.using(2), pytest.raises(what):
-        threads.each(work, 2, 1)
+        threads.results(work, 2, 1)
     assert ended.is_set()
 
 
@@ -85,7 +85,7 @@ def test_one_pool_whatever_the_number_of_pieces() -> None:
     with threads.using(5):
         threads._pool.cache_clear()
         for pieces in (2, 3, 4, 9):
-            threads.each(lambda *_: None, pieces, 1)
+            threads.results(lambda *_: None, pieces, 1)
     assert threads._pool.cache_info().currsize == 1
 
 
@@ -94,7 +94,7 @@ def test_an_error_of_the_work_is_no_sign_that_all_is_done() -> None:
         raise IndexError(first, last)
 
     with threads.using(2), pytest.raises(IndexError):
-        threads.each(work, 100, 10)
+        threads.results(work, 100, 10)
 
 
 def test_what_fails_in_a_thread_is_raised() -> None:
@@ -102,7 +102,7 @@ def test_what_fails_in_a_thread_is_raised() -> None:
         raise ZeroDivisionError(first, last)
 
     with threads.using(2), pytest.raises(ZeroDivisionError):
-        threads.each(work, 100, 10)
+        threads.results(work, 100, 10)
 
 
 @pytest.mark.parametrize(("blocks", "dim"), [(1, 3), (1, 12), (4, 3)])
@@ -218,7 +218,7 @@ def test_what_a_thread_compiles_is_not_on_the_clock_of_the_one_that_waits() -> N
 
     with threads.using(2):
         began, began_here = clock.now(), time.perf_counter()
-        assert threads.each(work, 40, 10) == [0, 10, 20, 30]
+        assert threads.results(work, 40, 10) == [0, 10, 20, 30]
         waited, counted = time.perf_counter() - began_here, clock.now() - began
     assert waited >= 0.1
     assert counted <= waited - 0.05
