@@ -71,6 +71,15 @@ def test_every_page_is_in_a_table_of_contents():
     assert written | GENERATED == listed | GENERATED
 
 
+def test_files_named_in_the_pages_on_code_exist():
+    root = DOCS.parent
+    for page in (DOCS / "architecture.md", DOCS / "mathematics.md", root / "CONTRIBUTING.md"):
+        text = page.read_text(encoding="utf-8")
+        for name in re.findall(r"`([\w./]+/[\w.]+\.(?:py|toml|ini|md))`", text):
+            places = (root / name, root / "optdesign" / name, root / "bandits" / name)
+            assert "NAME" in name or any(place.exists() for place in places), f"{page.name}: {name}"
+
+
 def test_home_shows_the_facts_of_the_readme():
     readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
     home = (DOCS / "index.md").read_text(encoding="utf-8")
