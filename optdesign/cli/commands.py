@@ -27,7 +27,7 @@ import typer
 
 from optdesign import plot as pictures
 from optdesign.cli import candidate_file as files
-from optdesign.cli import evaluation_report, report, run_list_file, saved
+from optdesign.cli import evaluation_report, large_file, report, run_list_file, saved
 from optdesign.cli.candidate_file import CandidateFile
 from optdesign.cli.options import (
     Candidates,
@@ -79,7 +79,13 @@ def main() -> None:
 )
 @with_column_options
 def solve_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Candidates: .csv, .parquet or .npz.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Candidates: .csv, .parquet or .npz, a directory of .parquet or .npy files, or .npy.",
+        ),
+    ],
     columns: ColumnOptions,
     where: Where = None,
     runs: Annotated[
@@ -133,8 +139,20 @@ def solve_command(
                 raise InputError(option, "must come with --runs: weights are not searched", remedy="Drop it.")
         if keep_groups and randomise is None:
             raise InputError("--keep-groups", "must come with --randomise SEED", remedy="Add it.")
+        if large_file.is_large(file):
+            large_file.check_options(runs, plot, out)
         inputs = [file, *(Path(given) for given in (runs, columns.budget) if given)]
         files.check_outputs(out, plot, inputs, force=force, is_run_list=runs is not None)
+        limits: dict[str, Any] = {
+            "tol": tol,
+            "method": method,
+            "max_iter": max_iter,
+            "time_limit": time_limit,
+        }
+        if large_file.is_large(file):
+            raise typer.Exit(
+                _solve_large(file, columns, where, out, limits, fresh=not again, as_json=as_json)
+            )
         with waiting(f"reading {file}"):
             source = columns.read(file, runs=runs, where=where, fresh=not again)
         with waiting("finding the rank of every parameter block"):
@@ -153,13 +171,33 @@ def solve_command(
             report.print_solved(found, source, written, as_json, order)
             failed = found.status is RunStatus.INTERRUPTED
         else:
-            result = solve(
-                problem, tol=tol, method=method, max_iter=max_iter, time_limit=time_limit, progress=True
-            )
+            result = solve(problem, **limits, progress=True)
             _write(result, source, out, plot)
             report.print_solved(result, source, {"design": out, "plot": plot}, as_json)
             failed = not result.converged
     raise typer.Exit(ExitCode.NOT_CONVERGED if failed else ExitCode.DONE)
+
+
+def _solve_large(
+    file: Path,
+    columns: ColumnOptions,
+    where: str | None,
+    out: Path | None,
+    limits: dict[str, Any],
+    *,
+    fresh: bool,
+    as_json: bool,
+) -> int:
+    """Solve candidates that stay on disk, write and print the rows with weight, and return the exit code."""
+    with waiting(f"reading {file}"):
+        large = large_file.LargeFile(file, columns, where, fresh=fresh)
+    found: Any = solve(large.problem, **limits, progress=True)
+    with waiting("reading the rows with weight"):
+        source, result = large.with_weight(found)
+    if out is not None:
+        large_file.write(out, source, result)
+    report.print_solved(result, source, {"design": out}, as_json)
+    return ExitCode.DONE if result.converged else ExitCode.NOT_CONVERGED
 
 
 def _check_whole(problem: DesignProblem) -> None:

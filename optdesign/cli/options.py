@@ -90,18 +90,29 @@ class ColumnOptions:
 
     def read(self, path: Path, *, runs: str | None = None, **more: Any) -> CandidateFile:
         """Return the candidates of a file, with budgets if they are given; ``runs`` come before budgets."""
-        names = None if self.features is None else self.features.split(",")
+        group, block = self.labels
         source = candidate_file.read(
             path,
-            group=self._label("group"),
-            block=self._label("parameter-block"),
-            features=names and [name.strip() for name in names if name.strip()],
+            group=group,
+            block=block,
+            features=self.feature_names,
             model=self.model,
             **more,
         )
         if runs is not None:
             return source.with_budgets(runs, "--runs")
         return source if self.budget is None else source.with_budgets(self.budget)
+
+    @property
+    def labels(self) -> tuple[Label, Label]:
+        """The columns of groups and of parameter blocks that the options choose."""
+        return self._label("group"), self._label("parameter-block")
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """The feature columns that the options choose, or None."""
+        names = None if self.features is None else self.features.split(",")
+        return names and [name.strip() for name in names if name.strip()]
 
     def _label(self, name: str) -> Label:
         """Return the column of labels that two options choose; False for none."""

@@ -18,6 +18,7 @@ from optdesign.design.certificate import Certificate
 from optdesign.design.display import duration, grid_note, group_places, largest, text
 from optdesign.design.result import DesignResult, rounded_down, rounded_up
 from optdesign.problem.dependence import in_words, scope
+from optdesign.problem.large import Part
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.runs import Runs
 from optdesign.verification.verify import Verification
@@ -96,7 +97,7 @@ def _candidate(source: CandidateFile, row: int) -> dict[str, Any]:
 def described(source: CandidateFile, problem: DesignProblem) -> dict[str, Any]:
     """Return a description of the problem, with notes."""
     return {
-        "candidates": problem.n_candidates,
+        "candidates": _size(problem),
         "model": source.model,
         "features": list(source.features),
         "notes": list(source.notes),
@@ -241,7 +242,9 @@ def _facts(found: DesignResult | Runs, source: CandidateFile) -> Iterator[tuple[
         yield "gap", f"{rounded_up(found.gap)} (relative to the rank {rounded_up(found.relative_gap)})"
         work = f"{found.iterations} iteration{'' if found.iterations == 1 else 's'}"
     yield "efficiency", f"at least {rounded_down(found.efficiency)}{scope(problem)}"
-    yield "measures", str(found.measures)
+    own = found.measures
+    # I is an average over all candidates, of which a few are in memory.
+    yield "measures", str(own._replace(I=math.nan) if isinstance(problem, Part) else own)
     yield "log det", f"{found.log_det:.9g}"
     if found.method != "saved":
         yield "method", f"{found.method}, {work}, {duration(found.seconds, found.compile_seconds)}"
@@ -264,13 +267,13 @@ def _problem_facts(problem: DesignProblem, source: CandidateFile) -> Iterator[tu
     """Yield lines on what was read: candidates, model, groups, parameter blocks and rank."""
     features = ", ".join(source.features)
     if source.model is not None:
-        yield "candidates", f"{problem.n_candidates}, factors {', '.join(source.factors)}"
+        yield "candidates", f"{_size(problem)}, factors {', '.join(source.factors)}"
         yield "model", source.model.strip()
         yield "terms", features
         if source.ignored:
             yield "ignored", f"{', '.join(source.ignored)}: not in the model"
     else:
-        yield "candidates", f"{problem.n_candidates}, features {features}"
+        yield "candidates", f"{_size(problem)}, features {features}"
         if source.factors:
             yield "model", _no_model(problem, source)
         if source.ignored:
@@ -286,6 +289,11 @@ def _problem_facts(problem: DesignProblem, source: CandidateFile) -> Iterator[tu
     yield "rank", f"{problem.rank} of {problem.n_parameters} parameters"
 
 
+def _size(problem: DesignProblem) -> int:
+    """Return the number of candidates, also of a problem of which a few are in memory."""
+    return problem.whole.n_candidates if isinstance(problem, Part) else problem.n_candidates
+
+
 def _no_model(problem: DesignProblem, source: CandidateFile) -> str:
     """Return the note about a missing model: the columns are the features, with or without an intercept."""
     first = problem.source.piece(0, 1)[0]
@@ -293,11 +301,13 @@ def _no_model(problem: DesignProblem, source: CandidateFile) -> str:
     for _, x in problem.source.pieces():
         same &= np.all(x == first, axis=0)
     constant = np.flatnonzero(same)
-    if len(constant):
+    if len(constant) and not isinstance(problem, Part):
         return (
             f"none, so features are columns as they are, {source.features[constant[0]]} being the intercept"
         )
     example = " + ".join(source.features[:3]) + (" + ..." if len(source.features) > 3 else "")
+    if isinstance(problem, Part):
+        return f"none, so features are columns as they are; for an intercept, --model '~ {example}'"
     return f"none, so features are columns as they are, without an intercept; for one, --model '~ {example}'"
 
 

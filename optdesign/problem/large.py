@@ -64,6 +64,7 @@ class LargeProblem(DesignProblem):
         group_names: Sequence[Any] | None = None,
         parameter_block_names: Sequence[Any] | None = None,
         blocks: None = None,
+        _budgets: Callable[[tuple[Any, ...] | None], Any] | None = None,
     ) -> None:
         refuse_blocks(blocks)
         if settings is not None:
@@ -86,7 +87,7 @@ class LargeProblem(DesignProblem):
         block_numbers, n_blocks, of_blocks = _numbering(
             found[1], engine, "parameter_blocks", parameter_block_names, False, engine.ordered[1]
         )
-        budget = check_budgets(budgets, n_groups, of_groups)
+        budget = check_budgets(_budgets(of_groups) if _budgets else budgets, n_groups, of_groups)
         n_groups = len(budget)
         columns = column_names(engine.names if names is None else names, engine.dim)
         self.__dict__.update(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import reduce as fold
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from optdesign.runtime.stopping import raise_if_stopped
 from optdesign.sources.engine import ROWS, Chunk, Merge, Task
 from optdesign.sources.layout import ARGUMENTS, Layout, Place
 from optdesign.tables.columns import column, listed, lookup
-from optdesign.tables.files import COUNTERS, ROW_NAMES, counts, pyarrow, stored_index
+from optdesign.tables.files import COUNTERS, ROW_NAMES, Table, counts, plain_table, pyarrow, stored_index
 
 BUFFER = 1 << 20
 """Bytes of a column that are read at a time: a row group may be larger than memory."""
@@ -127,6 +127,19 @@ class ParquetFiles:
                 "Write it again.",
             ) from None
 
+    def row_names(self, others: Collection[str | None]) -> list[str]:
+        """Return the columns that only name rows, besides some others."""
+        index = stored_index(self.files[self.first])
+        names = [name for name in self.types if name not in others]
+        return [name for name in names if name in index or ROW_NAMES.fullmatch(name) or self._counts(name)]
+
+    def _counts(self, name: str) -> bool:
+        """Return True if a column is called an index and its first rows are 0, 1, 2, ... or 1, 2, 3, ..."""
+        if not COUNTERS.fullmatch(name) or not self.spans:
+            return False
+        batches = self.read(self.spans[0], [name])
+        return counts(np.concatenate([column(batch.table[name], name)[0] for batch in batches]))
+
     def place(self, file: int, row: int) -> str:
         """Return words for a row of a file, counted from 1."""
         return f"row {row + 1} of {self.files[file]}"
@@ -170,6 +183,7 @@ class ParquetEngine:
             numeric = [name for name in columns if name not in model.levels]
         else:
             names = columns = tuple(features or self._inferred({*labels}))
+            self._check_numbers(names)
             numeric = list(names)
         kinds = [kind for name in numeric for kind in files.kinds(name)]
         single = [arrow.types.is_float32(kind) or arrow.types.is_float16(kind) for kind in kinds]
@@ -202,15 +216,18 @@ class ParquetEngine:
                 "the columns 'weight' and 'variance' are those of a saved design",
                 "Drop them, or rename them if they are features.",
             )
-        index = stored_index(path)
         others = [name for name in types if name not in labels]
-        rows = [name for name in others if name in index or ROW_NAMES.fullmatch(name) or self._counts(name)]
+        rows = files.row_names(labels)
         if rows:
             warnings.warn(
                 f"columns {listed(rows)} name the rows and are not features; rename them if they are.",
                 stacklevel=4,
             )
-        features = [name for name in others if name not in rows]
+        return [name for name in others if name not in rows]
+
+    def _check_numbers(self, features: Sequence[str]) -> None:
+        """Raise InputError unless features are columns of numbers."""
+        path, types = self.files.files[self.files.first], self.files.types
         for name in features:
             if family(types[name]) != NUMBERS:
                 raise InputError(
@@ -220,14 +237,6 @@ class ParquetEngine:
                     "Name it as groups or parameter_blocks, drop it, or make the features from a model: "
                     "candidates(path, model=...).",
                 )
-        return features
-
-    def _counts(self, name: str) -> bool:
-        """Return True if a column is called an index and its first rows are 0, 1, 2, ... or 1, 2, 3, ..."""
-        if not COUNTERS.fullmatch(name) or not self.files.spans:
-            return False
-        batches = self.files.read(self.files.spans[0], [name])
-        return counts(np.concatenate([column(batch.table[name], name)[0] for batch in batches]))
 
     def reduce(self, task: Task, merge: Merge, args: tuple[Any, ...] = (), *, features: bool = True) -> Any:
         """Return the merged results of all chunks; threads work on several row groups at a time."""
@@ -282,6 +291,24 @@ class ParquetEngine:
             places = np.concatenate([batch.before + kept for batch, kept in self._kept(span)])
             out += [(span.file, k) for k in places[own].tolist()]
         return out
+
+    def table(self, rows: np.ndarray) -> tuple[np.ndarray, Table]:
+        """Return the rows of some candidates, counted through all files, and all their columns."""
+        before = np.cumsum([0, *(metadata.num_rows for metadata in self.files.metadata)])
+        numbers, parts = [], []
+        for at in np.unique(np.searchsorted(self.starts, rows, side="right") - 1).tolist():
+            own = rows[(rows >= self.starts[at]) & (rows < self.starts[at + 1])] - self.starts[at]
+            seen = 0
+            for batch in self.files.read(self.files.spans[at], list(self.files.types)):
+                kept = self.layout.kept(batch.table, self.files.places(batch))
+                kept = np.arange(batch.table.num_rows) if kept is None else kept
+                places = kept[own[(own >= seen) & (own < seen + len(kept))] - seen]
+                seen += len(kept)
+                if len(places):
+                    numbers.append(before[batch.file] + batch.before + places)
+                    parts.append(pyarrow().Table.from_batches([batch.table]).take(places))
+        whole = pyarrow().concat_tables(parts, promote_options="permissive")
+        return np.concatenate(numbers), plain_table(whole, self.files.files[0].parent)
 
     def place(self, row: int) -> str:
         """Return the file of a candidate and its row there."""

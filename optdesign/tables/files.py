@@ -251,7 +251,12 @@ def _read_parquet(path: Path) -> Table:
         rule = "must be a Parquet file with one candidate a row"
         remedy = "Write it anew, or name it .csv if that is what it is."
         raise InputError(str(path), rule, f"it is none ({error})", remedy) from None
-    columns = {}
+    return plain_table(table, path)
+
+
+def plain_table(table: Any, path: Path) -> Table:
+    """Return the columns of a table of pyarrow that was read from a path."""
+    arrow, columns = pyarrow(), {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         if arrow.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
