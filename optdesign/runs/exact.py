@@ -6,7 +6,7 @@
 The weights of the relaxed problem are computed first. Their certificate bounds the optimum. An iterated local
 search follows (:mod:`optdesign.runs.search`), with the moves that suit the structure of the problem: blocks
 with additive effects (:mod:`optdesign.runs.blocks`), a grid of levels (:mod:`optdesign.runs.levels`), or any
-list (:mod:`optdesign.runs.exchange`). The first try starts from the rounded weights if they are optimal
+list (:mod:`optdesign.runs.lists`), whose first try starts from the rounded weights if they are optimal
 (:mod:`optdesign.runs.rounding`). At the end, single runs are exchanged between all candidates until no
 exchange gains.
 
@@ -27,8 +27,9 @@ from optdesign.design.result import DesignResult, Status
 from optdesign.errors import InputError
 from optdesign.problem.problem import DesignProblem, check_problem
 from optdesign.problem.source import read_only
-from optdesign.runs.exchange import ListMoves, climbed
+from optdesign.runs.exchange import climbed
 from optdesign.runs.grid import Grid, find_grid
+from optdesign.runs.lists import ListMoves
 from optdesign.runs.main_effects import MainEffects, search_levels
 from optdesign.runs.proof import prove as proved
 from optdesign.runs.rounding import apportioned, rounded

@@ -9,9 +9,9 @@ import numpy as np
 
 from optdesign.design.result import DesignResult
 from optdesign.runs.blocks import BlockMoves
-from optdesign.runs.exchange import ListMoves
 from optdesign.runs.grid import Grid
 from optdesign.runs.levels import ListedLevelMoves
+from optdesign.runs.lists import ListMoves
 
 
 def moves_of(

@@ -189,3 +189,29 @@ def test_an_additive_model_on_a_listed_grid_has_a_sharp_bound():
     assert runs.efficiency == pytest.approx(
         np.exp((runs.log_det - 17 * np.log(25) + 12 * np.log(5)) / 17), rel=2e-6
     )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "runs"), [([5, 5, 5], 25), ([3] * 4, 9), ([2] + [3] * 7, 18), ([5] * 6, 25), ([4] * 5, 16)]
+)
+def test_orthogonal_arrays_end_the_search_with_a_proof(sizes, runs):
+    """Latin squares among them."""
+    factors = {f"f{j}": [str(level) for level in range(size)] for j, size in enumerate(sizes)}
+    found = od.exact(od.MainEffects(factors, runs=runs), seed=11)
+    assert found.status is od.RunStatus.BOUND
+    assert found.efficiency == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("one_run_per_cell", [False, True])
+def test_latin_squares_from_a_list_end_the_search_with_a_proof(one_run_per_cell):
+    rows, columns, treatments = np.array(list(itertools.product(range(5), repeat=3))).T
+    x = np.column_stack([np.ones(125), *(f == i for f in (rows, columns, treatments) for i in range(1, 5))])
+    problem = (
+        od.DesignProblem(x.astype(float), rows * 5 + columns, budgets=np.ones(25))
+        if one_run_per_cell
+        else od.DesignProblem(x.astype(float), budgets=25)
+    )
+    found = od.exact(problem, seed=11)
+    assert found.status is od.RunStatus.BOUND
+    for f in (rows, columns):
+        assert np.array_equal(np.histogram2d(f, treatments, 5, weights=found.counts)[0], np.ones((5, 5)))
