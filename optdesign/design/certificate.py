@@ -31,9 +31,9 @@ from optdesign.algebra.blocks import SINGULAR_RTOL
 from optdesign.algebra.passes import coordinates, tile
 from optdesign.algebra.whitening import Measured, measured
 from optdesign.design.feasible import feasible, scale
-from optdesign.design.near_singular import ATTEMPTS, nearly_white, rounding_of, spans
+from optdesign.design.near_singular import attempts, log_det_change, nearly_white, rounding_of, spans
 from optdesign.design.roundoff_allowance import bound_on_g, error_length
-from optdesign.problem.coordinates import Rows, log_volume, refined_rows
+from optdesign.problem.coordinates import Rows, refined_rows
 from optdesign.problem.large import LargeProblem
 from optdesign.problem.problem import DesignProblem, check_problem
 from optdesign.problem.source import read_only
@@ -206,14 +206,13 @@ def _prove_nearly_singular(
     whole.
     """
     maps = problem.span.maps
-    for _ in range(ATTEMPTS if measure is measured and spans(problem, support) else 0):
+    for _ in range(attempts(problem) if measure is measured and spans(problem, support) else 0):
         with np.errstate(over="ignore", invalid="ignore"):  # which leave a bound that is not finite
             maps = nearly_white(problem, maps, support, w)
             own, rows = rounding_of(problem, maps, support, w), refined_rows(problem, maps)
         proof = _prove(problem, rows, support, w, missed, measure, own)
         if proof.rounding < best.rounding:
-            shift = log_volume(problem, maps) - problem.log_volume
-            best = proof._replace(log_det=proof.log_det + shift)
+            best = proof._replace(log_det=proof.log_det + log_det_change(problem, maps))
         if best.rounding <= LOG_DET_SHARE:
             break
     return best if best.g_value < np.inf else best._replace(log_det=-np.inf)

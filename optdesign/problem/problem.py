@@ -46,7 +46,7 @@ from optdesign.problem.inputs import (
 )
 from optdesign.problem.parts import unpack
 from optdesign.problem.source import Frozen, Source, read_only
-from optdesign.problem.span import RANK_RTOL, Span, find_span, scan
+from optdesign.problem.span import RANK_RTOL, Peaks, Span, find_span, scan
 from optdesign.sources.engine import Engine
 from optdesign.sources.opening import is_larger_than_memory
 from optdesign.tables.columns import Settings
@@ -214,16 +214,22 @@ class DesignProblem(Frozen):
         columns = column_names(parts.names, source.dim)
         check_peaks(given, peaks.value, n, columns, of_blocks)
         rtol = max(RANK_RTOL, SINGLE_RTOL if parts.is_single or _single else 0.0)
-        span = find_span(source, block, np.sqrt(budget), group, peaks, rtol)
-        check_span(given, span.maps, of_blocks)
         values: dict[str, Any] = {
             "source": source, "groups": group, "parameter_blocks": block, "budgets": budget,
             "n_parameter_blocks": n_blocks, "names": columns, "settings": parts.settings,
             "formula": _formula or parts.formula,
-            "group_names": of_groups, "parameter_block_names": of_blocks, "span": span, "peaks": peaks.value,
+            "group_names": of_groups, "parameter_block_names": of_blocks, "peaks": peaks.value,
             "_grid": _grid, "model": candidates.model if isinstance(candidates, Candidates) else _model,
         }  # fmt: skip
         self.__dict__.update(values)
+        self._decide_rank(peaks, rtol)
+
+    def _decide_rank(self, peaks: Peaks, rtol: float) -> None:
+        """Choose bases of the parameter blocks. Sets ``span``."""
+        root = np.sqrt(self.budgets)
+        span = find_span(self.source, self.parameter_blocks, root, self.groups, peaks, rtol)
+        check_span("candidates" if self._grid is None else "features", span.maps, self.parameter_block_names)
+        self.__dict__["span"] = span
 
     @classmethod
     def disjoint(

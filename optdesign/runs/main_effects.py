@@ -30,6 +30,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from numbers import Integral
 from typing import Any
 
@@ -40,6 +41,7 @@ from optdesign.numbers.roundoff import gamma
 from optdesign.problem.inputs import LARGEST, SMALLEST
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
+from optdesign.problem.span import Peaks, Span
 from optdesign.runs.grid import Levels
 from optdesign.runs.hadamard import hadamard
 from optdesign.runs.levels import LevelMoves
@@ -193,7 +195,7 @@ class MainEffects:
         columns = {
             name: np.array(values)[rows[:, j]] for j, (name, values) in enumerate(self.factors.items())
         }
-        problem = DesignProblem(
+        problem = _DistinctRuns(
             self.features(rows), budgets=float(self.runs), names=self.names, settings=columns
         )
         return problem, counts
@@ -203,6 +205,25 @@ class MainEffects:
             f"MainEffects({len(self.factors)} factors, {self.n_candidates} combinations, "
             f"{self.n_parameters} parameters, {self.runs} runs)"
         )
+
+
+class _DistinctRuns(DesignProblem):
+    """Distinct runs as candidates.
+
+    The rank of the runs is known. The rank decision of the rounded features takes longer than a search with a
+    time limit, if parameters are many, so it is made when the span is first used.
+    """
+
+    _undecided: tuple[Peaks, float]
+
+    def _decide_rank(self, peaks: Peaks, rtol: float) -> None:
+        self.__dict__["_undecided"] = peaks, rtol
+
+    @cached_property
+    def span(self) -> Span:
+        """Bases and ranks of the parameter blocks."""
+        super()._decide_rank(*self._undecided)
+        return self.__dict__["span"]
 
 
 def _check_whole(value: object, name: str, least: int) -> None:

@@ -20,6 +20,10 @@ some of them round badly. So runs then move between candidates that have weight 
 The bound above still holds, because log Det only rises.
 
 *Rounding up*, the paper's way, gives every candidate ceil(w_n) runs, which are more than the budget.
+
+*Round-off.* Water-filling leaves a weight such as 1e-16 where the exact one is zero, and either rule would
+give it a run. The information without some weights is at least 1 - sum of w_n g_n times that with them. So a
+weight counts as zero if w_n g_n and its share of the budget are that small; no rank is lost.
 """
 
 from __future__ import annotations
@@ -52,6 +56,9 @@ ROUNDING = ("efficient", "ceiling")
 SEARCH, MOST_SLICES = 1e8, 100
 """Multiplications of the search after rounding, and slices of the exchanges that follow, some seconds."""
 
+LEVERAGE, SHARE = 1e-12, 1e-6
+"""A weight is round-off if w_n g_n and its share of the budget are at most these."""
+
 
 def round(result: DesignResult, method: str = "efficient", *, exchange: bool = True) -> Runs:
     """Return whole runs that follow the weights of a design.
@@ -63,7 +70,8 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = T
     method : {"efficient", "ceiling"}, default "efficient"
         "efficient" keeps the budgets and the largest fraction of every weight, then moves single runs between
         candidates that have weight while log Det increases. "ceiling" rounds every weight up, and exceeds the
-        budgets by less than one run per candidate with weight.
+        budgets by less than one run per candidate with weight. A weight w_n of at most 1e-6 of its budget
+        with w_n g_n <= 1e-12 is round-off and costs no run.
     exchange : bool, default True
         Continue with the moves of :func:`optdesign.exact` for a fixed amount of work of about 0.1 s, and then
         with exchanges of single runs between all candidates of a group until none increases log Det. The
@@ -149,9 +157,9 @@ def rounded(result: DesignResult, runs: np.ndarray) -> np.ndarray:
     Exchanges take one slice of work at most (:data:`optdesign.runs.search.SLICE`). If very many candidates
     have weight, they are between those that have runs.
     """
-    problem = result.problem
-    counts = apportioned(problem, result.weights, runs, proved=not result.gap < np.inf)
-    support, used = result.support, np.flatnonzero(counts)
+    problem, weights = result.problem, _without_roundoff(result)
+    counts = apportioned(problem, weights, runs, proved=not result.gap < np.inf)
+    support, used = np.flatnonzero(weights), np.flatnonzero(counts)
     few = len(support) * problem.largest_rank <= LARGEST_BOARD
     board, order = lay_out(problem, np.union1d(support, used) if few else used)
     state = state_of(board, counts[order])
@@ -160,13 +168,23 @@ def rounded(result: DesignResult, runs: np.ndarray) -> np.ndarray:
     return counts
 
 
+def _without_roundoff(result: DesignResult) -> np.ndarray:
+    """Return the weights with zeros in place of round-off, if their rank is proved."""
+    weights, problem = result.weights, result.problem
+    if not result.gap < np.inf:
+        return weights
+    small = (weights > 0) & (weights <= SHARE * problem.budgets[problem.groups])
+    small[small] = (weights * result.variances)[small] <= LEVERAGE
+    return np.where(small, 0.0, weights)
+
+
 def _rounded_up(result: DesignResult) -> np.ndarray:
     """Return every weight rounded up, apart from round-off; the runs of a group are at least its budget."""
     problem, weights = result.problem, result.weights
     up, down = np.ceil(weights), np.floor(weights)
     # A weight that exceeds a whole number by this fraction or less is rounded down to it: that is round-off.
     nearly = 1e-12
-    counts = np.where(weights - down <= nearly * down, down, up)
+    counts = np.where((weights - down <= nearly * down) | (_without_roundoff(result) == 0), down, up)
     # Above 1e12 every fraction of a run is that small, and several of them add up to runs.
     short = _totals(problem, counts) < problem.budgets - np.minimum(nearly * problem.budgets, 0.5)
     counts = np.where(short[problem.groups], up, counts)

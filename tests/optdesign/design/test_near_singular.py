@@ -70,6 +70,28 @@ def test_nearly_singular_weights_have_their_log_det_and_a_bound(seed: int) -> No
     assert gap <= c.gap <= gap * (1 + 1e-6)
 
 
+PARALLEL = np.array([
+    [4.2364884980974104e-10, 0.42364884980974105], [8.352617109798e-19, 8.352617109797999e-10],
+    [6.954165209195797e-16, 6.954165209195795e-07], [1955584838.2606514, -2650649806.191033],
+    [-2.558489202598786e-15, 2.96412308279479e-15], [-6.090561326192608e-10, -4.1775217332251706e-10],
+    [747644994151120.5, -943479867283274.6],
+])  # fmt: skip
+"""Three rows that are parallel up to a rounding in one of their entries, and four others."""
+
+
+@pytest.mark.parametrize("seed", [13, 27, 30, 50, 57, 63, 68, 96, 126, 145])
+def test_log_det_of_nearly_parallel_rows_of_very_different_sizes(seed: int) -> None:
+    """The determinants of the maps have conditions at which twice the precision is not enough."""
+    rng = np.random.default_rng(seed)
+    x = PARALLEL * 2.0 ** rng.integers(-40, 40, size=(7, 1))
+    w = np.append(10.0 ** rng.uniform(-8, 0, size=3), np.zeros(4))
+    w /= w.sum()
+    expected, c = log(exact_det(x, w)), od.certify(od.DesignProblem(x), w)
+    assert c.gap < np.inf
+    stated = 2 * c.rank * c.rounding / c.g_value
+    assert abs(c.log_det - expected) <= stated + 1e-12 * abs(expected)
+
+
 def test_many_groups_and_blocks() -> None:
     """A nearly singular block beside plain ones, and beside one that loses rank."""
     near = np.array([[0.6, 0.8], [0.6, 0.8 + 1e-12]])

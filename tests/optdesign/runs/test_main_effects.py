@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import time
 
 import numpy as np
 import pytest
@@ -234,3 +235,17 @@ def test_a_time_limit_that_has_passed_still_leaves_full_rank(levels: int) -> Non
         runs = od.exact(model, seed=seed, tries=1, time_limit=1e-9)
         assert runs.rank == levels + 1
         assert runs.efficiency > 0
+
+
+def test_time_limit_holds_for_many_parameters() -> None:
+    """The rank decision of the rounded features takes longer than the search; it is made on demand."""
+    levels = [-1, 1]
+    od.exact(od.MainEffects({"a": levels, "b": levels}, runs=4), time_limit=0.05)
+    model = od.MainEffects({f"f{k}": levels for k in range(760)}, runs=800)
+    began = time.process_time()
+    runs = od.exact(model, time_limit=0.05)
+    assert time.process_time() - began - runs.compile_seconds < 1.05
+    assert (runs.rank, runs.table()["f0"].shape) == (761, (800,))
+    small = od.exact(od.MainEffects({"a": levels, "b": levels}, runs=4))
+    assert small.problem.rank == 3
+    assert small.certificate.gap < 1e-9

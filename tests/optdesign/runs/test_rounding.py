@@ -355,3 +355,20 @@ def test_exchanges_on_ill_conditioned_information_are_not_called_complete(seed: 
     found = pool.one("hunt.round", "plane_with_small_rows", seed)
     assert found.status == "ROUNDED"
     assert not found.wrong
+
+
+@pytest.mark.parametrize("method", ["efficient", "ceiling"])
+def test_weights_of_roundoff_cost_no_run(method: str) -> None:
+    """Water-filling leaves 1e-16 instead of 0. A small weight that carries a direction is none of these."""
+    problem = od.DesignProblem([[1.0, -1.0], [1.0, 1.0], [1.0, 0.0]], budgets=6)
+    result = od.DesignResult.given(problem, np.array([3.0, 3.0, 1e-16]))
+    assert od.round(result, method).counts.tolist() == [3, 3, 0]
+    problem = od.DesignProblem([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], budgets=1e8)
+    result = od.DesignResult.given(problem, np.array([1e8 - 1.0, 0.0, 1e-8]))
+    assert od.round(result, method).counts[2] >= 1
+    # Several of them add up to runs: the budget is kept.
+    x = np.column_stack([np.ones(43), np.append([-1.0, 1.0, -1.0], np.zeros(40))])
+    result = od.DesignResult.given(
+        od.DesignProblem(x, budgets=2e14), np.append([1e14, 1e14 - 40, 0], np.ones(40))
+    )
+    assert od.round(result, method).counts.sum() == 200_000_000_000_000
