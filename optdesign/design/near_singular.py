@@ -86,7 +86,7 @@ def log_det_change(problem: DesignProblem, maps: np.ndarray) -> float:
 
 
 def _log_abs_det(a: np.ndarray) -> Decimal:
-    """Return log |det a| of a regular matrix of decimals, by elimination. Overwrites the matrix."""
+    """Return the logarithm of the absolute determinant of a matrix of decimals. Overwrites the matrix."""
     total = Decimal(0)
     for k in range(len(a)):
         j = k + int(np.argmax(np.abs(a[k, k:])))
