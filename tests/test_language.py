@@ -131,3 +131,14 @@ def test_names_of_functions_say_what_they_are() -> None:
 def test_private_words_are_not_used(words: re.Pattern[str]) -> None:
     found = [f"{path.relative_to(ROOT)}: {one[:110]}" for path, one in texts() if words.search(one)]
     assert not found, "\n".join(found)
+
+
+def test_bounds_against_all_designs_name_the_candidates() -> None:
+    against = re.compile(r"\b(?:against|than) (?:all|every|any) (?:other )?designs?\b")
+    scope = re.compile(r"\b(?:candidates|combinations)\b")
+    found = [
+        f"{path.relative_to(ROOT)}: {one[:110]}"
+        for path, one in texts()
+        if against.search(one) and not scope.search(one)
+    ]
+    assert not found, "\n".join(found)

@@ -31,7 +31,7 @@ TOPICS = {
     ),
     "runs": (
         "Whole runs and sparse designs",
-        "Turn weights into run lists, or search for run lists, with a bound against all designs.",
+        "Turn weights into run lists, or search for run lists, with a bound on these candidates.",
         "optdesign: exact round refine Refinement apportion sparsify MainEffects Runs RunTable RunStatus",
     ),
     "evaluation": (

@@ -32,7 +32,7 @@ from optdesign.problem.problem import DesignProblem
 def efficiency(problem: DesignProblem, weights: ArrayLike, *, best: DesignResult | None = None) -> float:
     """Return a lower bound on the D-efficiency of any weights.
 
-    The bound holds against all designs of the problem.
+    The bound holds against all designs on the candidates of the problem.
 
     Parameters
     ----------

@@ -119,7 +119,7 @@ def best_lower_bound(blocks: list[Block], budgets: np.ndarray) -> float:
 def efficiency_bound(
     blocks: list[Block], weights: list[np.ndarray], inverse_roots: list[np.ndarray], budgets: np.ndarray
 ) -> float:
-    """Return a lower bound on the efficiency of weights: phi of the best design / phi of the weights.
+    """Return a lower bound on phi of the best design on the candidates / phi of the weights.
 
     Parameters
     ----------

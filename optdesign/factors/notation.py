@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import re
 
-QUAD = re.compile(r"\bquad\(([^()]*)\)")
-"""The shorthand for a full quadratic in some factors."""
-
-TEXT = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`)""")
+QUOTED = r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`)"""
+TEXT = re.compile(QUOTED)
 """Quoted text and names in backticks, which stay as they are."""
+
+QUAD = re.compile(QUOTED + r"|\bquad\(((?:`[^`]*`|[^()`])*)\)")
+"""Text, which stays, or the shorthand for a full quadratic in some factors."""
+
+NAMES = re.compile(r"(?:`[^`]*`|[^,`])+")
+"""What stands between commas, except those in backticks."""
 
 SIGNS = {"&&": " and ", "||": " or ", "^": "**"}
 
@@ -33,13 +37,17 @@ def formula(text: str) -> str:
 
     >>> formula("~ (a + b)^2 + I(a^2) + quad(u, v)")
     '~ (a + b)^2 + I(a**2) + ((u + v)**2 + I(u**2) + I(v**2))'
+    >>> formula("~ quad(`u, (K)`, v)")
+    '~ ((`u, (K)` + v)**2 + I(`u, (K)`**2) + I(v**2))'
     """
 
     def quadratic(match: re.Match[str]) -> str:
-        names = [name.strip() for name in match[1].split(",")]
+        if match[1] is not None:
+            return match[1]
+        names = [name.strip() for name in NAMES.findall(match[2])]
         return f"(({' + '.join(names)})**2 + {' + '.join(f'I({name}**2)' for name in names)})"
 
-    parts = TEXT.split(QUAD.sub(quadratic, text) if "`" not in text else text)
+    parts = TEXT.split(QUAD.sub(quadratic, text))
     calls: list[bool] = []  # one for every open parenthesis: whether it is that of a function
     out = []
     for k, part in enumerate(parts):

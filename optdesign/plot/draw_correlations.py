@@ -57,7 +57,7 @@ def correlations(evaluation: Evaluation, *, ax: Any = None, path: str | Path | N
         image = axes.imshow(np.abs(r), cmap=shades(), vmin=0, vmax=1, aspect="equal")
         every = -(-p // MOST_LABELS)
         at = np.arange(0, p, every)
-        labels = np.array(all_distinct(evaluation.terms, 24))[at]
+        labels = np.array(all_distinct(evaluation.terms, 26))[at]
         size = 9 if p <= 20 else 7
         axes.set_xticks(at, labels, rotation=90, fontsize=size)
         axes.set_yticks(at, labels, fontsize=size)

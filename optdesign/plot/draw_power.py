@@ -64,7 +64,7 @@ def power(
     e = evaluation
     sizes = np.arange(e.rank + 1, max(3 * e.n_runs, 3 * e.rank) + 1) if runs is None else _sizes(runs, e.rank)
     curves = _distinct(e, sizes)
-    labels = dict(zip(e.effect_terms, all_distinct(e.effect_terms, 18), strict=True))
+    labels = dict(zip(e.effect_terms, all_distinct(e.effect_terms, 20), strict=True))
     with picture(ax, path) as (axes,):
         axes.axhline(target, color=GREY, linewidth=0.9)
         axes.axvline(e.n_runs, color=GREY, linewidth=0.9, linestyle=":")

@@ -6,12 +6,16 @@ sign begins no formula.
 
 from __future__ import annotations
 
+import re
 import textwrap
 import unicodedata
 import warnings
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
+
+WORD = re.compile(r"-?\w+(?:[.-]\w+)*")
+"""A word, or a number with its sign and its decimals."""
 
 LAST_RESORT = "Last Resort"
 """A family whose glyphs are boxes for missing characters."""
@@ -27,6 +31,8 @@ def readable(label: object, most: int = 24) -> str:
     ('a label in two lines', 'costs \\$5, not \\$6', 'xxxx…xx1')
     >>> readable("product film, row 12: temperature 1", most=28)
     'product film,…temperature 1'
+    >>> readable("catalyst[S.palladium on carbon]"), readable("concentration:speed of the belt", 19)
+    ('catalyst[…on carbon]', 'concentration…belt')
     """
     text = " ".join(str(label).split())
     missing = sorted({c for c in text if c.isprintable() and _family(c) is None})
@@ -38,11 +44,19 @@ def readable(label: object, most: int = 24) -> str:
         )
     shown = "".join(_code(c) if c in missing or unicodedata.category(c) in UNSEEN else c for c in text)
     if len(shown) > most:
-        end, start = most // 2, len(shown) - (most - 1) // 2
-        head = shown[: end + 1].rpartition(" ")[0] or shown[:end]
-        tail = shown[start - 1 :].partition(" ")[2] or shown[start:]
-        shown = f"{head}…{tail}"
+        end, start = _cut(shown, most)
+        shown = f"{shown[:end].rstrip()}…{shown[start:].lstrip()}"
     return shown.replace("$", r"\$")
+
+
+def _cut(text: str, most: int) -> tuple[int, int]:
+    """Return the ends of the part to leave out: between words if both sides keep one, as long as possible."""
+    edges = [at for word in WORD.finditer(text) for at in word.span() if 0 < at < len(text)]
+    pairs = [(a, b) for a in edges for b in edges if a < b and a + len(text) - b < most]
+    kept = [(a, b) for a, b in pairs if re.search(r"\w", text[:a]) and re.search(r"\w", text[b:])]
+    if not kept:
+        return most // 2, len(text) - (most - 1) // 2
+    return max(kept, key=lambda pair: (pair[0] - pair[1], -abs(pair[0] + pair[1] - len(text))))
 
 
 def all_readable(labels: Sequence[object], most: int) -> list[str]:

@@ -14,7 +14,8 @@ for the covariance of x, with D = 1 + sum of the p_j parameters,
     log det(M / n) <= sum_j log det M_j <= sum_j F_j*,
 
 with F_j* the D-optimum of factor j alone, a problem with as many candidates as levels. Independent levels
-at the marginal optima attain it. So the bound holds against all designs, and it is sharp.
+at the marginal optima attain it. So the bound holds against all designs on all combinations of these levels,
+and it is sharp.
 
 *Round-off.* The search and the bound use the coordinates of :mod:`optdesign.runs.marginals`, which span the
 same functions of the levels exactly and in which the bound is zero up to the gaps. An entry has a relative

@@ -101,7 +101,8 @@ def refine(problem: DesignProblem, *, where: Any = None, tol: float = 1e-4, roun
         Made from :func:`optdesign.candidates`, so that the model can be evaluated at new settings.
     where : condition, optional
         Condition that new settings must meet, as in :func:`optdesign.candidates`; a problem does not keep it.
-        Factors stay within the range of the old candidates in any case.
+        Factors stay within the range of the old candidates. Components of a mixture with a condition are
+        limited by the condition alone, because a lattice may not reach its bounds.
     tol : float
         Smallest relative gain of a round that is followed by another one with the same step, and largest
         loss by the last halving of the step.
@@ -191,6 +192,9 @@ def _moved(
     names = {name for move in moves for name in move}
     low = {name: float(np.min(settings[name])) for name in names}
     high = {name: float(np.max(settings[name])) for name in names}
+    if where is not None and len(moves[0]) > 1:  # a mixture
+        total = float(sum(settings[name][0] for name in names))
+        low, high = dict.fromkeys(names, 0.0), dict.fromkeys(names, total)
     columns = {k: [np.asarray(v, dtype=np.float64 if k in names else None)] for k, v in settings.items()}
     for move in moves:
         part = {name: settings[name][support] for name in settings}

@@ -31,6 +31,13 @@ def test_formulas_of_r(theirs: str, ours: str) -> None:
     np.testing.assert_allclose(one.rows({k: v[0] for k, v in LEVELS.items()}), other.features[:1])
 
 
+def test_a_quadratic_in_names_that_need_backticks() -> None:
+    levels = {"bath (°C), left": [20, 30, 40], "y": [1, 2, 4], "quad(y)": [1, 2, 3]}
+    model = "~ quad(`bath (°C), left`, y) + `quad(y)`"
+    long = "~ (`bath (°C), left` + y)**2 + I(`bath (°C), left`**2) + I(y**2) + `quad(y)`"
+    np.testing.assert_allclose(od.candidates(levels, model).features, od.candidates(levels, long).features)
+
+
 @pytest.mark.parametrize(
     ("model", "said"),
     [
