@@ -17,7 +17,7 @@ QUAD = re.compile(QUOTED + r"|\bquad\(((?:`[^`]*`|[^()`])*)\)")
 """Text, which stays, or the shorthand for a full quadratic in some factors."""
 
 NAMES = re.compile(r"(?:`[^`]*`|[^,`])+")
-"""What stands between commas, except those in backticks."""
+"""Names between commas; names in backticks may contain commas."""
 
 SIGNS = {"&&": " and ", "||": " or ", "^": "**"}
 
