@@ -178,7 +178,8 @@ class DaskEngine:
             self._wait(client, futures, waiting, done)
             packed = client.gather(futures)
         finally:
-            client.cancel([*futures, *(shard for shard, _ in waiting)])
+            if client.status == "running":
+                client.cancel([*futures, *(shard for shard, _ in waiting)])
         results, seconds = zip(*map(unpack, packed), strict=True)
         spent = time.perf_counter() - began - (clock.first_use_seconds() - first_use)
         clock.add_first_use(min(spent, max(seconds)))  # the longest of a worker
@@ -245,7 +246,10 @@ def _partitions(parts: list[Any]) -> list[Partition]:
     graph: dict[Any, Any] = {}
     for part in parts:
         graph.update(part.__dask_graph__())
-    alone = [dict(optimization.cull(graph, [part.key])[0]) for part in parts]
+    try:
+        alone = [dict(optimization.cull(graph, [part.key])[0]) for part in parts]
+    except KeyError:  # a result that the cluster has is not a task of the graph
+        alone = [{} for _ in parts]
     is_shared = sum(map(len, alone)) > len(set().union(*alone))
     if is_shared or any(_is_data(task) for task in graph.values()):
         alone = [{} for _ in parts]
