@@ -48,6 +48,15 @@ def test_pages_list_public_names_only(pages):
             assert public is None or name.rpartition(".")[2] in public, name
 
 
+def test_constants_have_a_text_of_their_own(pages):
+    """autodoc would show the docstring of the type of a constant, such as that of tuple."""
+    listed = [name for _, _, names in pages.TOPICS.values() for name in pages.names(names)]
+    constants = [name for name in listed if pages.directive(pages.find(name))[0] == "autodata"]
+    assert len(constants) > 2
+    for name in constants:
+        assert len(pages.constant_text(name)) > 20, name
+
+
 def test_the_command_reference_has_every_command(pages, tmp_path):
     pages.write_commands(tmp_path / "cli.md")
     text = (tmp_path / "cli.md").read_text()

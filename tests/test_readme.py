@@ -222,6 +222,11 @@ def test_make_targets_and_extras_exist():
             assert set(extras.split(",")) <= set(project["optional-dependencies"]), page
 
 
+def test_the_install_page_lists_every_extra():
+    extras = tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"]
+    assert sorted(re.findall(r"^\| `(\w+)` \|", read("docs/install.md"), flags=re.M)) == sorted(extras)
+
+
 def test_no_page_installs_the_package_of_another_project():
     pages = [
         ROOT / "README.md",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
+import sys
 from functools import reduce
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +136,27 @@ def directive(item: Any) -> tuple[str, list[str]]:
     return ("autofunction", []) if callable(item) else ("autodata", [":no-value:"])
 
 
+def constant_text(name: str) -> str:
+    """Return the text below the definition of a constant, in whichever module defines it."""
+    item, short = find(name), name.rpartition(".")[2]
+    for module in [m for key, m in sys.modules.items() if key.startswith(name.split(".")[0] + ".")]:
+        if getattr(module, short, None) is not item:
+            continue
+        statements = ast.parse(inspect.getsource(module)).body
+        for one, following in pairwise(statements):
+            targets = one.targets if isinstance(one, ast.Assign) else [getattr(one, "target", None)]
+            is_text = isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant)
+            if is_text and any(isinstance(t, ast.Name) and t.id == short for t in targets):
+                return inspect.cleandoc(str(following.value.value))
+    raise ValueError(f"{name} must have a text below its definition.")
+
+
+def describe_constant(_app: Any, what: str, name: str, _item: Any, _options: Any, lines: list[str]) -> None:
+    """Replace the docstring of the type of a constant by the text below its definition."""
+    if what == "data":
+        lines[:] = [*constant_text(name).splitlines(), ""]
+
+
 def summary(item: Any) -> str:
     """Return the first sentence of the docstring."""
     text = inspect.getdoc(item) or ""
@@ -156,9 +180,10 @@ def write_api(folder: Path) -> None:
         for name in names(listed):
             lines.append(f"   {name} <{name}>")
             kind, options = directive(find(name))
+            heading = name.replace(".", ".\u200b")  # long names break after a dot
             page = [
-                name,
-                "=" * len(name),
+                heading,
+                "=" * len(heading),
                 "",
                 f".. {kind}:: {name}",
                 *(f"   {option}" for option in options),
@@ -256,4 +281,5 @@ def setup(app: Any) -> dict[str, Any]:
     app.public_names = [name for _, _, listed in TOPICS.values() for name in names(listed)]
     app.connect("config-inited", write_pages)
     app.connect("missing-reference", resolve_alias)
+    app.connect("autodoc-process-docstring", describe_constant)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

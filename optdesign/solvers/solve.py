@@ -28,7 +28,7 @@ from optdesign.solvers.start import default_start, given_start
 from optdesign.sources.engine import LostEngineError
 
 METHODS: dict[str, Method] = {"auto": auto.run, "bca": on_problem(bca.run), "newton": on_problem(newton.run)}
-"""The methods by name."""
+"""The methods of ``solve`` by name: functions that improve weights step by step."""
 
 DEFAULT_MAX_ITER = 100_000
 """Default limit of the number of iterations."""
