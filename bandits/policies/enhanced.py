@@ -65,6 +65,6 @@ class EnhancedFedPE(Phased):
         """Return Algorithm 1 with other intervals, and Algorithm 2."""
         return EnhancedClient, Server
 
-    def theorem(self, lengths: np.ndarray, horizon: int, **constants: Any) -> float:
+    def theorem(self, lengths: np.ndarray, time: int, phases: int, **constants: Any) -> float:  # noqa: ARG002
         """Return the bound of Theorem "BoundRefinedAlgorithm"."""
-        return enhanced_regret(lengths, horizon=horizon, **constants)
+        return enhanced_regret(lengths, horizon=time, **constants)

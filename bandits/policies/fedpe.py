@@ -309,9 +309,9 @@ class FedPE(Phased):
         """Return Algorithms 1 and 2."""
         return Client, Server
 
-    def theorem(self, lengths: np.ndarray, horizon: int, **constants: Any) -> float:  # noqa: ARG002
+    def theorem(self, lengths: np.ndarray, time: int, phases: int, **constants: Any) -> float:  # noqa: ARG002
         """Return the bound of Lemma "PhaseRegret", summed over the phases."""
-        return phase_regret(lengths, **constants)
+        return phase_regret(lengths, phases=phases, **constants)
 
 
 def directions(first: FirstEstimates) -> np.ndarray:

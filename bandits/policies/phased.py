@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bandits.checks import LARGEST, check_positive, check_probability, check_sigma, is_number
+from bandits.checks import LARGEST, check_positive, check_probability, check_sigma, is_number, whole
 from bandits.environments.linear import LinearEnvironment
 from bandits.policies.aggregation import check_separate
 from bandits.policies.design import DesignRule, phase_rule, sparse
@@ -324,7 +324,7 @@ class Phased:
             clients, arms, dim, horizon, lengths, self.delta, level, ell, sigma, self.shared, self.protocol
         )
 
-    def regret_bound(self, env: LinearEnvironment, horizon: int) -> float:
+    def regret_bound(self, env: LinearEnvironment, horizon: int, time: int | None = None) -> float:
         """Return the bound on the total regret that holds with probability 1 - delta, all pulls included.
 
         The theorems have an optimal design, G = d B; the policy's design has G <= d B + design_gap.
@@ -335,6 +335,8 @@ class Phased:
             Environment.
         horizon : int
             T, the number of pulls of each client.
+        time : int, optional
+            Number of pulls of each client up to which regret is counted. Default: the horizon.
 
         Returns
         -------
@@ -349,10 +351,12 @@ class Phased:
                 f"ell must be at most the environment's {env.ell:g} and sigma at least its {env.sigma:g}; "
                 f"got ell = {self.ell}, sigma = {self.sigma}. The intervals are too narrow for a theorem."
             )
-        shared = self.shared
+        shared, lengths = self.shared, self.lengths(horizon, env.arms)
+        until = horizon if time is None else whole("time", time, 1, horizon)
         bound = self.theorem(
-            self.lengths(horizon, env.arms),
-            horizon,
+            Lengths(lengths).lengths(until, env.arms) if len(lengths) else lengths,
+            until,
+            len(lengths),
             clients=env.clients,
             arms=env.arms,
             dim=env.dim,
@@ -364,15 +368,17 @@ class Phased:
         inexact = np.sqrt(1.0 + self.design_gap / (env.dim * (1 if shared else env.arms)))
         return float(inexact * bound + env.gaps.sum())
 
-    def theorem(self, lengths: np.ndarray, horizon: int, **constants: Any) -> float:  # noqa: ARG002
+    def theorem(self, lengths: np.ndarray, time: int, phases: int, **constants: Any) -> float:  # noqa: ARG002
         """Return the regret bound of the paper for given phase lengths. A variant that has one overrides it.
 
         Parameters
         ----------
         lengths : ndarray of int
-            Phase lengths.
-        horizon : int
-            T, the number of pulls of each client.
+            Lengths of the phases that begin before the time.
+        time : int
+            Number of pulls of each client up to which regret is counted.
+        phases : int
+            Number H of phases up to the horizon.
         **constants : object
             Keyword arguments of :func:`bandits.theory.phase_regret`.
 

@@ -114,7 +114,7 @@ def below_the_bound(policy: str) -> Check:
         largest = 0.0
         for n, regret in enumerate(run.regret):
             env = results.environment(case, n)
-            above = np.array([bound_of(case, env, int(t)) for t in run.times])
+            above = np.array([bound_of(case, env, run.horizon, int(t)) for t in run.times])
             largest = max(largest, float((regret / above).max()))
         words = f"at most {largest:.3g} times the bound in {len(run.trials)} trials"
         return Finding(words, largest <= 1.0)

@@ -42,17 +42,18 @@ def bounded(case: Case) -> bool:
     return isinstance(POLICIES[case.policy], FedPE | EnhancedFedPE)
 
 
-def bound_of(case: Case, env: LinearEnvironment, horizon: int) -> float:
-    """Return the theorem's bound on the regret per client of a case on one instance."""
+def bound_of(case: Case, env: LinearEnvironment, horizon: int, time: int) -> float:
+    """Return the theorem's bound on the regret per client of a case on one instance, up to a time."""
     policy = POLICIES[case.policy]
     assert isinstance(policy, Phased)
-    return theory.regret_bound(policy, env, horizon) / env.clients
+    return theory.regret_bound(policy, env, horizon, time) / env.clients
 
 
-def bound(case: Case, results: Results, horizons: Iterable[int]) -> list[float]:
-    """Return the theorem's bound at some horizons, mean over the instances of the trials."""
+def bound(case: Case, results: Results, times: Iterable[int]) -> list[float]:
+    """Return the theorem's bound at some times of the run, mean over the instances of the trials."""
+    horizon = results[case].horizon
     instances = [results.environment(case, n) for n in range(results.trials(case))]
-    return [float(np.mean([bound_of(case, env, t) for env in instances])) for t in horizons]
+    return [float(np.mean([bound_of(case, env, horizon, t) for env in instances])) for t in times]
 
 
 def points(cases: Iterable[Case], results: Results) -> list[Case]:

@@ -77,7 +77,7 @@ def fedpe_regret(
 
 def phase_regret(
     lengths: np.ndarray, clients: int, arms: int, dim: int, *, delta: float = 0.1, ratio: float = 1.0,
-    shared: bool = False, sigma: float = 1.0,
+    shared: bool = False, sigma: float = 1.0, phases: int | None = None,
 ) -> float:  # fmt: skip
     """Return the bound of Lemma "PhaseRegret", summed over the phases: sharper, and for every schedule.
 
@@ -101,6 +101,8 @@ def phase_regret(
         True if all arms have the same parameter vector.
     sigma : float, default 1.0
         Sub-Gaussian parameter of the rewards.
+    phases : int, optional
+        Number H of phases up to the horizon, on which alpha depends. Default: the number of ``lengths``.
 
     Returns
     -------
@@ -118,7 +120,8 @@ def phase_regret(
     >>> bound < phase_regret(np.array([2, 4, 8]), clients=20, arms=2, dim=3)
     True
     """
-    level = sigma * alpha(clients, arms, dim, len(lengths), delta, shared=shared)
+    count = len(lengths) if phases is None else phases
+    level = sigma * alpha(clients, arms, dim, count, delta, shared=shared)
     before = np.append(1, lengths[:-1])
     total = np.sum((lengths + arms) / np.sqrt(before)) if len(lengths) else 0.0
     return float(4.0 * level * ratio * np.sqrt(dim * (1 if shared else arms) * clients) * total)
@@ -180,7 +183,7 @@ def enhanced_regret(
     return float(4.0 * np.sqrt(6.0) * sigma * ratio * total * np.sqrt(dim * blocks * clients * log))
 
 
-def regret_bound(policy: Any, env: LinearEnvironment, horizon: int) -> float:
+def regret_bound(policy: Any, env: LinearEnvironment, horizon: int, time: int | None = None) -> float:
     """Return the bound on a policy's regret that holds with probability 1 - delta, all pulls included.
 
     The paper bounds ``FedPE`` and ``EnhancedFedPE`` with equal budgets and its own rules for designs and for
@@ -194,6 +197,9 @@ def regret_bound(policy: Any, env: LinearEnvironment, horizon: int) -> float:
         Environment.
     horizon : int
         T, the number of pulls of each client.
+    time : int, optional
+        Number of pulls of each client up to which regret is counted. The bound depends on the horizon too,
+        because the confidence level and some schedules do. Default: the horizon.
 
     Returns
     -------
@@ -223,7 +229,7 @@ def regret_bound(policy: Any, env: LinearEnvironment, horizon: int) -> float:
             f"policy must be FedPE or EnhancedFedPE, the policies that the paper bounds; got {policy!r}. "
             "Compute another theorem from the functions of bandits.theory."
         )
-    return bound(env, horizon)
+    return bound(env, horizon, time)
 
 
 def lower_bound(clients: int, arms: int, dim: int, horizon: int) -> float:

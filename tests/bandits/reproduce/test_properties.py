@@ -90,7 +90,9 @@ def test_sparsity_levels_are_at_least_one():
 def test_regret_is_compared_with_the_bound_of_its_own_instance():
     """The bound of trial 1 is that of the instance of trial 1, not that of trial 0."""
     case = main_case(TEXT, FEDPE)
-    limits = np.array([[bound_of(case, NOTHING.environment(case, n), t) for t in (1, 2, 3)] for n in (0, 1)])
+    limits = np.array(
+        [[bound_of(case, NOTHING.environment(case, n), 3, t) for t in (1, 2, 3)] for n in (0, 1)]
+    )
     assert np.all(limits[0] != limits[1])
     for factors, holds in (((0.5, 1.0, 0.9), True), ((0.5, 1.001, 0.9), False)):
         results = found({case: made_up(limits * np.array(factors))})

@@ -118,6 +118,23 @@ def test_the_bound_of_a_policy_is_that_of_its_theorem_and_its_options(kind, para
     assert told > 1.9 * bound
 
 
+def test_the_bound_at_a_time_has_the_confidence_level_and_the_phases_of_the_horizon():
+    env = bandits.environments.authors(4, 3, 2)
+    greedy = bandits.FedPE(design_gap=1e-12, schedule=bandits.schedules.Greedy())
+    for policy in (bandits.FedPE(design_gap=1e-12), greedy):
+        lengths = policy.lengths(1000, 3)
+        begun = lengths[3 + np.cumsum(lengths + 3) - (lengths + 3) < 60]
+        assert 0 < len(begun) < len(lengths)
+        expected = theory.phase_regret(begun, 4, 3, 2, ratio=env.L / env.ell, phases=len(lengths))
+        found = theory.regret_bound(policy, env, 1000, 60) - env.gaps.sum()
+        assert found == pytest.approx(expected, rel=1e-9)
+        assert found > theory.phase_regret(begun, 4, 3, 2, ratio=env.L / env.ell)
+        assert theory.regret_bound(policy, env, 1000, 1000) == theory.regret_bound(policy, env, 1000)
+        assert theory.regret_bound(policy, env, 1000, 2) == env.gaps.sum()
+    with pytest.raises(ValueError, match="time must be a whole number of at most 1000"):
+        theory.regret_bound(greedy, env, 1000, 1001)
+
+
 def test_regret_bound_knows_which_policies_the_paper_bounds():
     env = bandits.environments.authors(4, 3, 2)
     for policy in (
