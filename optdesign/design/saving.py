@@ -36,6 +36,10 @@ VERSION = 2
 RUN_FACTS = ("rank", "method", "tries", "seconds", "compile_seconds", "unlisted")
 """Fields of whole runs that are saved as they are."""
 
+NOTHING_LEFT = 1 - 2e-6
+"""Efficiency of runs with nothing left to gain: the weights they are compared with have a relative gap of at
+most 1e-6."""
+
 SCALARS = ("gap", "relative_gap", "efficiency", "g_value", "log_det", "rank", "rounding")
 
 
@@ -138,6 +142,18 @@ def load(path: str | PathLike[str]) -> Any:
         raise InputError(
             str(path), "must be as it was saved", "its checksum differs", "Restore it, or save it again."
         )
+    try:
+        return _restored(content, path)
+    except InputError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        what = f"{type(error).__name__}: {error}".partition("\n")[0]
+        remedy = "Save it again."
+        raise InputError(str(path), "must have the content of a saved object", what, remedy) from None
+
+
+def _restored(content: dict[str, Any], path: Path) -> Any:
+    """Return the object of a content."""
     problem = _restored_problem(content["problem"])
     saved = content["result"]
     result = None if saved is None else _restored_result(saved, problem, path)
@@ -180,6 +196,7 @@ def _restored_problem(saved: dict[str, Any]) -> DesignProblem:
         clients, arms, flat = saved["grid"]
         options["_grid"] = (clients, arms, None if flat is None else _values(flat))
         options["_n_blocks"] = saved["n_parameter_blocks"]
+        _check_grid(saved, clients, arms, np.arange(clients * arms) if flat is None else _values(flat))
     return DesignProblem(
         candidates,
         _values(saved["groups"]),
@@ -193,6 +210,24 @@ def _restored_problem(saved: dict[str, Any]) -> DesignProblem:
         _formula=saved.get("formula"),
         **options,
     )
+
+
+def _check_grid(saved: dict[str, Any], clients: int, arms: int, flat: np.ndarray) -> None:
+    """Raise ValueError unless the labels are those of clients and arms, which are not checked otherwise."""
+    active = np.zeros(clients * arms, bool)
+    active[flat] = True
+    group, arm = np.divmod(np.flatnonzero(active), arms)
+    blocks, labels = (
+        saved["n_parameter_blocks"],
+        (_values(saved["groups"]), _values(saved["parameter_blocks"])),
+    )
+    arm = arm if blocks == arms else np.zeros_like(arm)
+    are_alike = all(
+        own.dtype == np.int64 and np.array_equal(own, true)
+        for own, true in zip(labels, (group, arm), strict=True)
+    )
+    if not (are_alike and blocks in (1, arms) and np.array_equal(np.unique(group), np.arange(clients))):
+        raise ValueError("the labels of the candidates must be those of clients and arms")
 
 
 def _result(result: DesignResult) -> dict[str, Any]:
@@ -273,6 +308,12 @@ def _restored_runs(
     )
     if not stored.unlisted:
         again = Runs.given(problem, stored.counts, best=best)
+        if stored.rank != again.rank:
+            value = f"it is {stored.rank} in the file and {again.rank} for the counts"
+            raise InputError(f"the rank of the runs in {path}", "must be that of the counts", value)
+        if stored.status is RunStatus.BOUND and again.efficiency < NOTHING_LEFT:
+            value = f"it says {stored.status.value!r} at an efficiency of {again.efficiency:.9g}"
+            raise InputError(f"the status of the runs in {path}", "must be that of the counts", value)
         for name, scale in (("efficiency", 1.0), ("log_det", max(1.0, abs(stored.log_det)))):
             one, other = getattr(stored, name), getattr(again, name)
             if np.isfinite(other) and not _near(one, other, scale):
