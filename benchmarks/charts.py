@@ -19,7 +19,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from stored import number, table, tables, text
+from stored import MEASURED, number, table, tables, text
 
 from optdesign.plot.style import STYLE
 
@@ -117,11 +117,11 @@ def evaluation() -> Figure:
     for line in text("evaluation").splitlines():
         cells = line.rsplit(maxsplit=3)
         if line and not line.startswith(" "):
-            title = line.partition(",")[0]
+            title = re.split("[,:]", line)[0]
         elif len(cells) == 4 and re.fullmatch(r"[\d.]+e[+-]\d+", cells[3]):
             points.append((title, max(float(cells[3]), FLOOR)))
     figure, (ax,) = new(len(set(dict(points))))
-    strip(ax, points, "difference from the reference, which has 7 to 9 digits")
+    strip(ax, points, "difference from the figure of the source")
     return figure
 
 
@@ -174,6 +174,14 @@ def large() -> Figure:
     labels = [name.replace("<method 'copy' of 'numpy.ndarray' objects>", "copy of an array")
               for name in found.column("kernel or function")]  # fmt: skip
     return one(labels, {"": found.numbers("share")}, "share of the time, 100,000 clients", log=False)
+
+
+def machines() -> Figure:
+    found = table("machines", "case", "passes", "memory")
+    figure, (left, right) = new(len(found.rows), panels=2)
+    dots(left, found.column("case"), {"": found.numbers("passes")}, "passes over the data", log=False)
+    dots(right, found.column("case"), {"": found.numbers("memory")}, "MB beside the page cache", log=False)
+    return figure
 
 
 def movielens() -> Figure:
@@ -249,7 +257,7 @@ CHARTS: dict[str, Callable[[], Figure]] = {
     chart.__name__: chart
     for chart in (
         ablation, baselines, before, classical, design, evaluation, exact, fedpe, first_use, hunt, large,
-        movielens, mutants, regret, rounding, suite, wide,
+        machines, movielens, mutants, regret, rounding, suite, wide,
     )
 }  # fmt: skip
 
@@ -257,7 +265,8 @@ CHARTS: dict[str, Callable[[], Figure]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("docs/figures"))
-    parser.add_argument("names", nargs="*", default=list(CHARTS), metavar="NAME")
+    is_stored = [name for name in CHARTS if (MEASURED / f"{name}.txt").exists()]
+    parser.add_argument("names", nargs="*", default=is_stored, metavar="NAME")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     with rc_context(STYLE):

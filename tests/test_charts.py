@@ -22,7 +22,7 @@ STORED = sorted({table.stem for table in ROOT.glob("docs/measured/*.txt")} - {"t
 
 
 def test_every_stored_table_has_a_chart(charts):
-    assert sorted(charts.CHARTS) == STORED
+    assert set(STORED) <= set(charts.CHARTS)
 
 
 @pytest.mark.parametrize("name", STORED)
