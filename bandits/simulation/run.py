@@ -104,14 +104,16 @@ class Run:
         Parameters
         ----------
         finished : iterable of tuple
-            Pairs of a trial's number and its :class:`bandits.Record`.
+            Pairs of a trial's number and its :class:`bandits.Record`. Trials that the run has are left out:
+            another process that shares the checkpoint has played them.
 
         Returns
         -------
         Run
             All trials in ascending order.
         """
-        pairs = list(finished)
+        known = set(self.trials.tolist())
+        pairs = [(n, record) for n, record in finished if n not in known]
         if not pairs:
             return self
         phases = []

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import bandits
-from bandits.simulation import identity, sources
+from bandits.simulation import identity, runner, sources
 from bandits.simulation.fingerprints import differences, fingerprint
 
 ENV = bandits.environments.authors(4, 3, 2, seed=0)
@@ -181,3 +181,20 @@ def test_installed_libraries_count_by_their_sources(tmp_path, monkeypatch, is_pa
     one, again, other = hashes("1.0"), hashes("1.0"), hashes("10.0")
     assert one == again
     assert all(a != b for a, b in zip(one, other, strict=True))
+
+
+def test_a_trial_that_another_process_has_saved_meanwhile_is_kept_once(tmp_path, monkeypatch):
+    """The other process saves all trials while this one plays the first; this one saves after each trial."""
+    monkeypatch.setattr(runner, "SAVE_EVERY", 0.0)
+    path, play = tmp_path / "run.npz", runner._trial
+    whole = bandits.simulate(bandits.LocalUCB(), ENV, 50, trials=3)
+
+    def with_another(policy, env, horizon, times, seed, n):
+        if n == 0:
+            whole.save(path)
+        return play(policy, env, horizon, times, seed, n)
+
+    monkeypatch.setattr(runner, "_trial", with_another)
+    run = bandits.simulate(bandits.LocalUCB(), ENV, 50, trials=3, checkpoint=path)
+    for found in (run, bandits.load(path)):
+        np.testing.assert_array_equal(found.regret, whole.regret)
