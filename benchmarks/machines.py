@@ -61,6 +61,9 @@ PARTITION = 500_000
 MESSAGE = 20_000
 """Bytes of a round that do not depend on the number of groups or of violators found."""
 
+PLANNED, WORKERS = 10**11, 100
+"""Rows and workers of the calculated plan."""
+
 REPEATS = 3
 """Times that the cluster and one process solve in turn."""
 
@@ -234,7 +237,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000_000)
     parser.add_argument("--cluster-rows", type=int, default=10_000_000)
     parser.add_argument("--only", nargs="+", default=[*CASES, "cluster"], choices=[*CASES, "cluster"])
-    parser.add_argument("--folder", help="directory of the temporary data")
+    parser.add_argument("--folder", type=os.path.abspath, help="directory of the temporary data")
     parser.add_argument("--work", nargs="+", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.work:
@@ -245,14 +248,17 @@ def main() -> None:
     load = os.getloadavg()[0]
     print(f"{os.cpu_count()} cores, load average {load:.1f} at the start")
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
-        files([name for name in CASES if name in args.only], Path(folder), args.rows)
+        found = files([name for name in CASES if name in args.only], Path(folder), args.rows)
     if "cluster" in args.only:
         with tempfile.TemporaryDirectory(dir=args.folder) as folder:
             cluster(Path(folder), args.cluster_rows)
+    for name in ("gaussian", "parquet"):
+        if name in found:
+            plan(name, found[name], args.rows)
 
 
-def files(names: list[str], folder: Path, n: int) -> None:
-    """Print the table of the cases, and compare it with the limits."""
+def files(names: list[str], folder: Path, n: int) -> dict[str, dict[str, Any]]:
+    """Print the table of the cases, compare it with the limits, and return what was measured."""
     rows, found = [], {}
     for k, name in enumerate(names):
         data, groups, _ = CASES[name]
@@ -278,18 +284,35 @@ def files(names: list[str], folder: Path, n: int) -> None:
         bar(
             f"{name}: megabytes",
             one["megabytes"],
-            MEGABYTES + (0 if groups == 1 else groups * 1e-4),
+            MEGABYTES + (0 if groups == 1 else groups * BYTES_PER_GROUP / 1e6),
             at_least=False,
         )
         if most is not None:
             bar(f"{name}: passes", one["passes"], most, at_least=False)
         if "reading" in one:
-            bar(
-                f"{name}: CPU time over that of reading",
-                one["seconds"] / one["reading"],
-                READING,
-                at_least=False,
-            )
+            ratio = one["seconds"] / one["reading"]
+            bar(f"{name}: CPU time over that of reading", ratio, READING, at_least=False)
+    return found
+
+
+def plan(name: str, one: dict[str, Any], n: int) -> None:
+    """Print the calculated cost of ``PLANNED`` rows on ``WORKERS`` workers of one thread."""
+    dim = 5
+    row = one["seconds"] / one["passes"] / n
+    a_pass = PLANNED / WORKERS * row
+    violators = 2 * FOUND * (1 + dim * (dim + 1) // 2)
+    moved = WORKERS * (16 + violators * (8 * dim + 24) + MESSAGE)
+    show(
+        f"Calculated from the case {name}: {PLANNED:.0e} x {dim} rows on {WORKERS} workers of one thread",
+        ["quantity", "value", "calculation"],
+        [
+            ["data in float32", f"{PLANNED * dim * 4 / 1e12:.2g} TB", "rows x 4 bytes x columns"],
+            ["a pass", f"{a_pass:.3g} s", f"rows / workers x {row * 1e9:.1f} ns"],
+            ["all passes", f"{a_pass * one['passes'] / 60:.3g} min", f"{one['passes']} passes"],
+            ["memory of a worker", f"{one['megabytes']:.0f} MB", "as measured, besides page cache"],
+            ["bytes moved by a pass", f"{moved / 1e6:.2g} MB", "workers x (16 + k (8 d + 24) + constant)"],
+        ],
+    )
 
 
 def rows_of(path: Path, first: int, last: int) -> np.ndarray:

@@ -22,6 +22,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "sphinx_design",
+    "stored_table",
     "verdicts",
 ]
 exclude_patterns = ["_build", "_ext", "measured"]
