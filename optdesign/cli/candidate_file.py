@@ -277,6 +277,7 @@ def _from_factors(
         rows=rows,
         notes=(
             *(note for note in made.notes if note.startswith("only one level")),
+            *made.doubtful_levels,
             *categories(kept, factors),
         ),
         single=made.is_single,

@@ -31,7 +31,7 @@ from optdesign.tables.columns import Settings, is_frame, number
 MOST_COMBINATIONS = 20_000
 """Combinations of levels up to which they all are the region of a table."""
 
-AT_RUNS = "predictions are those at the runs; region= gives others"
+AT_RUNS = "the runs are the only candidates, of predictions and efficiencies; region= gives others"
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +206,7 @@ def _of_table(table: Any, model: str | None, region: Any, coded: bool, alias: st
         pool_weights=np.concatenate([np.zeros(len(x)), weights[rows]]),
         pool_groups=np.zeros(len(x) + len(rows), np.int64),
         pool_blocks=np.zeros(len(x) + len(rows), np.int64),
-        notes=(*notes, *fitted.notes),
+        notes=(*notes, *made.doubtful_levels, *fitted.notes),
     )
 
 

@@ -36,6 +36,9 @@ from optdesign.tables.files import Table, check_suffix, number, place, read_tabl
 TABLES = (".csv", ".parquet", ".xlsx")
 """Files of settings, one candidate a row."""
 
+MISSING_MARKS = {"NA", "N/A", "#N/A", "NAN", "NULL", "NONE"}
+"""Text that R, Excel, pandas and databases write for missing cells, in upper case."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Candidates(Frozen):
@@ -101,6 +104,16 @@ class Candidates(Frozen):
             settings = {name: _at_least_one(values) for name, values in settings.items()}
         return self.model.features(Settings(settings))
 
+    @property
+    def doubtful_levels(self) -> list[str]:
+        """Sentences about levels that other software writes for missing cells."""
+        return [
+            f"{name!r} has the level {level!r}, which may stand for missing cells; if so, drop these rows"
+            for name, levels in self.model.levels.items()
+            for level in levels
+            if isinstance(level, str) and level.strip().upper() in MISSING_MARKS
+        ]
+
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """Warnings about the candidates, in sentences."""
@@ -121,6 +134,7 @@ class Candidates(Frozen):
         ]
         if single:
             found.append(f"only one level, so no effect to estimate: {listed(single)}")
+        found += self.doubtful_levels
         for name, levels in self.settings.levels.items():
             if gone := [level for level in levels if level not in set(self.settings[name].tolist())]:
                 found.append(f"levels of {name!r} without candidates, left out of the model: {listed(gone)}")

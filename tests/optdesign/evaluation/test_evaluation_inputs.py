@@ -181,3 +181,45 @@ def test_large_tables_are_predicted_at_their_runs():
     e = od.evaluate({name: x[:, j] for j, name in enumerate("abcd")}, "~ a + b + c + d")
     assert len(e.variances) == 40
     assert any("combinations" in note for note in e.notes)
+
+
+def test_a_level_that_may_be_a_missing_cell_has_a_note(tmp_path):
+    """R writes NA for missing cells, also in columns of text."""
+    path = tmp_path / "theirs.csv"
+    path.write_text('"","temp","cat"\n"1",20,"a"\n"2",40,NA\n"3",60,"b"\n"4",20,"b"\n"5",40,"a"\n')
+    e = od.evaluate(path, "~ temp + cat")
+    assert e.n_runs == 5
+    assert any("'cat' has the level 'NA'" in note for note in e.notes)
+    assert any("'NA'" in note for note in od.candidates(path, "~ temp + cat").notes)
+    assert not any("'NA'" in note for note in od.evaluate(path, "~ temp").notes)
+
+
+def test_a_model_that_leaves_out_lower_powers_keeps_its_units():
+    """In coded units, ~ I(x**2) would be another model: a parabola about the centre of the range."""
+    table = {"x": [20.0, 30, 40, 60, 20], "cat": list("abbab")}
+    e = od.evaluate(table, "~ I(x**2) + cat")
+    x = np.column_stack([np.ones(5), np.square(table["x"]), [1, -1, -1, 1, -1]])
+    np.testing.assert_allclose(np.sort(e.relative_variances), np.sort(np.diag(np.linalg.inv(x.T @ x))))
+    assert any("keep their units" in note for note in e.notes)
+    whole = od.evaluate(table, "~ x + I(x**2) + cat")
+    assert whole.notes == ()
+    np.testing.assert_allclose(
+        whole.variances, od.evaluate(table, "~ x + I(x**2) + cat", coded=False).variances, rtol=1e-8
+    )
+
+
+def test_mixtures_keep_their_units_and_so_do_terms_left_out():
+    blends = od.simplex_lattice(["a", "b", "c"], 3)
+    e = od.evaluate(blends, "~ 0 + a + b + c", alias="~ 0 + a:b")
+    x = np.column_stack([np.asarray(blends[name], float) for name in "abc"])
+    np.testing.assert_allclose(e.relative_variances, np.diag(np.linalg.inv(x.T @ x)))
+    expected = np.linalg.lstsq(x, x[:, 0] * x[:, 1], rcond=None)[0]
+    np.testing.assert_allclose(e.alias[:, 0], expected, atol=1e-12)
+
+
+def test_refined_designs_keep_their_names():
+    c = od.candidates({"x": [-1, -0.5, 0, 0.5, 1]}, model="~ x + I(x**2) + I(x**3)")
+    found = od.refine(od.DesignProblem(c))
+    e = od.evaluate(found.design, runs=8)
+    assert e.terms == ("Intercept", "x", "I(x ** 2)", "I(x ** 3)")
+    assert tuple(e.measures) == pytest.approx(tuple(found.design.measures), rel=1e-6)
