@@ -105,7 +105,7 @@ def r_itself() -> None:
         print("R itself: not run, because Rscript is not installed\n")
         return
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
-    print(f"R in this run: {(version.stdout or version.stderr).strip()}")
+    print(f"R itself, in this run: {(version.stdout or version.stderr).strip()}")
     print("  lm, hatvalues, solve and pf with ncp; largest absolute differences\n")
     names = ("errors", "leverages", "correlation", "power", "terms")
     print(f"  {'design':<72}" + "".join(f"{name:>13}" for name in names))
