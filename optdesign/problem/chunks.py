@@ -13,7 +13,7 @@ import numpy as np
 
 from optdesign.problem.coordinates import raise_reach, write_refined
 from optdesign.problem.exact_rank import mark_outside
-from optdesign.problem.selection import Kept, Pool, merge_kept, pooled, samples, united
+from optdesign.problem.selection import Kept, Pool, Shape, merge_kept, pooled, samples, united
 from optdesign.problem.source import read_only
 from optdesign.problem.span import RANK_RTOL, Span, eliminated, largest_sum, scan_rows
 from optdesign.sources.engine import Chunk, numbered
@@ -47,12 +47,7 @@ class Scanned(NamedTuple):
 
 
 def scan(
-    first: int,
-    x: np.ndarray,
-    groups: np.ndarray,
-    blocks: np.ndarray,
-    counts: tuple[int, int],
-    drawn: tuple[int, int],
+    first: int, x: np.ndarray, groups: np.ndarray, blocks: np.ndarray, counts: Shape, drawn: Shape
 ) -> Scanned:
     """Scan a chunk of so many groups and parameter blocks, and draw so many rows of each. A task."""
     peaks, at = np.zeros((counts[1], x.shape[1])), np.full((counts[1], x.shape[1]), -1)

@@ -17,6 +17,9 @@ from optdesign.runtime.jit import inlined, kernel
 PRIME = 2_147_483_647
 """2^31 - 1: products of two residues fit 64 bits."""
 
+Shape = tuple[int, int]
+"""Numbers of strata and of rows of each."""
+
 
 class Pool(NamedTuple):
     """Some candidates: their numbers in ascending order, features and labels."""
@@ -123,12 +126,7 @@ def offer(values, at, strata, keys, places, worst):
 
 
 def samples(
-    first: int,
-    x: np.ndarray,
-    groups: np.ndarray,
-    blocks: np.ndarray,
-    by_group: tuple[int, int],
-    by_block: tuple[int, int],
+    first: int, x: np.ndarray, groups: np.ndarray, blocks: np.ndarray, by_group: Shape, by_block: Shape
 ) -> tuple[Kept, Kept]:
     """Return drawn rows of a chunk: for so many groups, and so many blocks, so many rows of each."""
     slots, block_slots = empty_slots(*by_group), empty_slots(*by_block)

@@ -39,6 +39,13 @@ CLOSE = 1000.0
 """A rank decision is close when an accepted residual is within this factor of the tolerance."""
 
 
+class Peaks(NamedTuple):
+    """Largest absolute entry of every column in every block, and the row that has it (-1: none)."""
+
+    value: np.ndarray
+    row: np.ndarray
+
+
 class Span(NamedTuple):
     """A basis of the span of every block; see the module's docstring."""
 
@@ -135,13 +142,6 @@ def eliminated(
     )
     eliminate_rows(x, rows, blocks, groups, row_scale, rtol, *span[:4])
     return span
-
-
-class Peaks(NamedTuple):
-    """Largest absolute entry of every column in every block, and the row that has it (-1: none)."""
-
-    value: np.ndarray
-    row: np.ndarray
 
 
 def scan(source: Source, blocks: np.ndarray, n_blocks: int) -> tuple[Peaks, int]:

@@ -290,12 +290,10 @@ def apportion(weights: ArrayLike, runs: ArrayLike) -> np.ndarray:
     wrong = np.flatnonzero((totals < support) | ((support == 0) & (totals > 0)) | (totals > MOST_RUNS))
     if len(wrong):
         i = int(wrong[0])
-        raise InputError(
-            "runs",
-            "must lie between the number of positive weights of the row and 2^53",
-            f"runs[{i}] = {totals[i]}, and row {i} has {support[i]} positive weight(s)",
-            f"Lower runs[{i}]." if totals[i] > MOST_RUNS else f"Raise runs[{i}], or drop weights.",
-        )
+        rule = "must lie between the number of positive weights of the row and 2^53"
+        value = f"runs[{i}] = {totals[i]}, and row {i} has {support[i]} positive weight(s)"
+        remedy = f"Lower runs[{i}]." if totals[i] > MOST_RUNS else f"Raise runs[{i}], or drop weights."
+        raise InputError("runs", rule, value, remedy)
     counts = np.zeros(w.shape, np.int64)
     some = np.flatnonzero(totals > 0)
     # Multiply by powers of 2, which is exact. Sums of weights then do not overflow, multipliers are finite,

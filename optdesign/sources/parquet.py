@@ -120,12 +120,9 @@ class ParquetFiles:
                     yield Batch(span.file, before, batch)
                     before += batch.num_rows
         except (arrow.ArrowException, OSError) as error:
-            raise InputError(
-                str(path),
-                "must be a Parquet file that can be read",
-                f"{_said(error)}, after row {before}",
-                "Write it again.",
-            ) from None
+            value = f"{_said(error)}, after row {before}"
+            rule = "must be a Parquet file that can be read"
+            raise InputError(str(path), rule, value, "Write it again.") from None
 
     def row_names(self, others: Collection[str | None]) -> list[str]:
         """Return the columns that only name rows, besides some others."""
@@ -336,12 +333,8 @@ def _metadata(file: Path) -> Any:
     try:
         return arrow.parquet.read_metadata(file)
     except (arrow.ArrowException, OSError) as error:
-        raise InputError(
-            str(file),
-            "must be a Parquet file",
-            f"it is none ({_said(error)})",
-            "Write it again, or move it elsewhere.",
-        ) from None
+        value, remedy = f"it is none ({_said(error)})", "Write it again, or move it elsewhere."
+        raise InputError(str(file), "must be a Parquet file", value, remedy) from None
 
 
 def _said(error: Exception) -> str:

@@ -52,6 +52,7 @@ def test_target_of_the_gap_is_not_below_zero(seed: int, pool: Pool) -> None:
     assert not case.found.wrong
 
 
+@pytest.mark.slow
 def test_column_scales_change_nothing() -> None:
     for seed in range(1000):
         rng = np.random.default_rng(seed)

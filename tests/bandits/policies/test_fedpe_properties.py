@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -59,6 +60,7 @@ def test_units_of_the_features_do_not_matter(kind, env, power, sign, seed):
     np.testing.assert_array_equal(a.phases, b.phases)
 
 
+@pytest.mark.slow
 @stable
 @given(KINDS, random_environments(parameters="disjoint", noise="gaussian"), st.integers(-3, 3), SEEDS)
 def test_units_of_the_rewards_do_not_matter(kind, env, power, seed):

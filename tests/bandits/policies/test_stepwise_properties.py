@@ -45,6 +45,7 @@ def test_every_run_is_well_formed(kind, env, horizon, seed):
         assert np.all(run.regret == 0)
 
 
+@pytest.mark.slow
 @stable
 @given(KINDS, GAUSSIAN, st.integers(2, 60), SEEDS)
 def test_how_many_rounds_a_call_plays_does_not_matter(kind, env, steps, seed):
@@ -56,6 +57,7 @@ def test_how_many_rounds_a_call_plays_does_not_matter(kind, env, steps, seed):
     np.testing.assert_array_equal(whole.uploaded, parts.uploaded)
 
 
+@pytest.mark.slow
 @stable
 @given(st.sampled_from([bandits.LinUCB, bandits.DisLinUCB]), GAUSSIAN, SEEDS)
 def test_rotations_of_the_features_do_not_matter(kind, env, seed):

@@ -84,6 +84,7 @@ def test_more_statements_need_more_evidence():
     assert holm([]) == []
 
 
+@pytest.mark.slow
 def test_holm_keeps_the_probability_of_a_false_verdict():
     """All 20 statements are neither true nor false: their means equal the limit."""
     rng = np.random.default_rng(0)

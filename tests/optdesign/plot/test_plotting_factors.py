@@ -323,6 +323,7 @@ def test_runs_in_the_plane():
     assert_legible(figure)
 
 
+@pytest.mark.slow
 def test_runs_are_summed_over_other_factors_by_group_and_block():
     runs = runs_of(plants())
     p = runs.problem
@@ -338,6 +339,7 @@ def test_runs_are_summed_over_other_factors_by_group_and_block():
     assert_legible(figure)
 
 
+@pytest.mark.slow
 def test_runs_over_one_factor_in_a_triangle_and_without_settings():
     runs = runs_of(plants())
     figure = od.plot.runs(runs, "temp")
