@@ -11,7 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optdesign.algebra.whitening import measured
 from optdesign.factors.coding import RANK_RTOL
+from optdesign.problem.exact_rank import rank_of
+from optdesign.problem.problem import DesignProblem
 
 
 class Fit(NamedTuple):
@@ -54,12 +57,36 @@ def least_squares(x: np.ndarray, weights: np.ndarray) -> Fit:
     rank = int(np.sum(values > RANK_RTOL * values.max(initial=0.0)))
     null = right[rank:].T
     root = right[:rank].T / values[:rank] / scale[:, None]
+    if rank < x.shape[1]:
+        found = _root_of_full_rank(x, weights)
+        if found is not None:
+            rank, root, null = x.shape[1], found, right[:0].T
     estimable = np.linalg.norm(null, axis=1) <= 1e-7
     covariance = root @ root.T
     covariance[~estimable] = np.nan
     covariance[:, ~estimable] = np.nan
     covariance[~estimable, ~estimable] = np.inf
     return Fit(covariance, root, null, scale, rank, estimable)
+
+
+def _root_of_full_rank(x: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
+    """Return A with A A' = (X'WX)^-1 if the rank is full in exact arithmetic, or None.
+
+    The rows are whitened in the coordinates of a design problem, which depend neither on the sizes of rows
+    nor on the units of columns. If that proves nothing, the result is None as well.
+    """
+    used = weights > 0
+    if rank_of(x[used]) < x.shape[1]:
+        return None
+    try:
+        problem = DesignProblem(x[used], budgets=float(weights.sum()))
+    except ValueError:  # beyond the range of coordinates
+        return None
+    support = np.arange(problem.n_candidates)
+    found = measured(problem, problem.refined, support, weights[used])
+    if problem.rank < x.shape[1] or not found.full:
+        return None
+    return problem.span.maps[0] @ found.white[0]
 
 
 def correlations(covariance: np.ndarray) -> np.ndarray:
@@ -78,6 +105,8 @@ def inflation(x: np.ndarray, weights: np.ndarray, covariance: np.ndarray) -> np.
     of squares about the mean times c_jj. Without an intercept, and for the intercept itself, it is the sum of
     squares times c_jj.
     """
+    if not len(x):
+        return np.diag(covariance).copy()
     constant = np.ptp(x, axis=0) == 0
     has_intercept = bool(np.any(constant & (x[0] != 0)))
     mean = weights @ x / weights.sum() if has_intercept else np.zeros(x.shape[1])

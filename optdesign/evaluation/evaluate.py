@@ -236,7 +236,8 @@ def _notes(x: Experiment, names: tuple[str, ...], estimable: np.ndarray, error_d
     found = list(x.notes)
     if not estimable.all():
         lost = [name for name, fine in zip(names, estimable, strict=True) if not fine]
-        found.append(f"not estimable, because columns of the design depend on each other: {listed(lost)}")
+        why = "because columns of the design depend on each other up to round-off"
+        found.append(f"not estimable, {why}: {listed(lost)}")
     if error_df <= 0:
         fractions = x.order is None and x.n_runs <= len(names)
         remedy = "runs= scales the weights to a number of runs" if fractions else "power needs more runs"

@@ -13,6 +13,7 @@ import pytest
 import optdesign as od
 from optdesign.design import saving
 
+OTHERS: tuple[Any, ...] = (None, "x", -1, 7, 0.5, [], [-1], {})
 ACTIVE = np.array([[True, True], [True, False], [True, True]])
 
 
@@ -51,7 +52,7 @@ def test_content_that_was_not_saved_raises_an_input_error(tmp_path: Path) -> Non
     document = saved(tmp_path / "a.json", od.solve(od.DesignProblem.disjoint(x, active=ACTIVE)))
     refused = 0
     for place in leaves(document["content"]):
-        for value in (None, "x", -1, 7, 0.5, [], [-1], {}):
+        for value in OTHERS:
             path = written(tmp_path / "b.json", forged(document, place, value))
             try:
                 od.load(path)

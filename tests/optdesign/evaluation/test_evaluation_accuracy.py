@@ -1,0 +1,66 @@
+"""Evaluations of ill-conditioned designs, and of designs without runs in a parameter block."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import optdesign as od
+
+
+def variances(x: np.ndarray, w: np.ndarray) -> list[float]:
+    """Return the diagonal of (X'WX)^-1 by elimination in fractions."""
+    d = x.shape[1]
+    rows = [[Fraction(v) for v in row] for row in x.tolist()]
+    runs = [Fraction(v) for v in w.tolist()]
+    u = [
+        [sum((c * r[i] * r[j] for c, r in zip(runs, rows, strict=True)), Fraction(0)) for j in range(d)]
+        + [Fraction(int(i == k)) for k in range(d)]
+        for i in range(d)
+    ]
+    for k in range(d):
+        at = next(i for i in range(k, d) if u[i][k] != 0)
+        u[k], u[at] = u[at], u[k]
+        u[k] = [v / u[k][k] for v in u[k]]
+        for i in range(d):
+            if i != k:
+                factor = u[i][k]
+                u[i] = [a - factor * b for a, b in zip(u[i], u[k], strict=True)]
+    return [float(u[i][d + i]) for i in range(d)]
+
+
+def test_powers_of_years_are_estimable() -> None:
+    """The scaled singular values span more than 10 digits, and the rank is full."""
+    years = np.arange(2018.0, 2024.0)
+    x = np.vander(years, 4, increasing=True)
+    w = np.array([2.0, 1.0, 1.0, 1.0, 1.0, 2.0])
+    e = od.evaluate((od.DesignProblem(x, budgets=8.0), w))
+    assert (e.rank, e.error_df) == (4, 4.0)
+    np.testing.assert_allclose(e.relative_variances, variances(x, w), rtol=1e-6)
+
+
+def test_rows_of_very_different_sizes_are_estimable() -> None:
+    x = np.array([[1.0, 2.0], [1.0, 2.0 + 1e-7], [1e-6, 3e-6], [2.0, 4.0]])
+    w = np.array([1.0, 0.0, 1e-9, 1.0 - 1e-9])
+    e = od.evaluate((od.DesignProblem(x, budgets=2.0), w * np.array([1.0, 1.0, 1.0, 1.0])), runs=2)
+    assert e.rank == 2
+    np.testing.assert_allclose(e.relative_variances, variances(x, w), rtol=1e-6)
+
+
+def test_exactly_dependent_columns_stay_not_estimable() -> None:
+    x = np.column_stack([np.ones(4), np.arange(4.0), 2 * np.arange(4.0)])
+    e = od.evaluate((od.DesignProblem(x, budgets=4.0), np.ones(4)))
+    assert e.rank == 2
+    assert np.isfinite(e.standard_errors).tolist() == [True, False, False]
+    assert "depend on each other up to round-off" in " ".join(e.notes)
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_parameter_block_without_runs_has_infinite_standard_errors(lost: int) -> None:
+    x = np.array([[1.0, -1.0], [1.0, 1.0], [1.0, -1.0], [1.0, 1.0]])
+    blocks = np.array([0, 0, 1, 1])
+    w = np.where(blocks == lost, 0.0, 1.0)
+    e = od.evaluate((od.DesignProblem(x, parameter_blocks=blocks, budgets=2.0), w))
+    assert e.rank == 2
+    assert np.isinf(e.standard_errors).tolist() == np.repeat([lost == 0, lost == 1], 2).tolist()
+    assert np.isinf(e.vif).tolist() == np.isinf(e.standard_errors).tolist()
