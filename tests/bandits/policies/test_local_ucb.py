@@ -67,7 +67,8 @@ def test_the_table_is_the_formula(index):
 @pytest.mark.kernels
 @pytest.mark.parametrize("noise", ["gaussian", "bernoulli", "two-point", "bounded"])
 def test_every_noise_runs_and_learns(noise):
-    env = bandits.LinearEnvironment(np.ones((2, 3, 1)), [[0.1], [0.9], [0.2]], noise, 0.3)
+    options = {} if noise == "bernoulli" else {"scale": 0.3}
+    env = bandits.LinearEnvironment(np.ones((2, 3, 1)), [[0.1], [0.9], [0.2]], noise, **options)
     run = bandits.simulate(bandits.LocalUCB(), env, 400, trials=2)
     worst = 400 * 0.8
     assert np.all(run.regret[:, -1] < worst / 3)
