@@ -30,6 +30,7 @@ from optdesign.runs.rounding import round as rounded
 from optdesign.runtime import jit, tiers
 from optdesign.runtime.progress import waiting
 from optdesign.solvers.solve import METHODS, solve
+from optdesign.tables.files import pyarrow
 from optdesign.verification.verify import verify
 
 SIZES = [
@@ -68,7 +69,9 @@ def _uses() -> Iterator[Any]:
             yield solve(problem, method=method, tol=1e-8, max_iter=50)
     rows = np.arange(5000)
     for dtype in (np.float64, np.float32):
-        yield solve(LargeProblem(rng.normal(size=(5000, 4)).astype(dtype), rows % 3, rows % 2))
+        x = rng.normal(size=(5000, 4)).astype(dtype)
+        yield solve(LargeProblem(x, rows % 3, rows % 2))
+        yield from _columns(x)
     problem = _problem(rng, 40, 3, 2, 2, budgets=[6, 9])
     result = solve(problem, start=problem.uniform(), time_limit=60.0)
     yield certify(problem, np.array(result.weights))
@@ -95,6 +98,18 @@ def _uses() -> Iterator[Any]:
     with tempfile.TemporaryDirectory() as folder:
         save(result, Path(folder) / "design.json")
         yield load(Path(folder) / "design.json")
+
+
+def _columns(x: np.ndarray) -> Iterator[Any]:
+    """Solve a problem whose rows are read column by column from Parquet files, if pyarrow is installed."""
+    try:
+        arrow = pyarrow()
+    except ImportError:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        table = arrow.table({f"x{j}": column for j, column in enumerate(x.T)})
+        arrow.parquet.write_table(table, Path(folder) / "x.parquet")
+        yield solve(LargeProblem(folder))
 
 
 def _problem(

@@ -68,7 +68,7 @@ class DesignProblem(Frozen):
         columns of a data frame (pandas, polars, pyarrow) or of a CSV or Parquet file are the features.
         Columns that groups and parameter blocks name are not features, and neither are columns that only name
         rows ("Unnamed: 0", "index" if it counts, an unnamed first column). Candidates that would take more
-        than a quarter of the memory, and directories of Parquet or NPY files, are read chunk by chunk.
+        than a tenth of the memory, and directories of Parquet or NPY files, are read chunk by chunk.
     groups : array_like of shape (N,) or str, optional
         Group of every candidate, or the name of a column. Groups are integers 0 .. n_groups - 1, each with at
         least one candidate, or labels of any other kind, numbered in sorted order or in the order of their

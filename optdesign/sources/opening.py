@@ -16,7 +16,7 @@ from optdesign.sources.modelled import LargeCandidates
 from optdesign.sources.parquet import ParquetEngine, parquet_files
 from optdesign.tables.files import pyarrow
 
-SHARE = 0.25
+SHARE = 0.1
 """Problems that would take more than this share of the memory stay where their candidates are."""
 
 

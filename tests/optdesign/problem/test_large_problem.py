@@ -156,3 +156,16 @@ def test_wrong_arguments(change: dict[str, object], message: str) -> None:
     arguments = {"candidates": [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 1.0], [1.0, 2.0]], **change}
     with pytest.raises(od.InputError, match=message):
         LargeProblem(np.array(arguments.pop("candidates")), **arguments)
+
+
+def test_large_arrays_in_memory_are_solved_on_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solve with groups never copies all rows: a share of the memory decides, not where the rows are."""
+    x, groups = np.random.default_rng(0).normal(size=(5000, 3)), np.arange(5000) % 100
+    small = od.DesignProblem(x, groups)
+    monkeypatch.setattr(memory, "available", lambda: 5_000_000)  # the problem would take 560,000 bytes
+    large = od.DesignProblem(x, groups)
+    assert isinstance(large, LargeProblem)
+    assert large.engine.arrays[0] is x  # type: ignore[attr-defined]
+    result = od.solve(large)
+    assert result.method == "auto: rounds on a pool"
+    assert_same_optimum(result, od.solve(small))
