@@ -79,7 +79,7 @@ class EnhancedOpenClient(Open, EnhancedClient):
 class OpenServer(Server):
     """Algorithm 2 on features and the rewards of a phase."""
 
-    def _meet(self, first: Message) -> np.ndarray:
+    def _store_directions(self, first: Message) -> np.ndarray:
         assert isinstance(first, FullInformation)
         self.direction = first.features
         return first.rewards[:, :, None] * first.features

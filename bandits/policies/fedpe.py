@@ -23,9 +23,10 @@ Differences from the pseudocode of the paper:
 - V_a^1 uses the squared norm, as the proof does.
 - Directions are those of the first estimates in all phases. theta / ||theta|| is undefined if a later reward
   is zero, and is the same line otherwise.
-- If a first reward is exactly zero, the client sends the direction separately.
+- If a first reward is so small that the estimate has no direction (TINY), the client sends the direction
+  separately.
 - Arms with f_{i,a} = 0 are not estimated.
-- Nothing is sent after the last decision that depends on it.
+- Messages that no later decision would use are not sent.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Client:
         self.pulls = np.ones(features.shape[:2], dtype=np.int64)
         self.best = np.zeros(len(features), dtype=np.int64)
         self.direction: np.ndarray
-        """e-bar, the directions as the server has them: e or -e."""
+        """e-bar, the directions as the server has them: e = x / ||x|| or -e."""
         self.norm: np.ndarray
         """x' e-bar, which is ||x|| or -||x||: the factor from scalars along e-bar to rewards."""
 
@@ -76,8 +77,8 @@ class Client:
         """Return theta-hat^0 = y x / ||x||^2 from one reward y of each arm (line 1)."""
         x = self.features
         vectors = (rewards / dot(x, x))[:, :, None] * x
-        silent = np.abs(vectors).max(axis=2, keepdims=True) < TINY
-        first = FirstEstimates(vectors, np.where(silent, unsigned(x), 0.0))
+        no_direction = np.abs(vectors).max(axis=2, keepdims=True) < TINY
+        first = FirstEstimates(vectors, np.where(no_direction, unsigned(x), 0.0))
         self.direction = directions(first)
         self.norm = dot(x, self.direction)
         return first
@@ -87,11 +88,11 @@ class Client:
         self.phase += 1
         estimate, deviation = self._projections(message)
         r = self.norm * estimate  # x' theta-hat
-        width = self.setting.sigma * np.abs(self.norm) * deviation / self.setting.ell  # ||x||_V / ell
+        width = self.setting.sigma * np.abs(self.norm) * deviation / self.setting.ell  # sigma ||x||_V / ell
         r, u = self.intervals(r, width)
         self.best = np.argmax(np.where(self.active, r, -np.inf), axis=1)
-        # A copy, because the server holds the same array and compares it with the next one.
-        self.active = self.active & self._kept(self.keep(r, u, self.active.copy()))
+        # A new array, because the server holds the old one. The keep rule gets a copy that it may change.
+        self.active = self.active & self._checked_keep(self.keep(r, u, self.active.copy()))
         empty = np.flatnonzero(~self.active.any(axis=1))
         if len(empty):
             raise ValueError(
@@ -99,7 +100,7 @@ class Client:
             )
         return ActiveArms(self.active)
 
-    def _kept(self, kept: np.ndarray) -> np.ndarray:
+    def _checked_keep(self, kept: np.ndarray) -> np.ndarray:
         """Return the result of the keep rule. Raise ValueError unless it is a bool per client and arm."""
         if not isinstance(kept, np.ndarray) or kept.dtype != np.bool_ or kept.shape != self.active.shape:
             given = f"{kept.dtype} of shape {kept.shape}" if isinstance(kept, np.ndarray) else repr(kept)
@@ -110,11 +111,11 @@ class Client:
         return kept
 
     def intervals(self, r: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return r-hat and u = alpha ||x||_V / ell of this phase."""
+        """Return r-hat and u = alpha times the width of this phase."""
         return r, self.setting.alpha * width
 
     def explore(self, plan: PullPlan) -> np.ndarray:
-        """Return the pulls of each arm (lines 8-10). The arm ``best`` fills the phase up to f^p + K pulls."""
+        """Return the pulls of each arm (lines 8-10). The caller fills the phase with ``best``."""
         self.pulls = plan.pulls
         return plan.pulls
 
@@ -167,24 +168,24 @@ class Server:
         self.weights: np.ndarray | None = None
         self.report = DesignReport(0, 0.0, 0)
         self.direction: np.ndarray
-        self.member: np.ndarray
+        self.class_of: np.ndarray
         """Class of collinear clients that each client belongs to."""
-        self.rows: list[np.ndarray]
+        self.clients_of: list[np.ndarray]
         """The clients of each class."""
         self.ranks: np.ndarray
         """Rank of the explored directions, (classes, blocks)."""
         self.solved: list[tuple[int, float]]
         """Iterations and gap of the design of each class."""
         self.has_merged = False
-        """True if the last estimates take directions as one that differ by little more than round-off."""
+        """True if nearly parallel directions were merged in the last estimates."""
 
     def initialise(self, first: Message) -> Message:
         """Store the directions; return V_a^1 and theta-hat_a^1 from one pull of each arm (line 1)."""
-        vectors = self._meet(first)
-        self.member = collinear_classes(self.direction, shared=self.setting.shared)
-        self.rows = [np.flatnonzero(self.member == c) for c in range(int(self.member.max()) + 1)]
-        self.ranks = np.array([self._problem(rows).ranks for rows in self.rows])
-        self.solved = [(0, 0.0)] * len(self.rows)
+        vectors = self._store_directions(first)
+        self.class_of = collinear_classes(self.direction, shared=self.setting.shared)
+        self.clients_of = [np.flatnonzero(self.class_of == c) for c in range(int(self.class_of.max()) + 1)]
+        self.ranks = np.array([self._problem(clients).ranks for clients in self.clients_of])
+        self.solved = [(0, 0.0)] * len(self.clients_of)
         return self._broadcast(vectors)
 
     def design(self, message: ActiveArms) -> PullPlan:
@@ -203,7 +204,7 @@ class Server:
         vectors = values if values.ndim == 3 else values[:, :, None] * self.direction
         return self._broadcast(vectors)
 
-    def _meet(self, first: Message) -> np.ndarray:
+    def _store_directions(self, first: Message) -> np.ndarray:
         """Store the directions of the first messages; return theta-hat^0."""
         assert isinstance(first, FirstEstimates)
         self.direction = directions(first)
@@ -215,34 +216,34 @@ class Server:
         A class in which no arm was eliminated since ``before`` has the same problem, so it keeps its design.
         """
         weights = np.zeros(self.active.shape)
-        for c, rows in enumerate(self.rows):
-            active = self.active[rows]
-            if self.weights is not None and np.array_equal(active, before[rows]):
-                weights[rows] = self.weights[rows]
+        for c, clients in enumerate(self.clients_of):
+            active = self.active[clients]
+            if self.weights is not None and np.array_equal(active, before[clients]):
+                weights[clients] = self.weights[clients]
                 continue
-            problem = self._problem(rows)
+            problem = self._problem(clients)
             start = None
             if self.warm_start and self.weights is not None:
-                start = self.weights[rows][active]
-            design = self.design_rule(problem, self.design_gap / len(self.rows), start)
+                start = self.weights[clients][active]
+            design = self.design_rule(problem, self.design_gap / len(self.clients_of), start)
             if not (hasattr(design, "weights") and hasattr(design, "iterations")):
                 raise ValueError(
                     f"design must return weights and iterations, such as bandits.policies.design.Design; in "
                     f"phase {self.phase} it returned {type(design).__name__}."
                 )
             found, certificate = certified(problem, design.weights)
-            weights[rows] = problem.to_grid(found)
+            weights[clients] = problem.to_grid(found)
             self.ranks[c] = problem.ranks
             self.solved[c] = whole("iterations of the design", design.iterations, 0), certificate.gap
         iterations, gaps = zip(*self.solved, strict=True)
         self.report = DesignReport(max(iterations), sum(gaps), int((weights > 0).sum()))
         return weights
 
-    def _problem(self, rows: np.ndarray) -> DesignProblem:
+    def _problem(self, clients: np.ndarray) -> DesignProblem:
         """Return the design problem of one class: candidates are its active arms, budgets 1 or as given."""
         make = DesignProblem.shared if self.setting.shared else DesignProblem.disjoint
-        budgets = None if self.budgets is None else self.budgets[rows]
-        return make(self.direction[rows], self.active[rows], budgets)
+        budgets = None if self.budgets is None else self.budgets[clients]
+        return make(self.direction[clients], self.active[clients], budgets)
 
     def _broadcast(self, vectors: np.ndarray) -> Message:
         """Return V = (sum f e e')^+ and theta-hat = V sum f theta-hat_i, for every class and block."""
@@ -250,10 +251,10 @@ class Server:
         potential, kept = pseudo_inverses(information, ranks)
         self.has_merged = bool(np.any(kept < ranks))
         theta = (potential @ moment[..., None])[..., 0]
-        alive = np.array([self.active[rows].any(axis=0) for rows in self.rows])
+        alive = np.array([self.active[clients].any(axis=0) for clients in self.clients_of])
         if self.setting.shared:
-            alive = np.ones((len(self.rows), 1), dtype=bool)
-        estimates = GlobalEstimates(theta, potential, alive, self.member)
+            alive = np.ones((len(self.clients_of), 1), dtype=bool)
+        estimates = GlobalEstimates(theta, potential, alive, self.class_of)
         if self.setting.protocol == SCALARS:
             return along(self.direction, self.active, estimates)
         return estimates
@@ -261,9 +262,9 @@ class Server:
     def _information(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return sums of f e e' and f theta-hat_i over the clients of each class; ranks of the former."""
         d, blocks = self.setting.dim, 1 if self.setting.shared else self.setting.arms
-        information = np.zeros((len(self.rows), blocks, d, d))
-        moment = np.zeros((len(self.rows), blocks, d))
-        accumulate(self.direction, self.member, self.pulls, vectors, information, moment)
+        information = np.zeros((len(self.clients_of), blocks, d, d))
+        moment = np.zeros((len(self.clients_of), blocks, d))
+        accumulate(self.direction, self.class_of, self.pulls, vectors, information, moment)
         return information, moment, self.ranks
 
     def _checked(self, weights: np.ndarray, pulls: np.ndarray) -> np.ndarray:
@@ -276,12 +277,14 @@ class Server:
                 f"gave up to {pulls.sum(axis=1).max()}. Use bandits.ceiling."
             )
         lost = np.flatnonzero(((pulls == 0) & (weights > 0)).any(axis=1))
-        for c in np.unique(self.member[lost]):
-            rows = self.rows[c]
-            kept = pulls[rows] > 0
+        for c in np.unique(self.class_of[lost]):
+            clients = self.clients_of[c]
+            kept = pulls[clients] > 0
             some = kept.any(axis=1)
             make = DesignProblem.shared if self.setting.shared else DesignProblem.disjoint
-            if not some.any() or np.any(make(self.direction[rows][some], kept[some]).ranks < self.ranks[c]):
+            if not some.any() or np.any(
+                make(self.direction[clients][some], kept[some]).ranks < self.ranks[c]
+            ):
                 raise ValueError(
                     f"rounding must keep the rank of the design; phase {self.phase} lost a direction. "
                     "Give every positive weight a pull."

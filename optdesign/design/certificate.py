@@ -1,17 +1,19 @@
 """The certificate of a design: bounds on its gap and its efficiency.
 
-For weights w >= 0 whose blocks have full rank, with variances g_n = x_n' U_b^+ x_n, the trace identity
-sum_n w_n g_n = D and the concavity of F(w) = sum_b log Det U_b give, for the optimum w*,
+For weights w >= 0 whose blocks have full rank, let U_b = sum_{n in b} w_n x_n x_n' be the information of
+block b and Det the product of its non-zero eigenvalues. With budgets f_i, variances g_n = x_n' U_b^+ x_n and
+the sum D of the ranks, the trace identity sum_n w_n g_n = D and the concavity of F(w) = sum_b log Det U_b
+give, for the optimum w*,
 
     F(w*) - F(w) <= sum_n g_n (w*_n - w_n) <= sum_i f_i max_{n in i} g_n - D = G(w) - D =: gap.
 
 The gap is zero exactly at the optimum (Lemma "Generalized version" of the paper's appendix). Only the weights
 are needed, so a certificate can be given for a design of any origin.
 
-*Efficiency.* exp(F / D) is concave, because F is and because it is homogeneous of degree one, with gradient
-exp(F / D) g_n / D. So exp(F(w*) / D) <= exp(F(w) / D) (1 + sum_n g_n (w*_n - w_n) / D) <= exp(F(w) / D) G /
-D, and the D-efficiency exp((F(w) - F(w*)) / D) is at least D / G = 1 / (1 + gap / D), which is more than
-exp(-gap / D).
+*Efficiency.* F is concave, so exp(F / D) is log-concave. A log-concave function that is homogeneous of
+degree one is concave. Its gradient is exp(F / D) g_n / D. So exp(F(w*) / D) <= exp(F(w) / D) (1 + sum_n g_n
+(w*_n - w_n) / D) <= exp(F(w) / D) G / D, and the D-efficiency exp((F(w) - F(w*)) / D) is at least D / G = 1
+/ (1 + gap / D), which is more than exp(-gap / D).
 
 *Round-off.* The returned G is a bound on the exact G of the given numbers
 (:mod:`optdesign.design.roundoff_allowance`).
@@ -39,9 +41,9 @@ from optdesign.problem.problem import DesignProblem, check_problem
 from optdesign.problem.source import read_only
 
 ROUNDING_SHARE, GAP_SHARE, LOG_DET_SHARE = 1e-11, 0.01, 1e-9
-"""The certificate is made again from refined rows if the allowance for round-off exceeds the first fraction
-of G and the second fraction of the gap, or the third fraction of G, for the sake of log det. If it then still
-exceeds the third, coordinates for nearly singular weights are tried."""
+"""Limits of the allowance for round-off. The certificate is computed again from refined rows if the
+allowance exceeds ROUNDING_SHARE G and GAP_SHARE gap, or if it exceeds LOG_DET_SHARE G, which makes log det
+inaccurate. If it then still exceeds LOG_DET_SHARE G, coordinates for nearly singular weights are tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +69,7 @@ class Certificate:
     variances : ndarray of shape (N,)
         Variance g_n of every candidate.
     rounding : float
-        Part of the gap that is the allowance for round-off.
+        Part of the gap that is the allowance for round-off; 0 if the gap is infinite.
 
     See Also
     --------
@@ -112,10 +114,10 @@ def certify(problem: DesignProblem, weights: ArrayLike) -> Certificate:
 def rescale_and_certify(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, Certificate]:
     """Return weights scaled so that the sum of every group is its budget, and their certificate."""
     support = (weights != 0).nonzero()[0]
-    some, w = weights[support], np.zeros(len(weights))
-    missed = scale(problem.groups[support], problem.budgets, some)
-    w[support] = some
-    return w, certificate_of(problem, support, some, missed)
+    w_support, w = weights[support], np.zeros(len(weights))
+    missed = scale(problem.groups[support], problem.budgets, w_support)
+    w[support] = w_support
+    return w, certificate_of(problem, support, w_support, missed)
 
 
 Measure = Callable[[DesignProblem, Rows, np.ndarray, np.ndarray], Measured]
@@ -125,7 +127,9 @@ Measure = Callable[[DesignProblem, Rows, np.ndarray, np.ndarray], Measured]
 def certificate_of(
     problem: DesignProblem, support: np.ndarray, w: np.ndarray, missed: float, measure: Measure = measured
 ) -> Certificate:
-    """Return the certificate of weights of some candidates that miss budgets by at most ``missed``.
+    """Return the certificate of the weights ``w`` of the candidates ``support``.
+
+    The sum of a group misses its budget by a fraction of at most ``missed``.
 
     It holds for the candidates whose variances are measured.
     """
@@ -200,7 +204,7 @@ def _prove(
 def _prove_nearly_singular(
     problem: DesignProblem, support: np.ndarray, w: np.ndarray, missed: float, measure: Measure, best: _Proof
 ) -> _Proof:
-    """Return a better proof than the best one so far, in coordinates for nearly singular weights.
+    """Return the best of the given proof and proofs in coordinates for nearly singular weights.
 
     Without a proof of full rank, log det is -inf. A part of a larger problem keeps the coordinates of the
     whole.

@@ -10,7 +10,7 @@ The algorithm is::
         if the certified gap is at most the goal: tidy the design unless a stop is pending, return CONVERGED
         if a stop is pending or max_iter is reached: return its status
         if the method did not meet its target: end
-        lower the target by the excess of the certified gap over the goal;  if it is not positive: end
+        target = min(target, gap reached) - (certified gap - goal);  if it is not positive: end
     if round-off does not explain the certified gap: return STALLED
     tidy the design without raising its gap;  return CONVERGED if that meets the goal, else PRECISION
 
@@ -128,31 +128,32 @@ def run_method(
     target = goal
     for _ in range(MAX_RUNS):
         steps = method(problem, weights, target, max_iter - recorder.iterations)
-        smallest_gap, stopped = _run_until_stopped(recorder, steps, stop)  # overwrites weights
+        smallest_gap, stop_status = _run_until_stopped(recorder, steps, stop)  # overwrites weights
         weights, certificate = rescale_and_certify(problem, weights)
         excess = certificate.gap - goal
         # INTERRUPTED precedes CONVERGED, which precedes the other statuses. Only complete runs are tidied.
-        if stopped is Status.INTERRUPTED:
-            return weights, certificate, stopped
+        if stop_status is Status.INTERRUPTED:
+            return weights, certificate, stop_status
         if excess <= 0:
-            if stopped is None:
+            if stop_status is None:
                 weights, certificate = _tidied(problem, weights, certificate, goal, stop)
             return weights, certificate, Status.CONVERGED
-        if stopped is not None:
-            return weights, certificate, stopped
+        if stop_status is not None:
+            return weights, certificate, stop_status
         if recorder.iterations >= max_iter:
             return weights, certificate, Status.MAX_ITER
         if smallest_gap > target:  # the method ended without meeting its target
             break
         # The method met its target, but the certified gap is larger because of round-off or dropped weights.
-        # The excess is subtracted from the gap that was reached, if that is below the target. It is the
-        # larger of the method's gap and the certified gap without its allowance for round-off.
+        # The gap reached is the larger of the method's gap and the certified gap without its allowance for
+        # round-off.
         reached = max(smallest_gap, certificate.gap - certificate.rounding)
         target = min(target, reached) - excess
         if target <= 0:
             break
-    # Round-off is the reason if the computed gap meets the goal or is smaller than the allowance.
-    if certificate.gap - certificate.rounding > max(goal, certificate.rounding):
+    # Round-off explains the gap if the gap without its allowance meets the goal or is below the allowance.
+    computed_gap = certificate.gap - certificate.rounding
+    if computed_gap > max(goal, certificate.rounding):
         return weights, certificate, Status.STALLED
     weights, certificate = _tidied(problem, weights, certificate, certificate.gap, stop)
     return weights, certificate, Status.CONVERGED if certificate.gap <= goal else Status.PRECISION

@@ -12,10 +12,11 @@ system of a step, and the ways to solve it, are in :mod:`optdesign.solvers.syste
 candidate, or with zero vectors only, have no free shares and enter as fixed information.
 
 *Restarts.* The round-off of the linear system grows with the spread of u_n / s_n, fastest at degenerate
-optima, and the slacks drift from lambda_i - g_n. After PATIENCE steps that have not halved the gap the
-iteration restarts with slacks that fit: from the best shares if their gap has halved since the last start,
-else from the uniform design, at most once. Shares too near the boundary allow short steps only, because the
-products u_n s_n differ by orders of magnitude.
+optima, and the slacks drift from lambda_i - g_n. After more than PATIENCE steps that have not halved the gap
+the iteration restarts with slacks that fit: from the best shares if their gap has halved since the last
+start, else from the uniform design, which is used once at most. A restart mixes in the uniform design,
+because shares near the boundary make the products u_n s_n differ by orders of magnitude, and steps become
+short.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from optdesign.runtime.stopping import raise_if_stopped
 from optdesign.solvers.method import PATIENCE, Step
 from optdesign.solvers.newton_kernels import (
     centring,
-    evaluate,
+    evaluate_in_one_call,
     gap_of,
     move,
     residual,
@@ -74,7 +75,8 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int = sys.maxs
     """Take Newton steps until the gap is at most ``target``. Overwrites u with the best shares found.
 
     Once the target is met, negligible shares are dropped if the gap stays within the target. An iteration is
-    a Newton step; given shares that meet the target count as one.
+    a Newton step. Its gap is that of the current point, not of the shares in u. If the given shares meet the
+    target, one step is yielded with their gap.
     """
     raise_if_stopped()
     free = _free_rows(reduced, u)
@@ -104,7 +106,7 @@ class _State:
         self.to_boundary = PARAMETERS.to_boundary
         self.uniform_start_used = self.best_gap == np.inf  # the given shares lose rank
         self.system = cheapest_system(free.layout) if len(free.rows) else None
-        """None for a step in one compiled call."""
+        """None: a step is one compiled call, or no row is free."""
         self.point: _Point
 
     def start(self, gap: float) -> None:
@@ -168,7 +170,9 @@ class _FreeRows(NamedTuple):
         raise_if_stopped()
         layout, width = self.layout, self.z.shape[1]
         if width < WIDE and threads.fits_one_piece(len(u), threads.PIECE // width):  # one kernel
-            return evaluate(self.z, layout.block, layout.starts, layout.ranks, self.fixed, u, a, g)
+            return evaluate_in_one_call(
+                self.z, layout.block, layout.starts, layout.ranks, self.fixed, u, a, g
+            )
         if width < WIDE:  # the same arithmetic on several threads
             return self._evaluate_in_pieces(u, a, g)
         # BLAS for wide rows. Columns beyond the rank of a block stay zero.
@@ -227,9 +231,9 @@ class _Point(NamedTuple):
 def _point_near(free: _FreeRows, u: np.ndarray, gap: float) -> _Point:
     """Return an interior point near the given shares, the nearer the smaller their gap is.
 
-    Mixing in the uniform design with fraction theta, and adding theta times their mean to the bounds, makes
-    all products u_n s_n of the order of theta: supported candidates have small slacks, the others small
-    shares.
+    Mixing in the uniform design with fraction theta, and raising every bound by theta times the mean bound,
+    makes all products u_n s_n of the order of theta: supported candidates have small slacks, the others small
+    shares. theta is the largest possible loss of efficiency, gap / (gap + rank).
     """
     starts = free.layout.starts
     theta = (
@@ -243,7 +247,10 @@ def _point_near(free: _FreeRows, u: np.ndarray, gap: float) -> _Point:
 
 
 def _without_negligible(free: _FreeRows, u: np.ndarray, target: float) -> np.ndarray:
-    """Return the shares with as many negligible ones set to zero as the target allows."""
+    """Return the shares with negligible ones set to zero.
+
+    The threshold is the largest of 1e-4, 1e-5, ... of the largest share of a group that keeps the target.
+    """
     least, fewer = PARAMETERS.negligible, u.copy()
     while _drop_below(free.layout.starts, least, fewer):
         if free.gap(fewer) <= target:
@@ -266,11 +273,11 @@ def _newton_step(
         if not system.factorise(x.a, x.u / x.s):
             return np.inf
         r = residual(layout.starts, x.bound, x.g)
-        du, _ = system.solve(r)
+        du, _ = system.solve(r)  # predictor
         centre = np.empty_like(du)
         remaining = centring(x.u, x.s, du, centre)
         r += centre
-        du, dbound = system.solve(r)
+        du, dbound = system.solve(r)  # corrector
     move(layout.starts, x.u, x.s, x.bound, du, dbound, centre, step_fraction(remaining, *to_boundary))
     return free.evaluate(x.u, x.a, x.g)
 

@@ -35,7 +35,7 @@ def step_in_one_call(z, blocks, starts, ranks, fixed, least, most, u, s, bound, 
         r[k] += centre[k]
     _solve_system(factor, rows, first, schur_factor, group, r, du, dbound)
     move(starts, u, s, bound, du, dbound, centre, step_fraction(remaining, least, most))
-    return evaluate(z, blocks, starts, ranks, fixed, u, a, g)
+    return evaluate_in_one_call(z, blocks, starts, ranks, fixed, u, a, g)
 
 
 @kernel
@@ -160,7 +160,7 @@ def whiten_rows(z, blocks, ranks, factor, a, g):
 
 
 @kernel
-def evaluate(z, blocks, starts, ranks, fixed, u, a, g):
+def evaluate_in_one_call(z, blocks, starts, ranks, fixed, u, a, g):
     """Overwrite a with the rows whitened at u, g with their variances. Returns the gap, inf without rank."""
     information, factor = fixed.copy(), np.zeros(fixed.shape)
     accumulate(z, blocks, ranks, u, information)

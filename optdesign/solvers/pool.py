@@ -69,6 +69,8 @@ def solve_large(
         if best is None or gap < best.certificate.gap:
             best, rounds_since_best = certified, 0
         _, stopped = recorder.consume(iter([Step(np.array([gap]), STAGE)]), stop)
+        if stopped is Status.INTERRUPTED:
+            return best, stopped
         if gap <= goal:
             return best, Status.CONVERGED
         # A pass that would not end in time is not begun.

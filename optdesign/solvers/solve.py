@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,9 @@ from optdesign.numbers.checks import check_choice, check_count, check_jobs, chec
 from optdesign.problem.large import LargeProblem
 from optdesign.problem.problem import DesignProblem, check_problem, read_only
 from optdesign.runtime import clock
-from optdesign.runtime import threads as cores
 from optdesign.runtime.progress import Progress
 from optdesign.runtime.stopping import DeferredInterrupt
+from optdesign.runtime.threads import available, using
 from optdesign.solvers import auto, bca, newton
 from optdesign.solvers.loop import Recorder, Stop, run_method
 from optdesign.solvers.method import Method, on_problem
@@ -113,17 +113,20 @@ def solve(
             if start is not None:
                 remedy = "Leave it out: the solver starts from a sample."
                 raise InputError("start", "must be left out for candidates larger than memory", remedy=remedy)
-            return _solve_large(problem, tol, method, limit, recorder, stop, watch)
-        weights = _initial_weights(problem, start, stop)
-        stop.reserve_certificate(problem, weights)
-        weights, certificate, status = run_method(
-            problem, METHODS[method], weights, tol * problem.rank, limit, recorder, stop
-        )
-        shown = f"auto: {', then '.join(recorder.stages) or 'start'}" if method == "auto" else method
-        record = _record(shown, tol, recorder, watch)
-        result = DesignResult(problem, read_only(weights), certificate, status, **record)
+            label = f"{method}: {STAGE}"
+            certified, status = _solve_large(problem, tol, method, limit, recorder, stop, watch)
+            design: Callable[..., DesignResult] = partial(LargeResult, certified)
+        else:
+            weights = _initial_weights(problem, start, stop)
+            stop.reserve_certificate(problem, weights)
+            weights, certificate, status = run_method(
+                problem, METHODS[method], weights, tol * problem.rank, limit, recorder, stop
+            )
+            label = f"auto: {', then '.join(recorder.stages) or 'start'}" if method == "auto" else method
+            design = partial(DesignResult, problem, read_only(weights), certificate)
+        record = _record(label, tol, recorder, watch)
     # An interrupt may arrive while the block is left, so it is checked after the block.
-    return replace(result, status=Status.INTERRUPTED) if interrupted else result
+    return design(status=Status.INTERRUPTED if interrupted else status, **record)
 
 
 def solve_many(problems: Iterable[DesignProblem], *, n_jobs: int = 1, **options: Any) -> list[DesignResult]:
@@ -176,20 +179,17 @@ def _solve_large(
     recorder: Recorder,
     stop: Stop,
     watch: clock.Stopwatch,
-) -> LargeResult:
+) -> tuple[Certified, Status]:
     """Solve a problem whose candidates are larger than memory, in at most ``limit`` iterations.
 
     If the workers that hold the candidates are lost, the error has the best certified design so far.
     """
-
-    def result(certified: Certified, status: Status) -> LargeResult:
-        return LargeResult(certified, status=status, **_record(f"{method}: {STAGE}", tol, recorder, watch))
-
     try:
-        return result(*solve_large(problem, METHODS[method], tol * problem.rank, limit, recorder, stop))
+        return solve_large(problem, METHODS[method], tol * problem.rank, limit, recorder, stop)
     except LostEngineError as error:
         if error.certified is not None:
-            error.result = result(error.certified, Status.INTERRUPTED)
+            record = _record(f"{method}: {STAGE}", tol, recorder, watch)
+            error.result = LargeResult(error.certified, status=Status.INTERRUPTED, **record)
         raise
 
 
@@ -225,8 +225,8 @@ def _thread_context(problem: DesignProblem, threads: int | None) -> AbstractCont
     """Return the context with the threads of a solve; one thread if the problem is too small for more."""
     if threads is None:
         is_small = problem.n_candidates * problem.dim**2 < MIN_PARALLEL_WORK
-        return cores.using(1 if is_small else cores.available())
-    return cores.using(int(threads))
+        return using(1 if is_small else available())
+    return using(int(threads))
 
 
 def _check(

@@ -1,13 +1,13 @@
 """Column generation: solve on a working set of candidates, then price all candidates.
 
 Few candidates have weight at an optimum. Each round solves the problem on a working set. One pass over the
-data then computes the variances of all candidates (pricing). It gives the gap over all
-candidates, which certifies the whole problem, and the violators: candidates whose variance exceeds the
+data then computes the variances of all candidates (pricing). It gives an estimate of the gap over all
+candidates, which the loop certifies afterwards, and the violators: candidates whose variance exceeds the
 largest variance of their group in the working set. The next working set is the support of the weights and the
 violators.
 
 Each round starts from the weights of the last one. With working sets solved exactly, log det rises until
-there are no violators. With finite accuracy the gap may rise in a round, so the rounds end after PATIENCE
+there are no violators. The gap need not fall in every round, so the rounds end after more than PATIENCE
 rounds without a smaller gap.
 """
 
@@ -44,11 +44,10 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
     """
     trial, rows = weights.copy(), np.flatnonzero(weights)
     best_rows, best_gap, gap, rounds_since_best = rows, np.inf, np.inf, 0
-    violators = rows  # the whole first working set is new
+    n_new = len(rows)
     for _ in range(max_iter):
         accuracy = max(target, ROUND_ACCURACY * min(gap, problem.rank))  # the first gap is infinite
-        mostly_new = 2 * len(violators) >= len(rows)
-        _solve_on(problem, rows, trial, accuracy, sweep=mostly_new)
+        _solve_on(problem, rows, trial, accuracy, sweep=2 * n_new >= len(rows))
         gap, violators, variances = price(problem, rows, trial[rows])
         rounds_since_best += 1
         if gap < best_gap:
@@ -59,6 +58,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
         if gap <= target or not np.isfinite(gap) or rounds_since_best > PATIENCE:  # infinite if rank is lost
             return
         violators = _subset(problem, violators, variances)
+        n_new = len(violators)
         rows = np.union1d(rows[trial[rows] > 0], violators)
 
 
@@ -109,7 +109,7 @@ def price(
 
 
 def _subset(problem: DesignProblem, violators: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """Return the violators; if very many, the largest of every group and every k-th of the others."""
+    """Return the violators; if very many, every k-th and the one of largest variance of every group."""
     every = 1 + len(violators) // (MAX_VIOLATORS * problem.support_bound)
     if every == 1:
         return violators

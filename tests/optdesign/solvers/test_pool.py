@@ -1,5 +1,6 @@
 """Rounds on a pool: limits, interrupts, and data that are lost on the way."""
 
+import importlib
 import os
 import signal
 from typing import Any
@@ -57,6 +58,29 @@ def test_the_first_design_is_certified_in_any_case(
     result = od.solve(problem)
     assert result.status is od.Status.INTERRUPTED
     assert np.isfinite(result.gap)
+
+
+def test_an_interrupt_of_the_last_pass_is_reported(
+    problem: LargeProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert od.solve(problem, tol=10.0).converged  # the first pass meets this tolerance
+    before_pass(monkeypatch, problem, 1, lambda: os.kill(os.getpid(), signal.SIGINT))
+    assert od.solve(problem, tol=10.0).status is od.Status.INTERRUPTED
+
+
+def test_an_interrupt_after_the_last_pass_is_reported(
+    problem: LargeProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = importlib.import_module("optdesign.solvers.solve")
+    solve_large = module.solve_large
+
+    def then_interrupted(*arguments: Any) -> Any:
+        found = solve_large(*arguments)
+        os.kill(os.getpid(), signal.SIGINT)
+        return found
+
+    monkeypatch.setattr(module, "solve_large", then_interrupted)
+    assert od.solve(problem).status is od.Status.INTERRUPTED
 
 
 def test_limits(problem: LargeProblem) -> None:
