@@ -88,8 +88,9 @@ def exact(
         Number of tries that run side by side, in threads; -1 for one per core.
     prove : bool, default False
         Continue with branch and bound until the runs are proved optimal among whole runs, which small
-        problems with a list of candidates allow. The search then has a quarter of the time limit. If the
-        proof is not complete, ``runs.bound`` is an upper bound on log det of whole runs.
+        problems with a list of candidates allow. The search then has the default work, and a quarter of the
+        time limit at most. If the proof is not complete, ``runs.bound`` is an upper bound on log det of
+        whole runs.
 
     Returns
     -------
@@ -152,7 +153,7 @@ def exact(
             start = moves.of(first) if from_weights else None
             return iterate(moves, stream(seed, number), watch, is_optimal=is_optimal, start=start, most=most)
 
-        found = best_of(run, tries, n_jobs, watch)
+        found = best_of(run, tries, n_jobs, watch, prove=prove)
         counts = found.best.found
         if not found.best.is_final and not watch.stopped():
             counts = climbed(problem, counts, best.variances, Slices(POLISH, watch.stopped).are_used_up)

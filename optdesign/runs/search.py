@@ -224,9 +224,14 @@ def _copy(state: Any) -> Any:
     return type(state)(*(array.copy() for array in state))
 
 
-def best_of(run: Callable[[int], Try], tries: int | None, n_jobs: int, watch: Clock) -> Best:
-    """Return the best of several tries, the first of equal ones. An optimal one ends the search."""
-    limited = tries is None and watch.deadline == np.inf
+def best_of(
+    run: Callable[[int], Try], tries: int | None, n_jobs: int, watch: Clock, *, prove: bool = False
+) -> Best:
+    """Return the best of several tries, the first of equal ones. An optimal one ends the search.
+
+    If a proof follows, the search has the default budget also if there is a time limit.
+    """
+    limited = tries is None and (prove or watch.deadline == np.inf)
     numbers: Iterator[int] = iter(range(tries)) if tries is not None else count()
     best, done, equal, work = Try(-np.inf, np.empty(0)), 0, 0, 0.0
     for found in _in_turn(run, numbers, n_jobs, watch):

@@ -10,7 +10,7 @@ from test_moves import block_design, quadratic
 import optdesign as od
 from optdesign.runs.grid import find_grid
 from optdesign.runs.main_effects import Bounded, level_moves
-from optdesign.runs.search import SLICE, Clock, Slices, iterate, stream
+from optdesign.runs.search import SLICE, Clock, Slices, Try, best_of, iterate, stream
 from optdesign.runs.structure import moves_of
 from optdesign.runtime import clock
 from optdesign.runtime.stopping import DeferredInterrupt
@@ -58,6 +58,12 @@ def test_a_try_without_a_time_limit_ends_after_the_default_work(monkeypatch):
     monkeypatch.setattr("optdesign.runs.search.BUDGET", 1e-5)
     runs = od.exact(PROBLEMS["grid"], tries=3)
     assert (runs.tries, runs.counts.sum(), runs.rank) == (3, 20, 15)
+
+
+def test_a_search_before_a_proof_ends_after_equal_tries():
+    """The rest of the time limit belongs to the proof."""
+    watch = Clock(clock.now() + 1000.0, DeferredInterrupt())
+    assert best_of(lambda _: Try(1.0, np.empty(0)), None, 1, watch, prove=True).tries == 10
 
 
 def test_slices_of_work_are_counted():
