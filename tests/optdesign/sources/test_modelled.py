@@ -134,3 +134,27 @@ def test_wrong_arguments(folder: Path) -> None:
         od.candidates(folder, "~ temp", where=lambda s: s["temp"] > 1)
     with pytest.raises(od.InputError, match="did you mean 'site'"):
         od.DesignProblem(od.candidates(folder, "~ temp"), groups="sites")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(40))
+def test_drawn_problems_of_factors_have_the_design_of_memory(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Formulas, conditions, and categories as groups and parameter blocks."""
+    rng = np.random.default_rng(seed)
+    monkeypatch.setattr(parquet, "ROWS", int(rng.integers(20, 200)))
+    pq.write_table(pa.table(columns(seed)), tmp_path / "x.parquet", row_group_size=int(rng.integers(5, 300)))
+    formula, where = FORMULAS[seed % len(FORMULAS)], (None, "temp < 45", "press != 2")[seed % 3]
+    names = "grade", "site", "cat"
+    labels = {"groups": names[seed % 3], "parameter_blocks": (None, *names)[seed // 3 % 4]}
+    large, small = (
+        od.DesignProblem(od.candidates(path, formula, where=where), **labels)
+        for path in (tmp_path, tmp_path / "x.parquet")
+    )
+    assert isinstance(large, LargeProblem)
+    for name in ("names", "group_names", "parameter_block_names", "n_candidates", "rank"):
+        assert getattr(large, name) == getattr(small, name)
+    result = od.solve(large)
+    assert od.certify(small, result.weights).relative_gap <= 1e-6
+    assert_same_optimum(result, od.solve(small))
