@@ -95,7 +95,9 @@ def test_only_kernels_lack_annotations() -> None:
     for path in sorted(Path(optdesign.__file__).parent.rglob("*.py")):
         functions = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef)]
         for function in functions:
-            if {"kernel", "uncached", "inlined"} & {ast.unparse(decorator) for decorator in function.decorator_list}:
+            if {"kernel", "uncached", "inlined"} & {
+                ast.unparse(decorator) for decorator in function.decorator_list
+            }:
                 continue
             a = function.args
             arguments = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
