@@ -35,7 +35,7 @@ from optdesign.problem.source import Frozen, read_only
 from optdesign.runtime.files import atomic
 from optdesign.tables.files import Table, check_suffix, check_writable, write_table
 
-LISTED = 20
+LISTED = 100
 """Lines of a run list that are shown before the others are only counted."""
 
 
@@ -323,8 +323,8 @@ class Runs(Frozen):
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: the bound and the first lines of the run list."""
-        facts = listing.html_table(None, [("status", self.message), *self._facts()])
-        return facts + self.table()._repr_html_()
+        facts = [(name, value.replace("    ", ", ")) for name, value in self._facts()]
+        return listing.html_table(None, [("status", self.message), *facts]) + self.table()._repr_html_()
 
     def _facts(self) -> list[tuple[str, str]]:
         """Return the lines of a report on the runs, each a name and a value."""

@@ -121,10 +121,11 @@ def test_html_and_frames(runs: od.Runs) -> None:
     assert "on these candidates" in html
     assert "<th>plant</th>" in html
     assert html.count("<tr>") > 10 + 3
+    assert ", rank " in html
     frame = runs.to_frame()
     assert list(frame.columns) == ["temp", "plant", "group", "parameter_block", "runs", "variance"]
     assert frame["runs"].tolist() == runs.counts.tolist()
-    many = od.Runs.given(od.DesignProblem(np.eye(3), budgets=30), [10, 10, 10]).table()
+    many = od.Runs.given(od.DesignProblem(np.eye(3), budgets=110), [10, 50, 50]).table()
     assert "10 runs more" in many._repr_html_()
     assert "10 runs more" in str(many)
 

@@ -328,7 +328,7 @@ class TestTable:
             od.round(od.solve(short))
 
     def test_is_cut_when_printed_long(self):
-        runs = od.round(od.solve(od.DesignProblem(np.eye(2), budgets=30)))
+        runs = od.round(od.solve(od.DesignProblem(np.eye(2), budgets=110)))
         assert str(runs.table()).endswith("... and 10 runs more")
 
     def test_counts_by_client_and_arm(self):
