@@ -1,7 +1,11 @@
-"""Modules of both packages are found under their names."""
+"""Modules of both packages are found under their names, and numeric constants are defined once."""
 
+import ast
+import collections
 import importlib
+import inspect
 import pkgutil
+from types import ModuleType
 
 import pytest
 
@@ -22,3 +26,32 @@ def test_no_module_is_hidden_by_another_object_of_its_name(name: str) -> None:
     module = importlib.import_module(name)
     parent, _, last = name.rpartition(".")
     assert getattr(importlib.import_module(parent), last) is module
+
+
+def numbers(module: ModuleType) -> set[str]:
+    """Return the upper-case names to which statements of a module assign a number."""
+    statements = ast.parse(inspect.getsource(module)).body
+    return {
+        name.id
+        for statement in statements
+        if isinstance(statement, ast.Assign | ast.AnnAssign)
+        for name in ast.walk(statement)
+        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store) and name.id.isupper()
+        if isinstance(getattr(module, name.id), int | float)
+    }
+
+
+def test_numbers_are_found_in_every_form_of_assignment() -> None:
+    module = importlib.import_module("optdesign.runs.rank_two")
+    assert {"SAFE", "REFRESH", "ROW", "CHANGES"} <= numbers(module)
+    assert "SAFE" not in numbers(importlib.import_module("optdesign.runs.levels"))  # imported there
+
+
+def test_no_numeric_constant_of_optdesign_is_defined_in_two_modules() -> None:
+    owners = collections.defaultdict(list)
+    for name in MODULES:
+        if name.startswith("optdesign."):
+            for constant in numbers(importlib.import_module(name)):
+                owners[constant].append(name)
+    assert len(owners) > 50
+    assert {constant: names for constant, names in owners.items() if len(names) > 1} == {}

@@ -30,7 +30,7 @@ from optdesign.solvers.solve import solve
 from optdesign.tables.columns import lookup
 from optdesign.tables.files import Table, place, read_table, written
 
-FORMAT, VERSION = "optdesign run list", 1
+FORMAT, RECIPE_VERSION = "optdesign run list", 1
 
 SAME_SETTING = 1e-9
 """Numbers are one setting if they differ by at most this fraction of the largest number of their column."""
@@ -49,7 +49,7 @@ def write_recipe(path: Path, runs: Runs, candidates: Path, columns: ColumnOption
     """Write the recipe of a run list beside it."""
     recipe = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": RECIPE_VERSION,
         "candidates": os.path.relpath(candidates.resolve(), path.resolve().parent),
         "sha256": _checksum(candidates),
         "options": {**asdict(columns), "budget": None},
@@ -93,13 +93,15 @@ def find_recipe(
         options = ColumnOptions(**saved["options"])
         source = path.resolve().parent / saved["candidates"]
         claims = {name: saved[name] for name in ("efficiency", "log_det", "rank")}
-        known = saved["format"] == FORMAT and saved["version"] == VERSION
+        known = saved["format"] == FORMAT and saved["version"] == RECIPE_VERSION
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
             str(beside), "must be the recipe of a run list", f"it is none ({error})", "Solve again."
         ) from None
     if not known:
-        raise InputError(str(beside), f"must be a recipe of version {VERSION}", "it is not", "Solve again.")
+        raise InputError(
+            str(beside), f"must be a recipe of version {RECIPE_VERSION}", "it is not", "Solve again."
+        )
     if not source.exists():
         rule = "must be where the recipe states"
         remedy = "Move the file back, or give it with --candidates and the options of the solve."

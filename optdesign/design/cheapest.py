@@ -31,7 +31,7 @@ from optdesign.design.vertices import Columns, columns_of, corrected, heaviest_f
 from optdesign.problem.coordinates import Rows
 from optdesign.problem.problem import DesignProblem
 
-TOLERANCE = 1e-10
+HIGHS_TOLERANCE = 1e-10
 """Primal and dual tolerance of HiGHS, the smallest that it accepts."""
 
 
@@ -156,7 +156,7 @@ class _Program:
             worth = price - np.minimum(costs, ceiling)
             worth[rows] = -np.inf
             best = np.argsort(-worth)[:batch]
-            entering = best[worth[best] > TOLERANCE]
+            entering = best[worth[best] > HIGHS_TOLERANCE]
             if not len(entering):
                 violation = max(0.0, float(np.max(price - costs)))
                 value = float(dual @ np.concatenate([self.target, np.ones(len(self.budgets))]))
@@ -198,7 +198,10 @@ class _Program:
             b_eq=equations @ (length * weights),
             bounds=np.array([(0.0, np.inf)] * n + [(-attempt.slack, attempt.slack)] * (q + m)),
             method="highs-ds",
-            options={"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE},
+            options={
+                "primal_feasibility_tolerance": HIGHS_TOLERANCE,
+                "dual_feasibility_tolerance": HIGHS_TOLERANCE,
+            },
         )
         if found.x is None:
             return None

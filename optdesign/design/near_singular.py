@@ -26,7 +26,7 @@ from optdesign.problem.exact_rank import rank_of
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
 
-ATTEMPTS = 4
+MOST_MAPS = 4
 """Maps that are tried before weights are taken to be singular."""
 
 MOST_PRODUCTS = 2_000_000
@@ -39,7 +39,7 @@ DIGITS = 150
 
 def attempts(problem: DesignProblem) -> int:
     """Return the number of maps to try."""
-    return ATTEMPTS if problem.dim * int(problem.ranks @ problem.ranks) <= MOST_PRODUCTS else 1
+    return MOST_MAPS if problem.dim * int(problem.ranks @ problem.ranks) <= MOST_PRODUCTS else 1
 
 
 def spans(problem: DesignProblem, support: np.ndarray) -> bool:

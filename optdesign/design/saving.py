@@ -31,7 +31,7 @@ from optdesign.tables.columns import Settings
 from optdesign.tables.files import check_suffix, check_writable
 
 FORMAT = "optdesign"
-VERSION = 2
+FILE_VERSION = 2
 
 RUN_FACTS = ("rank", "method", "tries", "seconds", "compile_seconds", "unlisted")
 """Fields of whole runs that are saved as they are."""
@@ -87,7 +87,7 @@ def save(design: DesignResult | Runs | DesignProblem, path: str | PathLike[str])
     check_suffix(path, "path", (".json",))
     check_writable(path, "path", force=True)
     text = json.dumps(content, allow_nan=False, ensure_ascii=False)
-    head = {"format": FORMAT, "version": VERSION, "sha256": _checksum(text)}
+    head = {"format": FORMAT, "version": FILE_VERSION, "sha256": _checksum(text)}
     with atomic(path) as temporary:
         temporary.write_bytes(_encoded(f'{json.dumps(head)[:-1]},\n"content": {text}}}\n'))
 
@@ -133,10 +133,10 @@ def load(path: str | PathLike[str]) -> Any:
         raise InputError(
             str(path), "must be a file that save wrote", "it has another format", "Tables go to candidates."
         )
-    if document.get("version") != VERSION:
+    if document.get("version") != FILE_VERSION:
         value = f"it is of {document.get('version')!r}"
         remedy = "Load it with the release of optdesign that saved it."
-        raise InputError(str(path), f"must be of version {VERSION}", value, remedy)
+        raise InputError(str(path), f"must be of version {FILE_VERSION}", value, remedy)
     content: dict[str, Any] = document.get("content", {})
     if document.get("sha256") != _checksum(json.dumps(content, ensure_ascii=False)):
         raise InputError(

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from optdesign.algebra.whitening import whitened
 from optdesign.design.certificate import rescale_and_certify
 from optdesign.design.cheapest import COST, cheapest
-from optdesign.design.near_singular import ATTEMPTS, nearly_white, spans
+from optdesign.design.near_singular import MOST_MAPS, nearly_white, spans
 from optdesign.design.result import DesignResult, Status, rounded_up
 from optdesign.design.roundoff_allowance import error_length, sum_error
 from optdesign.design.vertices import SAME_RTOL, thin_out
@@ -120,7 +120,7 @@ def _whitened(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, 
         maps, _, log_det = whitened(problem, rows, support, weights[support])
         change = _round_off(problem, maps, rows)
     near = problem.span.maps
-    for _ in range(ATTEMPTS if log_det.sum() == -np.inf and spans(problem, support) else 0):
+    for _ in range(MOST_MAPS if log_det.sum() == -np.inf and spans(problem, support) else 0):
         near = nearly_white(problem, near, support, weights[support])
         rows = refined_rows(problem, near)
         maps, _, log_det = whitened(problem, rows, support, weights[support])

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optdesign.algebra.whitening import measured
-from optdesign.factors.coding import RANK_RTOL
+from optdesign.factors.coding import SINGULAR_VALUE_RTOL
 from optdesign.problem.exact_rank import rank_of
 from optdesign.problem.problem import DesignProblem
 
@@ -54,7 +54,7 @@ def least_squares(x: np.ndarray, weights: np.ndarray) -> Fit:
     scale = np.linalg.norm(rows, axis=0)
     scale = np.where(scale > 0, scale, 1.0)
     _, values, right = np.linalg.svd(np.linalg.qr(rows / scale, mode="r"))
-    rank = int(np.sum(values > RANK_RTOL * values.max(initial=0.0)))
+    rank = int(np.sum(values > SINGULAR_VALUE_RTOL * values.max(initial=0.0)))
     null = right[rank:].T
     root = right[:rank].T / values[:rank] / scale[:, None]
     if rank < x.shape[1]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from optdesign.numbers.roundoff import gamma
 
-CLOSE = 1e-3
+BOUND_RTOL = 1e-3
 """Relative distance between the criterion and its bound at which the search for a better H ends."""
 
 MOST_STEPS, MOST_WORK = 1000, 2e9
@@ -104,7 +104,7 @@ def best_lower_bound(blocks: list[Block], budgets: np.ndarray) -> float:
         bound = value**2 / float(budgets @ largest_of_groups(slopes, blocks, len(budgets)))
         if bound > reached:
             reached, found = bound, h
-        if bound >= (1 - CLOSE) * value:
+        if bound >= (1 - BOUND_RTOL) * value:
             break
         weights = [w * np.sqrt(s) for w, s in zip(weights, slopes, strict=True)]
         totals = sum(np.bincount(b.groups, w, len(budgets)) for b, w in zip(blocks, weights, strict=True))
@@ -152,5 +152,5 @@ def efficiency_bound(
     alone = lower_bound(
         blocks, [a @ (a.T @ b.root) for a, b in zip(inverse_roots, blocks, strict=True)], budgets
     )
-    best = alone if alone >= (1 - CLOSE) * own else max(alone, best_lower_bound(blocks, budgets))
+    best = alone if alone >= (1 - BOUND_RTOL) * own else max(alone, best_lower_bound(blocks, budgets))
     return min(1.0, best / own * (1 - gamma(8)))

@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from optdesign.evaluation.evaluation import Evaluation
 
-SHOWN = 30
+TERMS_SHOWN = 30
 """Coefficients that a printed table lists."""
 
 
@@ -62,8 +62,8 @@ def text(e: Evaluation) -> str:
     """Return the facts, the coefficients and the terms as text."""
     lines = [f"{name:<12}{value}" for name, value in facts(e)]
     lines += ["", *aligned(_coefficients(e))]
-    if len(e.terms) > SHOWN:
-        lines.append(f"... and {len(e.terms) - SHOWN} coefficients more; see to_frame()")
+    if len(e.terms) > TERMS_SHOWN:
+        lines.append(f"... and {len(e.terms) - TERMS_SHOWN} coefficients more; see to_frame()")
     if np.any(e.effect_df > 1):
         lines += ["", *aligned(_terms(e))]
     return "\n".join(lines)
@@ -80,7 +80,7 @@ def html(e: Evaluation) -> str:
         return f"<table><thead>{row(rows[0], 'th')}</thead><tbody>{body}</tbody></table>"
 
     told = "".join(row([name, value], "td") for name, value in facts(e))
-    more = len(e.terms) - SHOWN
+    more = len(e.terms) - TERMS_SHOWN
     caption = f"<p>{more} coefficients are not shown; see to_frame().</p>" if more > 0 else ""
     terms = table(_terms(e)) if np.any(e.effect_df > 1) else ""
     return f"<table>{told}</table>{table(_coefficients(e))}{caption}{terms}"
@@ -134,7 +134,7 @@ def _effect(effect: Any) -> str:
 
 def _coefficients(e: Evaluation) -> list[list[str]]:
     head = ["coefficient", "anticipated", "standard error", "relative variance", "VIF", "power"]
-    rows = list(zip(*columns(e).values(), strict=True))[:SHOWN]
+    rows = list(zip(*columns(e).values(), strict=True))[:TERMS_SHOWN]
     return [head, *([name, *(cell(v) for v in values)] for name, *values in rows)]
 
 
@@ -142,7 +142,7 @@ def _terms(e: Evaluation) -> list[list[str]]:
     rows = zip(e.effect_terms, e.effect_df, e.effect_power, strict=True)
     return [
         ["term", "df", "power"],
-        *([name, str(df), cell(power)] for name, df, power in list(rows)[:SHOWN]),
+        *([name, str(df), cell(power)] for name, df, power in list(rows)[:TERMS_SHOWN]),
     ]
 
 

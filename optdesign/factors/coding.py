@@ -26,7 +26,7 @@ import numpy as np
 from optdesign.factors.formula import Model, fit
 from optdesign.tables.columns import Settings
 
-RANK_RTOL = 1e-10
+SINGULAR_VALUE_RTOL = 1e-10
 """Singular values relative to the largest, of a model matrix with columns of length 1, that count as 0."""
 
 MOST_COMPARED = 5000
@@ -142,7 +142,7 @@ def outside_span(x: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Return the columns of z that are no combinations of columns of x, in their order."""
     scale = np.linalg.norm(x, axis=0)
     left, values, _ = np.linalg.svd(x / np.where(scale > 0, scale, 1.0), full_matrices=False)
-    basis = left[:, values > RANK_RTOL * values.max(initial=0.0)]
+    basis = left[:, values > SINGULAR_VALUE_RTOL * values.max(initial=0.0)]
     residual = z - basis @ (basis.T @ z)
     return np.flatnonzero(np.linalg.norm(residual, axis=0) > 1e-7 * np.linalg.norm(z, axis=0))
 

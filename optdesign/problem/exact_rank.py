@@ -26,13 +26,13 @@ from optdesign.runtime.jit import kernel
 PRIMES = (1_869_753_167, 1_403_580_259)
 """Below 2^31, so that products fit; far from powers of two and ten, which data are made of."""
 
-LOWEST = -1140
+LOWEST_EXPONENT = -1140
 """Lowest exponent of two that occurs in doubles, down to their last digits. The highest is below 1040."""
 
-POWERS = tuple(np.array([pow(2, e % (p - 1), p) for e in range(LOWEST, 1040)]) for p in PRIMES)
-"""2^e modulo each prime, e from LOWEST."""
+POWERS = tuple(np.array([pow(2, e % (p - 1), p) for e in range(LOWEST_EXPONENT, 1040)]) for p in PRIMES)
+"""2^e modulo each prime, e from LOWEST_EXPONENT."""
 
-SMALLER, SAME, LARGER = -1, 0, 1
+SMALLER, SAME_RANK, LARGER = -1, 0, 1
 """Comparison of the exact rank with the given one."""
 
 
@@ -83,7 +83,7 @@ def rank_of(x: np.ndarray) -> int:
     """Return the rank of the rows of x: elimination modulo a prime, so never more than the exact rank."""
     prime = PRIMES[0]
     mantissa, exponent = np.frexp(x)
-    a = (mantissa * 2.0**53).astype(np.int64) % prime * POWERS[0][exponent - 53 - LOWEST] % prime
+    a = (mantissa * 2.0**53).astype(np.int64) % prime * POWERS[0][exponent - 53 - LOWEST_EXPONENT] % prime
     rank = 0
     for j in range(x.shape[1]):
         found = np.flatnonzero(a[rank:, j])
@@ -99,7 +99,7 @@ def rank_of(x: np.ndarray) -> int:
 def residue(value, prime, powers):
     """Return a double modulo the prime."""
     mantissa, exponent = math.frexp(abs(value))
-    r = np.int64(mantissa * 2.0**53) % prime * powers[exponent - 53 - LOWEST] % prime
+    r = np.int64(mantissa * 2.0**53) % prime * powers[exponent - 53 - LOWEST_EXPONENT] % prime
     return prime - r if value < 0.0 and r > 0 else r
 
 
@@ -168,7 +168,7 @@ def _mark_outside(x, blocks, first, ranks, normal, prime, powers, verdict):
     n, d = x.shape
     for i in range(n):
         b = blocks[first + i]
-        if ranks[b] == d or verdict[b] != SAME:
+        if ranks[b] == d or verdict[b] != SAME_RANK:
             continue
         dot = 0
         for j in range(d):

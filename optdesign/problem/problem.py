@@ -29,7 +29,7 @@ from optdesign.errors import InputError
 from optdesign.factors.formula import Model
 from optdesign.problem.candidates import Candidates
 from optdesign.problem.coordinates import Rows, log_volume, refined_rows, working_rows, write_refined
-from optdesign.problem.exact_rank import LARGER, SAME, compare_ranks
+from optdesign.problem.exact_rank import LARGER, SAME_RANK, compare_ranks
 from optdesign.problem.inputs import (
     as_array,
     called,
@@ -404,7 +404,7 @@ class DesignProblem(Frozen):
     @cached_property
     def doubtful_blocks(self) -> np.ndarray:
         """Parameter blocks whose rank is a close decision, or differs from the exact rank of the data."""
-        exact = np.flatnonzero(self.exact_rank != SAME)
+        exact = np.flatnonzero(self.exact_rank != SAME_RANK)
         return np.union1d(self.span.close_blocks, exact)
 
     @property
@@ -425,7 +425,7 @@ class DesignProblem(Frozen):
                 " In exact arithmetic on the numbers as given it is larger. The differences beyond rank "
                 f"{self.ranks[b]} are treated as round-off: the design and its certificate do not cover them."
             )
-        elif self.exact_rank[b] != SAME:
+        elif self.exact_rank[b] != SAME_RANK:
             note += " In exact arithmetic on the numbers as given it is smaller."
         return note
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from optdesign.runtime.jit import inlined, kernel
 
-PRIME = 2_147_483_647
+HASH_PRIME = 2_147_483_647
 """2^31 - 1: products of two residues fit 64 bits."""
 
 Shape = tuple[int, int]
@@ -83,8 +83,8 @@ def merge_kept(one: Kept, other: Kept) -> Kept:
 @kernel
 def draw(row):
     """Return a key for the number of a row: a permutation polynomial modulo a prime, as a float."""
-    if row >= PRIME:
-        h = row % PRIME * 1_103_515_245 + row // PRIME + 12_345
+    if row >= HASH_PRIME:
+        h = row % HASH_PRIME * 1_103_515_245 + row // HASH_PRIME + 12_345
     else:
         h = row * 1_103_515_245 + 12_345
     h = _residue(h)
@@ -94,10 +94,10 @@ def draw(row):
 
 @inlined
 def _residue(number):
-    """Return a number from 0 and below 2^62 modulo PRIME: 2^31 is 1 modulo PRIME."""
-    number = (number & PRIME) + (number >> 31)
-    number = (number & PRIME) + (number >> 31)
-    return number - PRIME if number >= PRIME else number
+    """Return a number from 0 and below 2^62 modulo HASH_PRIME: 2^31 is 1 modulo HASH_PRIME."""
+    number = (number & HASH_PRIME) + (number >> 31)
+    number = (number & HASH_PRIME) + (number >> 31)
+    return number - HASH_PRIME if number >= HASH_PRIME else number
 
 
 @kernel

@@ -35,7 +35,7 @@ RANK_RTOL = 1e-12
 MODEST = 256.0
 """Pivots of a sample are used if no candidate's coordinates, with signs drawn at random, add up to more."""
 
-CLOSE = 1000.0
+CLOSE_DECISION = 1000.0
 """A rank decision is close when an accepted residual is within this factor of the tolerance."""
 
 
@@ -63,7 +63,7 @@ class Span(NamedTuple):
     @property
     def close_blocks(self) -> np.ndarray:
         """Blocks whose rank would be lower under a slightly larger tolerance."""
-        return np.flatnonzero(self.margin[:, 1] < self.rtol * CLOSE)
+        return np.flatnonzero(self.margin[:, 1] < self.rtol * CLOSE_DECISION)
 
     def narrowed(self) -> Span:
         """Return the same basis with maps that are no wider than the largest rank."""

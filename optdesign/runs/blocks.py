@@ -24,14 +24,11 @@ from typing import NamedTuple
 import numpy as np
 
 from optdesign.design.result import DesignResult
-from optdesign.runs.rank_two import GAIN, REFRESH, SAFE, det_ratio, inverted, update
+from optdesign.runs.rank_two import CHANGES, IDLE, MOVE_GAIN, REFRESH, ROW, SAFE, det_ratio, inverted, update
 from optdesign.runtime.jit import kernel
 
-MOST_TREATMENTS, MOST_RUNS = 1500, 10_000
+MOST_TREATMENTS, MOST_BLOCK_RUNS = 1500, 10_000
 """Largest problems for which all entries of S are kept."""
-
-ROW, IDLE, CHANGES = range(3)
-"""Entries of ``place``: next run to visit, runs visited since the last gain, moves since the last refresh."""
 
 
 PRICE = 8.0
@@ -78,7 +75,7 @@ class BlockMoves:
         g, n = problem.n_groups, problem.n_candidates
         v = n // g
         fits = problem.n_parameter_blocks == 1 < g and v * g == n and v <= MOST_TREATMENTS
-        if not fits or runs.sum() > MOST_RUNS or np.any(np.bincount(problem.groups) != v):
+        if not fits or runs.sum() > MOST_BLOCK_RUNS or np.any(np.bincount(problem.groups) != v):
             return None
         z = problem.coordinates(slice(None))
         q = np.linalg.qr(z)[0]
@@ -92,7 +89,7 @@ class BlockMoves:
             return None
         u, size, _ = np.linalg.svd(centred[0], full_matrices=False)
         p = problem.rank - g
-        if size[p - 1] < SMALLEST * size[0] or np.any(size[p:] > NEARLY * size[0]):
+        if size[p - 1] < SMALLEST_SINGULAR * size[0] or np.any(size[p:] > NEARLY * size[0]):
             return None
         return cls(np.ascontiguousarray(u[:, :p]), order, best, runs, spanning)
 
@@ -157,7 +154,7 @@ class BlockMoves:
         return np.bincount(self.candidates[self.block, state.treatments], minlength=self.candidates.size)
 
 
-NEARLY, SMALLEST = 1e-9, 1e-5
+NEARLY, SMALLEST_SINGULAR = 1e-9, 1e-5
 """Relative differences that are round-off, and smallest singular value of rows that are searched so."""
 
 
@@ -212,7 +209,7 @@ def _climb(block, sizes, treatments, s, place, log_det, most):
     while place[IDLE] < n and place[CHANGES] < REFRESH and work <= most:
         r = place[ROW]
         b, old = block[r], treatments[r]
-        best, to, gain = -1, -1, 1.0 + GAIN
+        best, to, gain = -1, -1, 1.0 + MOVE_GAIN
         for t in range(v):
             value = _price(sizes, s, b, old, b, t)
             if value > gain:

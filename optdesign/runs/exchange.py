@@ -34,7 +34,7 @@ from optdesign.algebra.blocks import accumulate, add_outer, factorise, invert, m
 from optdesign.algebra.whitening import measured
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.rank_basis import coordinates_of
-from optdesign.runs.rank_two import REFRESH, SAFE
+from optdesign.runs.rank_two import CHANGES, IDLE, REFRESH, ROW, SAFE
 from optdesign.runs.search import GAIN, SLICE
 from optdesign.runtime.jit import kernel
 
@@ -73,12 +73,12 @@ class State(NamedTuple):
     checked: np.ndarray
     """Counts at the last check of log det."""
     place: np.ndarray
-    """Next row, rows visited since the last gain, exchanges between two checks and since the last refresh."""
+    """Next row, rows visited since the last gain, exchanges since the last refresh and between two checks."""
     log_det: np.ndarray
 
 
-ROW, IDLE, OFTEN, CHANGES = range(4)
-"""Entries of ``place``."""
+OFTEN = CHANGES + 1
+"""Entry of ``place`` after those that all searches have: exchanges between two checks of log det."""
 
 
 def lay_out(problem: DesignProblem, rows: np.ndarray) -> tuple[Board, np.ndarray]:
@@ -99,7 +99,7 @@ def state_of(board: Board, counts: np.ndarray) -> State:
     """Return the state of some runs."""
     width, n = board.z.shape[1], len(board.z)
     inverse = np.zeros((len(board.ranks), width, width))
-    place = np.array([0, 0, REFRESH, 0])
+    place = np.array([0, 0, 0, REFRESH])
     state = State(counts, inverse, np.zeros(n), np.zeros(n), counts.copy(), place, np.zeros(1))
     refreshed(board, state)
     return state

@@ -26,7 +26,7 @@ import numpy as np
 from optdesign.problem.problem import DesignProblem
 from optdesign.solvers.solve import solve
 
-MOST_ENTRIES, MOST_RUNS = 3e7, 10_000
+MOST_GRID_ENTRIES, MOST_GRID_RUNS = 3e7, 10_000
 """Largest number of entries of candidates, and of runs, that are searched as a grid."""
 
 DEPENDENT, DOUBTFUL = 1e-12, 1e-9
@@ -114,8 +114,8 @@ def find_grid(problem: DesignProblem) -> Grid | None:
     if (
         problem.n_groups > 1
         or problem.n_parameter_blocks > 1
-        or x.size > MOST_ENTRIES
-        or problem.budgets[0] > MOST_RUNS
+        or x.size > MOST_GRID_ENTRIES
+        or problem.budgets[0] > MOST_GRID_RUNS
     ):
         return None
     settings = _factors(x)

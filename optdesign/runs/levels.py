@@ -16,14 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from optdesign.runs.grid import Grid, Levels
-from optdesign.runs.rank_two import GAIN, REFRESH, SAFE, det_ratio, inverted, update
+from optdesign.runs.rank_two import CHANGES, IDLE, MOVE_GAIN, REFRESH, ROW, SAFE, det_ratio, inverted, update
 from optdesign.runtime.jit import kernel
 
 RIDGE = 1e-2
 """Multiple of the identity that is added while a start is not of full rank."""
-
-ROW, IDLE, CHANGES = range(3)
-"""Entries of ``place``: next run to visit, runs visited since the last gain, moves since the last refresh."""
 
 
 class State(NamedTuple):
@@ -228,7 +225,7 @@ def _climb(
                     d[i, level] = entries[first + level * s] - z[run, column]
             _price(d, blocks[j], own[:width], size, old, b, c, t)
             work += 0.5 * size * width * (width + 4)
-            best, gain = -1, 1.0 + GAIN
+            best, gain = -1, 1.0 + MOVE_GAIN
             for level in range(size):
                 ratio = det_ratio(a, b[level], c[level], 1.0)
                 is_allowed = len(allowed) == 0 or allowed[base + strides[j] * (level - old)]

@@ -8,7 +8,6 @@ import numpy as np
 
 from optdesign.design.result import DesignResult
 from optdesign.runs.exchange import (
-    IDLE,
     PASS,
     Board,
     State,
@@ -22,6 +21,7 @@ from optdesign.runs.exchange import (
     state_of,
 )
 from optdesign.runs.rank_basis import basis
+from optdesign.runs.rank_two import IDLE
 
 PERTURBATION = 3
 """Runs that a perturbation moves."""

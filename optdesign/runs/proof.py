@@ -23,13 +23,13 @@ from optdesign.algebra.blocks import accumulate, factorise, invert, multiply
 from optdesign.problem.problem import DesignProblem
 from optdesign.runtime.jit import kernel
 
-TOLERANCE = 1e-8
+UNPROVED_GAIN = 1e-8
 """Gain of log det that a proof does not exclude."""
 
 MOST_NODES = 200_000
 """Nodes of a proof without a time limit."""
 
-SWEEPS = 30
+NODE_SWEEPS = 30
 """Most sweeps of exchanges at a node."""
 
 
@@ -47,7 +47,7 @@ def prove(
     left = 0.0
     while nodes:
         bound, lower, upper = nodes.pop()
-        if bound <= value + TOLERANCE:
+        if bound <= value + UNPROVED_GAIN:
             continue
         if done >= MOST_NODES or stopped():
             left = max(left, bound - value)
@@ -55,14 +55,14 @@ def prove(
         done += 1
         if not _fill(groups, runs, lower, upper, weights):
             continue
-        out = _relax(z, groups, runs, lower, upper, weights, g, value + TOLERANCE)
+        out = _relax(z, groups, runs, lower, upper, weights, g, value + UNPROVED_GAIN)
         bound = min(bound, out[0])
-        if bound <= value + TOLERANCE:
+        if bound <= value + UNPROVED_GAIN:
             continue
         nearest = np.round(weights)
         if np.array_equal(np.bincount(groups, nearest), runs) and (new := _log_det(z, nearest)) > value:
             best, value = nearest.astype(np.int64), new
-        spare = out[2] - d * math.exp((value + TOLERANCE - out[1]) / d)
+        spare = out[2] - d * math.exp((value + UNPROVED_GAIN - out[1]) / d)
         _tighten(groups, runs, lower, upper, g, spare)
         part = np.where(
             lower < upper, np.minimum(weights - np.floor(weights), np.ceil(weights) - weights), -1
@@ -139,7 +139,7 @@ def _relax(z, groups, runs, lower, upper, weights, g, target):
     y = np.empty(d)
     bound, log_det, total = np.inf, 0.0, 0.0
     left = np.empty(len(runs))
-    for sweep in range(SWEEPS):
+    for sweep in range(NODE_SWEEPS):
         information[:] = 0.0
         accumulate(z, blocks, ranks, weights, information)
         log_det = factorise(information, ranks, factor)[0]
@@ -163,7 +163,7 @@ def _relax(z, groups, runs, lower, upper, weights, g, target):
         bound = min(bound, log_det + d * math.log(total / d))
         if bound <= target or total - now <= 1e-7 * d:
             break
-        if sweep == SWEEPS - 1:
+        if sweep == NODE_SWEEPS - 1:
             break
         u = g.copy()
         for _ in range(n):

@@ -24,7 +24,7 @@ import numpy as np
 
 from optdesign.runtime.jit import kernel
 
-GAIN = 1e-8
+MOVE_GAIN = 1e-8
 """Gains of log det below this are round-off."""
 
 SAFE = 1e-5
@@ -33,6 +33,9 @@ SAFE = 1e-5
 REFRESH = 200
 """Moves after which inverses are recomputed from the runs, at the next opportunity."""
 
+ROW, IDLE, CHANGES = range(3)
+"""Entries of ``place`` of a search: next row to visit, rows visited since the last gain, moves since the last
+refresh."""
 
 SINGULAR = 1e12
 """Condition number above which a matrix is called singular."""

@@ -21,7 +21,7 @@ from optdesign.problem.problem import DesignProblem, check_problem
 from optdesign.solvers.solve import solve
 from optdesign.tables.columns import Settings
 
-SAME = 1e-9
+SAME_LEVEL = 1e-9
 """Settings that differ by at most this fraction of the range of their factor are the same."""
 
 
@@ -179,7 +179,7 @@ def _moves(settings: Settings, model: Any) -> list[dict[str, float]]:
         if name not in model.levels and len(values) > 1:
             numeric[name] = float(np.diff(values).min()) / 2
     total = sum((settings[name].astype(np.float64) for name in numeric), np.zeros(settings.n_rows))
-    if len(numeric) > 1 and np.ptp(total) <= SAME * np.abs(total).max():  # a mixture
+    if len(numeric) > 1 and np.ptp(total) <= SAME_LEVEL * np.abs(total).max():  # a mixture
         h = min(numeric.values())
         return [{a: h, b: -h} for a in numeric for b in numeric if a != b]
     return [{name: sign * h} for name, h in numeric.items() for sign in (-1.0, 1.0)]
@@ -208,9 +208,9 @@ def _moved(
     codes = np.zeros(whole.n_rows, np.int64)
     for name, column in whole.items():
         if name in names:
-            room = SAME * (high[name] - low[name])
+            room = SAME_LEVEL * (high[name] - low[name])
             inside &= (column >= low[name] - room) & (column <= high[name] + room)
-            column = np.round((column - low[name]) / (high[name] - low[name]) / SAME)
+            column = np.round((column - low[name]) / (high[name] - low[name]) / SAME_LEVEL)
         own = np.unique(column.astype(str) if column.dtype == object else column, return_inverse=True)[1]
         codes = np.unique(codes * (int(own.max()) + 1) + own, return_inverse=True)[1]
     first = np.unique(codes, return_index=True)[1]
@@ -252,7 +252,9 @@ def _new_levels(problem: DesignProblem, design: DesignResult) -> dict[str, list[
         if column.dtype.kind in "iuf":
             old = problem.settings[name]
             new = [
-                v for v in np.unique(column[rows]).tolist() if np.abs(old - v).min() > SAME * np.ptp(column)
+                v
+                for v in np.unique(column[rows]).tolist()
+                if np.abs(old - v).min() > SAME_LEVEL * np.ptp(column)
             ]
             if new:
                 found[name] = new

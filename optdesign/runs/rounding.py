@@ -56,7 +56,7 @@ ROUNDING = ("efficient", "ceiling")
 SEARCH, MOST_SLICES = 1e8, 100
 """Multiplications of the search after rounding, and slices of the exchanges that follow, some seconds."""
 
-LEVERAGE, SHARE = 1e-12, 1e-6
+ROUNDOFF_LEVERAGE, ROUNDOFF_SHARE = 1e-12, 1e-6
 """A weight is round-off if w_n g_n and its share of the budget are at most these."""
 
 
@@ -173,8 +173,8 @@ def _without_roundoff(result: DesignResult) -> np.ndarray:
     weights, problem = result.weights, result.problem
     if not result.gap < np.inf:
         return weights
-    small = (weights > 0) & (weights <= SHARE * problem.budgets[problem.groups])
-    small[small] = (weights * result.variances)[small] <= LEVERAGE
+    small = (weights > 0) & (weights <= ROUNDOFF_SHARE * problem.budgets[problem.groups])
+    small[small] = (weights * result.variances)[small] <= ROUNDOFF_LEVERAGE
     return np.where(small, 0.0, weights)
 
 

@@ -237,9 +237,9 @@ def best_of(
     for found in _in_turn(run, numbers, n_jobs, watch):
         done += 1
         work += found.work + OVERHEAD
-        if done == 1 or found.value > best.value + SAME:
+        if done == 1 or found.value > best.value + SAME_VALUE:
             equal = 0
-        equal += not found.value < best.value - SAME
+        equal += not found.value < best.value - SAME_VALUE
         if done == 1 or found.optimal or found.value > best.value + GAIN:
             best = found
         if best.is_final or (limited and (equal >= REPEATS or work > BUDGET * SPEED)):
@@ -247,7 +247,7 @@ def best_of(
     return Best(best, done, limited and equal >= REPEATS)
 
 
-SAME = 1e-7
+SAME_VALUE = 1e-7
 """Tries whose log det differs by less have found the same value."""
 
 

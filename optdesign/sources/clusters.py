@@ -30,10 +30,10 @@ from optdesign.tables.columns import is_single, listed, lookup
 TRIES, WAIT = 3, 0.2
 """Times that a failed pass is submitted, and seconds between two checks for stops in a pass."""
 
-PATIENCE = 60.0
+WORKER_PATIENCE = 60.0
 """Seconds without a worker after which a cluster counts as lost."""
 
-NO_WORKER = f"the cluster of Dask must have a worker; it has had none for {PATIENCE:g} s"
+NO_WORKER = f"the cluster of Dask must have a worker; it has had none for {WORKER_PATIENCE:g} s"
 
 SHARDS = 2
 """Shards per thread of a worker: a worker that is lost costs one of them per thread."""
@@ -208,7 +208,7 @@ class DaskEngine:
             except TimeoutError:
                 if client.status == "running" and _workers(client, least=0):
                     seen = time.monotonic()
-                elif time.monotonic() - seen > PATIENCE:
+                elif time.monotonic() - seen > WORKER_PATIENCE:
                     raise LostEngineError(NO_WORKER) from None
 
 
@@ -299,9 +299,9 @@ def _workers(client: Any, least: int = 1) -> dict[str, int]:
             raise LostEngineError(f"the cluster of Dask must answer; {error}") from error
         if len(found) >= least:
             return found
-        if time.monotonic() - began > PATIENCE:
+        if time.monotonic() - began > WORKER_PATIENCE:
             raise LostEngineError(
-                f"the cluster of Dask must have a worker; it has had none for {PATIENCE:g} s"
+                f"the cluster of Dask must have a worker; it has had none for {WORKER_PATIENCE:g} s"
             )
         time.sleep(WAIT)
 

@@ -16,7 +16,7 @@ from optdesign.sources.modelled import LargeCandidates
 from optdesign.sources.parquet import ParquetEngine, parquet_files
 from optdesign.tables.files import pyarrow
 
-SHARE = 0.1
+MEMORY_SHARE = 0.1
 """Problems that would take more than this share of the memory stay where their candidates are."""
 
 
@@ -42,7 +42,7 @@ def is_larger_than_memory(candidates: Any) -> bool:
 def _exceeds(n_rows: int, dim: int) -> bool:
     """Return True if a problem of this size would take more than its share of the memory."""
     # Candidates and their coordinates in double precision, labels, weights, variances and work space.
-    return n_rows * (16 * dim + 64) > SHARE * memory.available()
+    return n_rows * (16 * dim + 64) > MEMORY_SHARE * memory.available()
 
 
 def open_engine(candidates: Any, groups: Any, parameter_blocks: Any) -> Engine:

@@ -23,7 +23,7 @@ from optdesign.problem.problem import DesignProblem, check_problem
 from optdesign.verification.audit import Audit, Comparison, audit
 from optdesign.verification.verify import compare
 
-MOST_ENTRIES = 40
+MOST_PRINTED = 40
 """Problems up to this many numbers are written out in messages."""
 
 MEANINGS = {
@@ -259,7 +259,7 @@ def _about(problem: DesignProblem, *designs: np.ndarray) -> str:
     """Return the problem and the weights, for the end of a message."""
     lines = f"\n  problem  {as_code(problem)}"
     for w in designs:
-        lines += f"\n  weights  {w.tolist() if w.size <= MOST_ENTRIES else np.array2string(w, threshold=10)}"
+        lines += f"\n  weights  {w.tolist() if w.size <= MOST_PRINTED else np.array2string(w, threshold=10)}"
     return lines
 
 
@@ -269,7 +269,7 @@ def as_code(problem: DesignProblem) -> str:
     >>> as_code(DesignProblem([[1.0], [2.0]], groups=[0, 1]))
     'DesignProblem([[1.0], [2.0]], groups=[0, 1])'
     """
-    if problem.candidates.size > MOST_ENTRIES:
+    if problem.candidates.size > MOST_PRINTED:
         return repr(problem)
     parts = [str(problem.candidates.tolist())]
     for name, usual in (("groups", 0), ("parameter_blocks", 0), ("budgets", 1)):

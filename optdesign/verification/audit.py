@@ -26,7 +26,7 @@ from optdesign.numbers.roundoff import gamma
 from optdesign.problem.problem import DesignProblem
 from optdesign.verification.exact_arithmetic import Factor, exact_rank, factorise, information
 
-ROUNDING = 1e-9
+AGREEMENT_RTOL = 1e-9
 """Allowed error of doubles without a bound of their own, relative to max(1, size of the quantity)."""
 
 EXACT_WORK = 20_000_000
@@ -114,7 +114,7 @@ def audit(result: DesignResult) -> Audit:
         notes.append("log Det was not compared: in these units, what the noted ranks leave out decides it.")
     else:
         log_det = math.fsum(float(f.log_det) for f in factors.values())
-        allowed = ROUNDING * max(1.0, abs(log_det)) + (plain + doubt) * rank
+        allowed = AGREEMENT_RTOL * max(1.0, abs(log_det)) + (plain + doubt) * rank
         comparisons.append(Comparison("log Det", abs(result.log_det - log_det), allowed))
     own = _variances(problem, rows, factors, chosen)
     comparisons += _compared_variances(result, w, rank, chosen, own, noise, doubt)
@@ -164,7 +164,7 @@ def _compared_variances(
     error = problem.budgets[problem.groups[chosen]] * np.abs(result.variances[chosen] - own[chosen])
     claimed = np.min([result.gap, result.relative_gap * rank, result.g_value - rank])
     truth = rank / g_value if g_value > 0 else math.inf
-    allowed = ROUNDING + noise + doubt
+    allowed = AGREEMENT_RTOL + noise + doubt
     # Allowance where a bound is claimed, relative to its size: budgets are met, and numbers printed, to
     # rounding.
     sharp = 1e-14

@@ -31,11 +31,11 @@ import numpy as np
 PRIME = 2_038_074_743
 """Below 2^31, so that products fit in 64 bits."""
 
-LOWEST, HIGHEST = -1140, 1040
+LOWEST_POWER, HIGHEST_POWER = -1140, 1040
 """Exponents of two that occur in doubles, with those of their last digits."""
 
-POWERS = np.array([pow(2, e % (PRIME - 1), PRIME) for e in range(LOWEST, HIGHEST)])
-"""2^e modulo the prime, e from LOWEST."""
+POWERS = np.array([pow(2, e % (PRIME - 1), PRIME) for e in range(LOWEST_POWER, HIGHEST_POWER)])
+"""2^e modulo the prime, e from LOWEST_POWER."""
 
 AGREEMENT = Decimal("1e-20")
 """Two numbers of digits agree when log Det differs by no more, relative to ``max(1, |log Det|)``."""
@@ -45,7 +45,7 @@ def residues(x: np.ndarray) -> np.ndarray:
     """Return doubles modulo the prime."""
     mantissa, exponent = np.frexp(np.asarray(x, dtype=np.float64))
     digits = (mantissa * 2.0**53).astype(np.int64)
-    return digits % PRIME * POWERS[exponent - 53 - LOWEST] % PRIME
+    return digits % PRIME * POWERS[exponent - 53 - LOWEST_POWER] % PRIME
 
 
 def exact_rank(x: np.ndarray, basis: np.ndarray) -> tuple[int, int]:
@@ -128,7 +128,7 @@ def _integers(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     digits = (mantissa * 2.0**53).astype(np.int64)
     exponent = exponent.astype(np.int64) - 53
     used = digits != 0
-    shift = np.min(np.where(used, exponent, HIGHEST), axis=0)
+    shift = np.min(np.where(used, exponent, HIGHEST_POWER), axis=0)
     left = np.where(used, exponent - shift, 0)
     return np.left_shift(digits.astype(object), left.astype(object)), shift
 

@@ -32,7 +32,7 @@ class ByInformation:
         rows = max(4 * threads.PIECE // width**2, self.order**2 // width)
         self.groups_to_square = max(1, int(rows * groups_per_row))
         self.groups_to_multiply = max(1, int(threads.PIECE // width * groups_per_row))
-        self.rows_per_call = max(dense.PIECE, threads.PIECE // width)
+        self.rows_per_call = max(dense.PIECE_COLUMNS, threads.PIECE // width)
         self.a, self.w, self.total, self.pivot, self.matrix = (np.empty(0) for _ in range(5))
 
     def factorise(self, a: np.ndarray, w: np.ndarray) -> bool:

@@ -19,17 +19,17 @@ from optdesign.solvers.method import ROUNDOFF
 RIDGES = tuple(ROUNDOFF ** (1 / k) for k in range(1, 9))
 """Relative ridges that are tried in turn on matrices that are positive definite up to round-off."""
 
-PIECE = math.isqrt(threads.PIECE)
+PIECE_COLUMNS = math.isqrt(threads.PIECE)
 """Columns that are eliminated between two checks of a pending stop."""
 
 
 def cholesky(matrix: np.ndarray) -> bool:
     """Overwrite the lower triangle of a matrix with its factor L. Returns False if there is none."""
     n = len(matrix)
-    if n <= 2 * PIECE:
+    if n <= 2 * PIECE_COLUMNS:
         return _cholesky(matrix)
-    for k in range(0, n, PIECE):
-        end = min(k + PIECE, n)
+    for k in range(0, n, PIECE_COLUMNS):
+        end = min(k + PIECE_COLUMNS, n)
         corner = np.ascontiguousarray(matrix[k:end, k:end])
         if not _cholesky(corner):
             return False
@@ -39,10 +39,12 @@ def cholesky(matrix: np.ndarray) -> bool:
             # L_21 = A_21 L_11^-T, that is L_21' = (upper corner)^-T A_21' in column-major words
             dtrsm(1.0, corner.T, panel.T, lower=0, trans_a=1, overwrite_b=1)
             matrix[end:, k:end] = panel
-        for j in range(end, n, PIECE):
+        for j in range(end, n, PIECE_COLUMNS):
             raise_if_stopped()
-            part = panel[j - end : j - end + PIECE]
-            matrix[j : j + PIECE, end : j + PIECE] -= part @ panel[: j - end + PIECE].T
+            part = panel[j - end : j - end + PIECE_COLUMNS]
+            matrix[j : j + PIECE_COLUMNS, end : j + PIECE_COLUMNS] -= (
+                part @ panel[: j - end + PIECE_COLUMNS].T
+            )
     return True
 
 
@@ -64,7 +66,7 @@ def inverse(factor: np.ndarray) -> None:
 
 def subtract_square(matrix: np.ndarray, rows: np.ndarray) -> None:
     """Subtract R'R of row-major rows R from the lower triangle of a matrix. Overwrites matrix."""
-    some = max(1, PIECE**3 // len(matrix) ** 2)
+    some = max(1, PIECE_COLUMNS**3 // len(matrix) ** 2)
     for k in range(0, len(rows), some):
         raise_if_stopped()
         dsyrk(-1.0, rows[k : k + some].T, beta=1.0, c=matrix.T, overwrite_c=1, lower=0)

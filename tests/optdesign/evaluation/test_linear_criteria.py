@@ -10,7 +10,13 @@ import pytest
 import optdesign as od
 from optdesign.evaluation import linear_criteria
 from optdesign.evaluation.efficiencies import SpannedCandidates
-from optdesign.evaluation.linear_criteria import CLOSE, Block, best_lower_bound, efficiency_bound, lower_bound
+from optdesign.evaluation.linear_criteria import (
+    BOUND_RTOL,
+    Block,
+    best_lower_bound,
+    efficiency_bound,
+    lower_bound,
+)
 
 QUADRATIC = "~ x + I(x**2)"
 THREE = {"x": [-1, 0, 1]}
@@ -44,7 +50,7 @@ def test_a_quadratic_on_three_levels(counts):
     u, v = (Fraction(c, sum(counts)) for c in counts[:2])
     for bound, exact in ((e.a_efficiency, 8 / (2 / v + 1 / u)), (e.i_efficiency, 9 / (2 / u + 1 / v))):
         assert Fraction(bound) <= exact
-        assert bound >= (1 - 1.5 * CLOSE) * float(exact)
+        assert bound >= (1 - 1.5 * BOUND_RTOL) * float(exact)
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -62,7 +68,7 @@ def test_bounds_are_below_and_close_to_cvxpy(k):
         (e.i_efficiency, np.linalg.cholesky(moments), np.trace(c @ moments)),
     ):
         true = least(x, one, one, [20], root) / value
-        assert (1 - 1.5 * CLOSE) * true <= bound <= true + 1e-6
+        assert (1 - 1.5 * BOUND_RTOL) * true <= bound <= true + 1e-6
 
 
 def test_groups_and_parameter_blocks():
@@ -77,7 +83,7 @@ def test_groups_and_parameter_blocks():
         for own in (np.flatnonzero(p.parameter_blocks == b) for b in (0, 1))
     )
     true = least(x, p.groups, p.parameter_blocks, p.budgets, np.eye(3)) / value
-    assert (1 - 1.5 * CLOSE) * true <= e.a_efficiency <= true + 1e-6
+    assert (1 - 1.5 * BOUND_RTOL) * true <= e.a_efficiency <= true + 1e-6
     assert 0 < e.i_efficiency <= 1
     # D / G of several groups is that of the certificate.
     assert e.g_efficiency == pytest.approx(od.certify(p, runs.counts).g_efficiency, rel=1e-9)
@@ -101,7 +107,9 @@ def test_any_matrix_gives_a_bound(seed):
         assert lower_bound([block], [h], budgets) <= value
         assert best <= value
         own = [np.linalg.inv(np.linalg.cholesky(x.T @ (w[:, None] * x))).T]
-        assert efficiency_bound([block], [w], own, budgets) == pytest.approx(best / value, rel=1.5 * CLOSE)
+        assert efficiency_bound([block], [w], own, budgets) == pytest.approx(
+            best / value, rel=1.5 * BOUND_RTOL
+        )
 
 
 def test_units_of_the_region_and_scale_of_runs_do_not_matter():
@@ -117,7 +125,7 @@ def test_units_of_the_region_and_scale_of_runs_do_not_matter():
     assert f.i_efficiency == pytest.approx(e.i_efficiency, rel=1e-9)
     # The I-efficiency does not depend on the coding; the A-efficiency does.
     own = od.evaluate((q, q.uniform()), coded=False)
-    assert own.i_efficiency == pytest.approx(e.i_efficiency, rel=1.5 * CLOSE)
+    assert own.i_efficiency == pytest.approx(e.i_efficiency, rel=1.5 * BOUND_RTOL)
     assert own.a_efficiency != pytest.approx(e.a_efficiency, rel=0.01)
 
 
@@ -126,7 +134,7 @@ def test_another_region_has_another_i_efficiency():
     centre = od.evaluate((p, [1, 2, 1]), region={"x": [0]})
     # The variance at 0 is 1/2. It tends to 1/4 as the weights of the other levels tend to 0.
     assert centre.average_variance == pytest.approx(0.5)
-    assert centre.i_efficiency == pytest.approx(0.5, rel=2 * CLOSE)
+    assert centre.i_efficiency == pytest.approx(0.5, rel=2 * BOUND_RTOL)
 
 
 def test_designs_that_lose_rank_have_efficiency_zero():
@@ -142,7 +150,7 @@ def test_candidates_that_do_not_determine_all_coefficients():
     plain = od.DesignProblem(od.candidates(blends, "~ 0 + a + b + c"), budgets=6)
     more = od.DesignProblem(od.candidates(blends, "~ a + b + c"), budgets=6)
     e, f = (od.evaluate((p, np.ones(6))) for p in (plain, more))
-    assert f.i_efficiency == pytest.approx(e.i_efficiency, rel=2 * CLOSE)
+    assert f.i_efficiency == pytest.approx(e.i_efficiency, rel=2 * BOUND_RTOL)
     assert 0 < f.a_efficiency <= 1
     assert SpannedCandidates.of(f.experiment).rank == 3
 

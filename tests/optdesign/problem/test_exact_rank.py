@@ -52,7 +52,7 @@ def test_a_prime_in_the_data_is_no_coincidence() -> None:
         for x in ([[prime]], [[1.0, 1.0], [1.0, 1.0 + prime]]):
             n = len(x)
             arguments = Source(np.array(x)), np.zeros(n, np.int64), np.arange(n), np.array([n])
-            assert modular.compare_ranks(*arguments).tolist() == [modular.SAME]
+            assert modular.compare_ranks(*arguments).tolist() == [modular.SAME_RANK]
     # Determinant of the first prime, entries near 2^53: told from parallel by the second.
     p = modular.PRIMES[0]
     a, b = 2**53 - 111, 2**52 + 12345
@@ -66,7 +66,7 @@ def test_a_prime_in_the_data_is_no_coincidence() -> None:
 
 @given(matrices(), st.integers(0, 2**32 - 1), st.booleans())
 def test_verdicts(x: np.ndarray, seed: int, noisy: bool) -> None:
-    """Any rows as pivots: dependent ones are SMALLER, a basis of a part of the span LARGER, of all SAME."""
+    """Dependent rows are SMALLER, a basis of a part of the span LARGER, and a basis of it all is the same."""
     rng = np.random.default_rng(seed)
     x = x * 10.0 ** rng.uniform(-30, 30, size=x.shape[1])
     if noisy:  # dependent rows are then independent by a rounding
@@ -82,7 +82,7 @@ def test_verdicts(x: np.ndarray, seed: int, noisy: bool) -> None:
         if exact_rank(x[chosen]) < len(chosen):
             expected.append(modular.SMALLER)
         else:
-            expected.append(modular.LARGER if exact_rank(x[own]) > len(chosen) else modular.SAME)
+            expected.append(modular.LARGER if exact_rank(x[own]) > len(chosen) else modular.SAME_RANK)
     assert modular.compare_ranks(Source(x), blocks, np.concatenate(basis), ranks).tolist() == expected
 
 
@@ -90,4 +90,4 @@ def test_single_precision_counts_as_what_it_is() -> None:
     x = np.float32([[0.1, 0.2], [0.2, 0.4], [0.3, 0.6]])
     third = exact_rank(x.astype(float)) > 1  # 0.3 and 0.6 are rounded alike, and so is their ratio
     verdict = modular.compare_ranks(Source(x), np.zeros(3, np.int64), np.array([0]), np.array([1]))
-    assert verdict.tolist() == [modular.LARGER if third else modular.SAME]
+    assert verdict.tolist() == [modular.LARGER if third else modular.SAME_RANK]

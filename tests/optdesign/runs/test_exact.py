@@ -10,8 +10,8 @@ from problems import plain
 from test_rounding import compositions, rank_of
 
 import optdesign as od
-from optdesign.runs.exchange import IDLE, OFTEN, climb, climb_on, lay_out, perturb, refreshed, state_of
-from optdesign.runs.rank_two import REFRESH
+from optdesign.runs.exchange import OFTEN, climb, climb_on, lay_out, perturb, refreshed, state_of
+from optdesign.runs.rank_two import IDLE, REFRESH
 from optdesign.runs.search import Clock, Try, best_of
 from optdesign.runtime import clock
 from optdesign.runtime.stopping import DeferredInterrupt

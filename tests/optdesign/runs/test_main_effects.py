@@ -9,8 +9,8 @@ import pytest
 from exact_levels import true_efficiency
 
 import optdesign as od
-from optdesign.runs.levels import IDLE
 from optdesign.runs.main_effects import Bounded, level_moves
+from optdesign.runs.rank_two import IDLE
 
 LARGEST = {
     3: 4,

@@ -224,7 +224,7 @@ def test_whenever_a_solve_is_stopped_its_answer_is_whole(
 ) -> None:
     """At every look that is taken on the way, in the passes for the start among them."""
     monkeypatch.setattr(threads, "PIECE", 1000)
-    monkeypatch.setattr(dense, "PIECE", 300)
+    monkeypatch.setattr(dense, "PIECE_COLUMNS", 300)
     rng = np.random.default_rng(0)
     n = 2000
     groups = rng.integers(0, 4, size=n) if structure != "one group" else None

@@ -82,7 +82,7 @@ def test_information_system_in_several_batches(monkeypatch: pytest.MonkeyPatch) 
     """More groups than fit into one batch: the matrix is that of all groups at once."""
     rng = np.random.default_rng(0)
     d, q = 10, 55
-    monkeypatch.setattr(dense, "PIECE", 100)
+    monkeypatch.setattr(dense, "PIECE_COLUMNS", 100)
     groups = 210
     a, w = rng.normal(size=(2 * groups, d)), rng.exponential(size=2 * groups)
     layout = Layout(np.zeros(2 * groups, np.int64), 2 * np.arange(groups + 1), np.array([d]))
@@ -106,7 +106,7 @@ def test_information_system_of_one_large_group_comes_in_pieces(
     """A pending stop is checked after so many rows at most."""
     n, rows = 1000, 50
     monkeypatch.setattr(threads, "PIECE", rows * entries(d))
-    monkeypatch.setattr(dense, "PIECE", rows)
+    monkeypatch.setattr(dense, "PIECE_COLUMNS", rows)
     rng = np.random.default_rng(0)
     layout = Layout(np.zeros(n, np.int64), np.array([0, n]), np.array([d]))
     system = ByInformation(layout)
@@ -120,7 +120,7 @@ def test_information_system_of_one_large_group_comes_in_pieces(
 @pytest.mark.parametrize("n", [1, 7, 16, 17, 40])
 def test_cholesky_in_pieces(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The factor is the same, panel by panel, and what lies above the diagonal is never read."""
-    monkeypatch.setattr(dense, "PIECE", 8)
+    monkeypatch.setattr(dense, "PIECE_COLUMNS", 8)
     root = np.random.default_rng(n).normal(size=(n, n + 3))
     expected = root @ root.T
     matrix = np.tril(expected) + np.triu(np.full((n, n), np.nan), 1)
@@ -138,7 +138,7 @@ def test_cholesky_in_pieces(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("at", [0, 9, 23])
 def test_cholesky_in_pieces_tells_where_there_is_none(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dense, "PIECE", 8)
+    monkeypatch.setattr(dense, "PIECE_COLUMNS", 8)
     matrix = np.eye(24)
     matrix[at, at] = -1.0
     assert not dense.cholesky(matrix)
@@ -146,7 +146,7 @@ def test_cholesky_in_pieces_tells_where_there_is_none(at: int, monkeypatch: pyte
 
 @pytest.mark.parametrize("n", [5, 24])
 def test_subtract_square_in_pieces(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dense, "PIECE", 8)
+    monkeypatch.setattr(dense, "PIECE_COLUMNS", 8)
     rng = np.random.default_rng(n)
     matrix, rows = rng.normal(size=(n, n)), rng.normal(size=(70, n))
     expected = np.tril(matrix - rows.T @ rows)

@@ -136,7 +136,7 @@ def test_information_system_in_batches(
     """A few groups or rows at a time, or all at once: the factor is that of one matrix."""
     c = Case(seed, **size)
     system = ByInformation(c.layout)
-    monkeypatch.setattr(dense, "PIECE", groups)
+    monkeypatch.setattr(dense, "PIECE_COLUMNS", groups)
     system.groups_to_square, system.rows_per_call = groups, rows
     assert system.factorise(c.a, c.w)
     lower = np.tril(system.matrix)

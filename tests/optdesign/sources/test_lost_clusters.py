@@ -109,7 +109,7 @@ def test_limits_and_interrupts_are_answered_in_a_pass() -> None:
 def test_a_lost_cluster_gives_the_certified_weights_so_far(
     client: Any, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clusters, "PATIENCE", 3.0)
+    monkeypatch.setattr(clusters, "WORKER_PATIENCE", 3.0)
     problem = od.DesignProblem(normal(40_000, 2000))
     wait, passes = clusters.DaskEngine._wait, [0]
 
