@@ -40,6 +40,7 @@ from optdesign.tables.files import (
     read_table,
     row_names,
     stored_index,
+    stored_levels,
     write_table,
     written,
 )
@@ -233,7 +234,8 @@ def from_columns(
 ) -> CandidateFile:
     """Return candidates whose features are columns as they are; by default all numeric ones."""
     others = {*labels, WEIGHT, VARIANCE, *unused}
-    names = _infer(columns, path, others) if features is None else features
+    categories = {name for name in stored_levels(path) if columns[name].dtype.kind in "biuf"}
+    names = _infer(columns, path, others.union(categories)) if features is None else features
     if not names:
         raise InputError(
             "there",
@@ -242,6 +244,13 @@ def from_columns(
             f"the columns of {path} are {listed(columns)}",
             "Choose with --features, or say with --model how columns of text enter.",
         )
+    for name in names:
+        if name in categories:
+            value, remedy = (
+                f"column {name!r} of {path} has categories",
+                "Write it as numbers, or use --model.",
+            )
+            raise InputError(name, "must be numbers", value, remedy)
     candidates = np.column_stack([_finite(columns, name, path) for name in names])
     return _labelled(
         columns,

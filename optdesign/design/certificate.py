@@ -232,9 +232,11 @@ def _singular_variances(
     t /= np.maximum(np.abs(t).max(axis=0), np.finfo(float).tiny)  # variances do not depend on these scales
     own = problem.parameter_blocks[support] == b
     used = t[np.searchsorted(members, support[own])]
-    values, vectors = np.linalg.eigh((used.T * w[own]) @ used)
+    largest = max(float(w[own].max(initial=0.0)), np.finfo(float).smallest_subnormal)
+    values, vectors = np.linalg.eigh((used.T * (w[own] / largest)) @ used)
     keep = values > SINGULAR_RTOL * rank * max(values[-1], 0.0)
     inside = t @ vectors[:, keep]
     outside = np.linalg.norm(t @ vectors[:, ~keep], axis=1)
     lost = outside > np.sqrt(SINGULAR_RTOL) * np.linalg.norm(t, axis=1)
-    g[members] = np.where(lost, np.inf, np.sum(inside**2 / values[keep], axis=1))
+    with np.errstate(over="ignore"):  # a variance beyond the range of floating point is infinite
+        g[members] = np.where(lost, np.inf, np.sum(inside**2 / values[keep], axis=1) / largest)

@@ -26,6 +26,7 @@ from optdesign.sources.engine import Chunk, LostEngineError, Merge, Task
 from optdesign.sources.layout import ARGUMENTS, Layout
 from optdesign.sources.packing import pack, unpack
 from optdesign.tables.columns import is_single, listed, lookup
+from optdesign.tables.files import COUNTERS, ROW_NAMES, SHORTEST_COUNT
 
 TRIES, WAIT = 3, 0.2
 """Times that a failed pass is submitted, and seconds between two checks for stops in a pass."""
@@ -107,6 +108,23 @@ class DaskEngine:
             known = [size for _, size in sorted(self._reduce(_sizes, _add, ()))]
         self.starts = np.concatenate([[0], np.cumsum(known, dtype=np.int64)]).tolist()
         self.n_rows = self.starts[-1]
+        self._refuse_row_names()
+
+    def _refuse_row_names(self) -> None:
+        """Raise InputError if a feature only names rows, as frames in memory leave it out."""
+        for name in self.names or ():
+            named = ROW_NAMES.fullmatch(name) is not None
+            if named or (COUNTERS.fullmatch(name) and self._counts(name)):
+                raise InputError(
+                    "candidates",
+                    "must have features",
+                    f"column {name!r} {'names' if named else 'counts'} the rows",
+                    f"Drop it, frame.drop(columns=[{name!r}]), or rename it if it is a feature.",
+                )
+
+    def _counts(self, name: str) -> bool:
+        """Return True if a column is 0, 1, 2, ... or 1, 2, 3, ..."""
+        return self.n_rows >= SHORTEST_COUNT and any(self._reduce(_counting, _both, (name,)))
 
     def reduce(self, task: Task, merge: Merge, args: tuple[Any, ...] = (), *, features: bool = True) -> Any:
         """Return the merged results of all partitions; ``features`` are always read of an array."""
@@ -332,6 +350,17 @@ def _folded(merge: Merge, results: Any) -> Any:
 
 def _sizes(part: Any, number: int, _: int) -> list[tuple[int, int]]:
     return [(number, len(part))]
+
+
+def _counting(part: Any, _: int, first: int, name: str) -> tuple[bool, bool]:
+    """Return True for 0 and for 1 if a column of a partition counts the rows of the frame from there."""
+    values = np.asarray(part[name])
+    rows = np.arange(first, first + len(values))
+    return np.array_equal(values, rows), np.array_equal(values, rows + 1)
+
+
+def _both(one: tuple[bool, bool], other: tuple[bool, bool]) -> tuple[bool, bool]:
+    return one[0] and other[0], one[1] and other[1]
 
 
 def _add(one: Any, other: Any) -> Any:

@@ -19,7 +19,7 @@ from optdesign.errors import InputError
 from optdesign.factors.conditions import meeting
 from optdesign.factors.formula import Model, fit
 from optdesign.sources.layout import Place, objects, settings_of
-from optdesign.sources.parquet import Batch, ParquetEngine, ParquetFiles
+from optdesign.sources.parquet import CATEGORIES, Batch, ParquetEngine, ParquetFiles, family
 from optdesign.tables.columns import Settings, listed, lookup
 from optdesign.tables.files import number
 
@@ -80,6 +80,14 @@ def modelled(
     named = files.types if re.search(r"(^|[~+\s])\.($|[+\s])", formula) else _words(formula, files.types)
     columns = tuple(named or files.types)
     in_where = () if where is None else tuple(_words(where, files.types))
+    for name in columns:
+        if family(files.types[name]) == CATEGORIES:
+            raise InputError(
+                "factors of candidates larger than memory",
+                "must be numbers or text",
+                f"column {name!r} has categories of numbers",
+                "Write it as text, or as numbers if the model has a slope for it.",
+            )
     survey = _Survey(columns, where, in_where)
     for span in files.spans:
         for batch in files.read(span, list(dict.fromkeys([*columns, *in_where]))):

@@ -23,7 +23,17 @@ from optdesign.runtime.stopping import raise_if_stopped
 from optdesign.sources.engine import ROWS, Chunk, Merge, Task
 from optdesign.sources.layout import ARGUMENTS, Layout, Place
 from optdesign.tables.columns import column, listed, lookup
-from optdesign.tables.files import COUNTERS, ROW_NAMES, Table, counts, plain_table, pyarrow, stored_index
+from optdesign.tables.files import (
+    COUNTERS,
+    ROW_NAMES,
+    Table,
+    counts,
+    is_numeric,
+    plain_table,
+    pyarrow,
+    stored_index,
+    written_schema,
+)
 
 BUFFER = 1 << 20
 """Bytes of a column that are read at a time: a row group may be larger than memory."""
@@ -56,7 +66,7 @@ class ParquetFiles:
         for file in files:
             metadata = _metadata(file)
             self.metadata.append(metadata)
-            self.schemas.append(metadata.schema.to_arrow_schema())
+            self.schemas.append(written_schema(metadata))
         filled = [k for k, metadata in enumerate(self.metadata) if metadata.num_rows]
         self.first = filled[0] if filled else 0
         """The first file that has rows."""
@@ -192,7 +202,10 @@ class ParquetEngine:
         self.dim, self.names = len(names), tuple(names)
         self.labels = groups is not None, parameter_blocks is not None
         group_order, block_order = (
-            name is not None and all(arrow.types.is_dictionary(kind) for kind in files.kinds(name))
+            name is not None
+            and all(
+                arrow.types.is_dictionary(kind) and family(kind) != CATEGORIES for kind in files.kinds(name)
+            )
             for name in labels
         )
         self.ordered = group_order, block_order
@@ -316,15 +329,15 @@ def family(kind: Any) -> str:
     """Return what types of columns have in common that go together."""
     types = pyarrow().types
     if types.is_dictionary(kind):
-        return family(kind.value_type) if family(kind.value_type) != NUMBERS else "categories of numbers"
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
+        return CATEGORIES if is_numeric(kind.value_type) else family(kind.value_type)
+    if is_numeric(kind):
         return NUMBERS
     if types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view":
         return "text"
     return str(kind)
 
 
-NUMBERS = "numbers"
+NUMBERS, CATEGORIES = "numbers", "categories of numbers"
 
 
 def _metadata(file: Path) -> Any:

@@ -12,6 +12,7 @@ import csv
 import os
 import re
 import zipfile
+from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from math import isfinite
@@ -43,6 +44,9 @@ ROW_NAMES = re.compile(r"(Unnamed: \d+|__index_level_\d+__)?")
 
 COUNTERS = re.compile(r"index|level_0|row_?names?", re.IGNORECASE)
 """Names of columns that only name rows if they count them; ``reset_index`` of pandas makes such columns."""
+
+SHORTEST_COUNT = 3
+"""Rows from which on a column can count them."""
 
 UNNAMED = "\0"
 """Begins the stand-in for the name of a column that has none and is not the first."""
@@ -79,7 +83,7 @@ def row_names(columns: Mapping[str, np.ndarray]) -> list[str]:
 
 def counts(values: np.ndarray) -> bool:
     """Return True if the values are 0, 1, 2, ... or 1, 2, 3, ..."""
-    if values.dtype.kind not in "iuf" or len(values) < 3 or values[0] not in (0, 1):
+    if values.dtype.kind not in "iuf" or len(values) < SHORTEST_COUNT or values[0] not in (0, 1):
         return False
     return np.array_equal(values - values[0], np.arange(len(values)))
 
@@ -97,12 +101,38 @@ def stored_levels(path: Path) -> dict[str, tuple[Any, ...]]:
     if path.suffix.lower() != ".parquet":
         return {}
     arrow = pyarrow()
-    names = [f.name for f in arrow.parquet.read_schema(path) if arrow.types.is_dictionary(f.type)]
-    table = arrow.parquet.read_table(path, columns=names)
-    return {
-        name: plain_column(column, name)[1] or ()
-        for name, column in zip(table.column_names, table.columns, strict=True)
-    }
+    schema = written_schema(arrow.parquet.read_metadata(path))
+    names = [field.name for field in schema if arrow.types.is_dictionary(field.type)]
+    levels = {}
+    for name in names:
+        values, own = plain_column(arrow.parquet.read_table(path, columns=[name])[name], name)
+        if own is None:  # a file keeps the categories of text only
+            own = tuple(np.unique(values[values == values]).tolist())
+        levels[name] = own
+    return levels
+
+
+def written_schema(metadata: Any) -> Any:
+    """Return the schema of the table that a Parquet file was written from.
+
+    pyarrow returns columns with categories of numbers as plain numbers. They are categorical in this schema.
+    """
+    arrow, schema = pyarrow(), metadata.schema.to_arrow_schema()
+    stored = (metadata.metadata or {}).get(b"ARROW:schema")
+    if stored is None:
+        return schema
+    types = {field.name: field.type for field in arrow.ipc.read_schema(arrow.py_buffer(b64decode(stored)))}
+    for k, field in enumerate(schema):
+        own = types.get(field.name, field.type)
+        if arrow.types.is_dictionary(own) and own.value_type == field.type and is_numeric(field.type):
+            schema = schema.set(k, field.with_type(own))
+    return schema
+
+
+def is_numeric(kind: Any) -> bool:
+    """Return True if a type of pyarrow is one of numbers or booleans."""
+    types = pyarrow().types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
 
 
 def write_table(path: Path, columns: Table) -> None:

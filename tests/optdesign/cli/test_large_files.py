@@ -112,6 +112,18 @@ def test_wrong_options(arguments: list[str], message: str, folder: Path) -> None
     assert message in refused("solve", *arguments)
 
 
+def test_categories_of_numbers_are_no_features(folder: Path) -> None:
+    table = pq.read_table("all.parquet").select(["temp", "press"])
+    table = table.append_column("cat", table["press"].dictionary_encode())
+    (folder / "doses").mkdir()
+    for path in ("doses.parquet", "doses/0.parquet"):
+        pq.write_table(table, path)
+    for path in ("doses.parquet", "doses"):
+        done = run("solve", path, "--json")
+        assert json.loads(done.stdout)["features"] == ["temp", "press"]
+        assert "column 'cat'" in refused("solve", path, "--features", "temp,cat")
+
+
 def test_rows_are_shown_while_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "terminal", lambda: True)
     monkeypatch.setattr(progress, "DELAY", 60.0)

@@ -168,6 +168,16 @@ def test_a_block_without_weight_is_seen_nowhere() -> None:
     np.testing.assert_allclose(c.variances, [2.0, 2.0, np.inf, np.inf, 0.0], rtol=1e-12)
 
 
+@pytest.mark.parametrize("w", [1e-300, 1e-308, 1e-312, 1e-322])
+def test_variances_beyond_the_range_of_floating_point_are_infinite(w: float) -> None:
+    """Weights of a block that lose rank may be so small that 1 / w overflows."""
+    problem = od.DesignProblem([[1, 0], [1e-3, 0], [0, 1], [1, 0]], parameter_blocks=[0, 0, 0, 1])
+    c = od.certify(problem, [w, 0.0, 0.0, 1.0])
+    exact = [1 / Fraction(w), Fraction(1, 10**6) / Fraction(w)]
+    expected = [float(g) if g < Fraction(np.finfo(float).max) else np.inf for g in exact]
+    np.testing.assert_allclose(c.variances, [*expected, np.inf, 1.0], rtol=1e-12)
+
+
 def test_variances_outside_the_range_of_a_design() -> None:
     problem = od.DesignProblem(
         np.vstack([np.eye(2), 0.5 * np.eye(2)]), groups=[0, 0, 1, 1], budgets=[4.0, 1.0]

@@ -33,6 +33,27 @@ def test_arrays_and_frames_give_the_design_of_memory() -> None:
         od.DesignProblem(dask.array.from_array(x), groups=np.zeros(900, int))
 
 
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("name", ["index", "level_0", "Row_Names"])
+def test_a_column_that_counts_the_rows_is_no_feature(name: str, first: int) -> None:
+    import dask.dataframe
+    import pandas
+
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({name: np.arange(30) + first, "a": rng.normal(size=30), "b": np.ones(30)})
+    with pytest.warns(UserWarning, match=f"columns '{name}' name the rows"):
+        assert od.DesignProblem(frame).names == ("a", "b")
+    with pytest.raises(od.InputError, match=rf"column '{name}' counts the rows\. Drop it, .*or rename it"):
+        od.DesignProblem(dask.dataframe.from_pandas(frame, npartitions=3))
+    assert od.DesignProblem(dask.dataframe.from_pandas(frame, npartitions=3), groups=name).n_groups == 30
+    frame.loc[29, name] = 7  # which counts no longer, in the last partition
+    for table in (frame, dask.dataframe.from_pandas(frame, npartitions=3)):
+        assert od.DesignProblem(table).names == (name, "a", "b")
+    frame = frame.rename(columns={name: "Unnamed: 0"})
+    with pytest.raises(od.InputError, match="column 'Unnamed: 0' names the rows"):
+        od.DesignProblem(dask.dataframe.from_pandas(frame, npartitions=3))
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of distributed, about ports, workers that are killed and sockets
 def test_a_killed_worker_does_not_change_the_design(monkeypatch: pytest.MonkeyPatch) -> None:
