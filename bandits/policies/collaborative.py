@@ -11,7 +11,7 @@ so that
 The paper does not state the confidence intervals. The option ``intervals`` selects them.
 
 "fedpe" (default): those of Fed-PE, r-hat^p +- alpha sigma ||x||_{V^p} from the last phase, since the text
-calls it a modification of Fed-PE. The estimates of a phase are unbiased given all earlier phases, with
+names only the exchange as modified. The estimates of a phase are unbiased given all earlier phases, with
 variance sigma^2 ||x||_V^2, so Lemma "BndAllErr" applies with ell = 1.
 
 "enhanced": those of Enhanced Fed-PE, from the estimates of all phases, each weighted by f^{p-1}. They hold
@@ -105,8 +105,9 @@ class CollaborativeFedPE(Phased):
     Parameters
     ----------
     intervals : {"fedpe", "enhanced"}, default "fedpe"
-        Confidence intervals of Fed-PE, which the paper's text describes, or those of Enhanced Fed-PE, with
-        which the regret is that of the authors' published experiments.
+        Confidence intervals of Fed-PE, or those of Enhanced Fed-PE. The paper's text does not state them and
+        names only the exchange as modified. With those of Enhanced Fed-PE the regret is that of the authors'
+        published experiments.
     pooling : bool, default False
         True for one least squares over all phases, without a proved guarantee, in place of one per phase. It
         needs ``intervals="fedpe"``.

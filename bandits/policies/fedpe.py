@@ -1,15 +1,17 @@
 """Fed-PE: federated phased elimination, as in Algorithms 1 and 2 of the paper.
 
-M clients pull the same K arms; arm a pays client i  x_{i,a}' theta_a  plus noise. Features and rewards stay
-with the clients. A phase has four steps. The server computes an optimal design over the active arms of all
-clients and sends every client its numbers of pulls. The clients pull their arms and send local estimates
-along the directions of their features. The server combines them into global estimates. The clients drop arms
-that cannot be best.
+M clients pull the same K arms; arm a pays client i  x_{i,a}' theta_a  plus noise. No message holds a
+feature vector or a reward. Messages reveal the direction of every feature up to sign, the quotient of mean
+reward and norm up to the same sign, and the active arms.
+
+A phase has four steps. The server computes an optimal design over the active arms of all clients and sends
+every client its numbers of pulls. The clients pull their arms and send local estimates along the directions
+of their features. The server combines them into global estimates. The clients drop arms that cannot be best.
 
 ``Client`` is Algorithm 1 and ``Server`` is Algorithm 2. Both are state machines without input or output:
 their methods take messages and sums of rewards, and return messages and numbers of pulls. So the same two
-classes run in the simulator and over a network. A ``Client`` object is one client or a batch of them, with
-a leading axis; M objects of one client and one object of M make the same decisions, bit for bit.
+classes run in the simulator and can be driven over a network. A ``Client`` object is one client or a batch of
+them, with a leading axis; M objects of one client and one object of M make the same decisions, bit for bit.
 
     client                              server
     initialise(rewards)   ------------> initialise(estimates)
@@ -27,6 +29,12 @@ Differences from the pseudocode of the paper:
   separately.
 - Arms with f_{i,a} = 0 are not estimated.
 - Messages that no later decision would use are not sent.
+- With ``design_method="auto"``, the default, a design that Algorithm 3 does not finish within a limit of
+  sweeps is continued by another method; see :mod:`bandits.policies.design`. "bca" does not switch.
+- The paper has no algorithm for designs with shared parameters. A sweep then exchanges weight between pairs
+  of arms of each client; see :mod:`optdesign.solvers.group_step`.
+- Each class of collinear clients has a design of its own, with the gap design_gap / number of classes, so
+  that the gaps sum to at most design_gap.
 """
 
 from __future__ import annotations
@@ -293,7 +301,9 @@ class Server:
 
 
 class FedPE(Phased):
-    """Fed-PE as in the paper. The options are those of :class:`bandits.Phased`.
+    """Fed-PE, Algorithms 1 and 2 of the paper. The options are those of :class:`bandits.Phased`.
+
+    The source of the module :mod:`bandits.policies.fedpe` lists the differences from the pseudocode.
 
     See Also
     --------

@@ -174,7 +174,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Phased:
-    """Options of Fed-PE and its variants; the defaults are the paper's.
+    """Options of Fed-PE and its variants; the defaults are the paper's, except ``design_method``.
 
     Parameters
     ----------
@@ -187,13 +187,16 @@ class Phased:
     protocol : {"vectors", "scalars"}, default "vectors"
         Messages of the paper, or the shorter ones of its remark. Decisions are the same.
     design_gap : float, default 0.1
-        Gap G - D to which the design of each phase is solved.
+        Gap G - D to which the design of each phase is solved, divided evenly among classes of collinear
+        clients.
     design_method : {"auto", "bca", "newton"}, default "auto"
         Method of the design. "bca" is the paper's block coordinate ascent from the uniform design, whose
-        weights are exactly zero for most arms; every positive weight costs at least one pull. "auto" is the
-        same for the first 200 sweeps, 10 if there are a million candidates. A design that needs more is
-        continued by the method "auto" of :func:`optdesign.solve`, and its ``iterations`` are not the paper's
-        number; see :mod:`bandits.policies.design`. "newton" is that of :func:`optdesign.solve`.
+        weights are exactly zero for most arms; every positive weight costs at least one pull. The paper has
+        no algorithm for shared parameters; "bca" then exchanges weight between pairs of arms of a client.
+        "auto" is the same for the first 200 sweeps; with more than 50,000 candidates, for as many as visit 10
+        million candidates in all, and at least 10. A design that needs more is continued by the method "auto"
+        of :func:`optdesign.solve`, and its ``iterations`` are not the paper's number; see
+        :mod:`bandits.policies.design`. "newton" is that of :func:`optdesign.solve`.
     warm_start : bool, default False
         True to start from the design of the phase before.
     design : callable, optional
@@ -202,7 +205,7 @@ class Phased:
         Function of estimates, widths and active arms that returns the arms that stay active.
     rounding : callable, default ceiling
         Function of weights and f^p that returns pulls: ``ceiling``, the paper's, or ``efficient``, which
-        keeps to f^p.
+        keeps to f^p except for clients with less budget than one pull per arm with weight.
     sparse : bool, default False
         True to move the design to as few arms as have the same information, which takes fewer pulls and fewer
         scalars.
@@ -327,7 +330,8 @@ class Phased:
     def regret_bound(self, env: LinearEnvironment, horizon: int, time: int | None = None) -> float:
         """Return the bound on the total regret that holds with probability 1 - delta, all pulls included.
 
-        The theorems have an optimal design, G = d B; the policy's design has G <= d B + design_gap.
+        The theorems have an optimal design, G = d B, where B = K parameter vectors, or 1 if shared. The
+        policy's design has G <= d B + design_gap.
 
         Parameters
         ----------
@@ -392,8 +396,8 @@ class Phased:
     def _no_theorem(self) -> str:
         """Return the message for a policy that the paper does not bound."""
         return (
-            "policy must be FedPE or EnhancedFedPE with equal budgets and the paper's rules for designs, for "
-            f"rounding and for the arms to keep; got {self}. The paper bounds no other."
+            "policy must be FedPE or EnhancedFedPE without budgets and with the paper's rules for designs, "
+            f"for rounding and for the arms to keep; got {self}. The paper bounds no other."
         )
 
     def parties(self) -> tuple[type[Client], type[Server]]:

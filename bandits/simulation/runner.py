@@ -51,7 +51,7 @@ def simulate(
         ``FedPE()``, ``EnhancedFedPE()``, ``CollaborativeFedPE()``, ``LocalUCB()``, ``LinUCB()``, ``LinTS()``,
         ``DELB()``, ``DisLinUCB()``, ``FedUCB()``, or one of your own.
     env : LinearEnvironment
-        Environment to play on.
+        Environment on which all trials are played.
     horizon : int
         T, the number of pulls of each client.
     trials : int, default 10
@@ -75,7 +75,7 @@ def simulate(
     Returns
     -------
     Run
-        Regret, scalars and phases of all trials.
+        Regret per client (the mean over clients), scalars (totals over clients) and phases of all trials.
 
     Raises
     ------

@@ -186,8 +186,8 @@ def enhanced_regret(
 def regret_bound(policy: Any, env: LinearEnvironment, horizon: int, time: int | None = None) -> float:
     """Return the bound on a policy's regret that holds with probability 1 - delta, all pulls included.
 
-    The paper bounds ``FedPE`` and ``EnhancedFedPE`` with equal budgets and its own rules for designs and for
-    the arms to keep.
+    The paper bounds ``FedPE`` and ``EnhancedFedPE`` without ``budgets`` and with its own rules for designs,
+    for rounding and for the arms to keep.
 
     Parameters
     ----------
