@@ -14,7 +14,7 @@ export OMP_NUM_THREADS ?= 1
 COMMIT = $$(git describe --always)$$(git diff --quiet HEAD -- optdesign bandits benchmarks tests || echo -dirty)
 
 # Every table of docs/measured that a benchmark prints, whole, in one run of one commit.
-TABLES := first_use design suite before classical wide large exact rounding evaluation fedpe regret baselines movielens ablation
+TABLES := first_use design suite before classical wide large machines exact rounding evaluation fedpe regret baselines movielens ablation
 
 # Pictures of the page on the paper's experiments.
 EXPERIMENTS := fig1a fig1b fig1c fig2a fig2b fig2c fig3a fig3b fig3c fig4a fig4b fig4c fig5 table1 table2 \
