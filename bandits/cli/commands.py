@@ -67,7 +67,10 @@ def run(
     and only missing trials are run.
     """
     experiment = read(config, horizon=horizon, trials=trials)
-    _execute(experiment, out, "regret", n_jobs)
+    try:
+        _execute(experiment, out, "regret", n_jobs)
+    except KeyboardInterrupt:
+        _interrupted(out)
 
 
 @app.command(short_help="Reproduce the paper's figures and tables, and test its statements.")
@@ -99,13 +102,16 @@ def reproduce(
     try:
         verdicts = reproduce_experiments(chosen, out, effort, ratings=ratings, n_jobs=n_jobs, progress=True)
     except KeyboardInterrupt:
-        typer.echo(
-            f"interrupted: finished trials are kept in {out}; the same command resumes the run", err=True
-        )
-        raise typer.Exit(130) from None
+        _interrupted(out)
     for line in totals(verdicts):
         typer.echo(f"statements of the paper, {line}")
     typer.echo(f"written: {', '.join(chosen)} as PNG, SVG and CSV, report.html and claims.csv, in {out}")
+
+
+def _interrupted(out: Path) -> NoReturn:
+    """End with code 130 and a message on how to resume."""
+    typer.echo(f"interrupted: finished trials are kept in {out}; the same command resumes the run", err=True)
+    raise typer.Exit(130) from None
 
 
 def _chosen(names: list[str], ratings: Path | None) -> list[str]:

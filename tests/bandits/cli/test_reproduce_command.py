@@ -1,4 +1,4 @@
-"""The command bandits reproduce: names, effort, interrupts."""
+"""The command bandits reproduce: names, effort; interrupts of both commands."""
 
 from __future__ import annotations
 
@@ -46,11 +46,15 @@ def test_the_command_knows_what_is_meant(tmp_path, monkeypatch):
             command("reproduce", *words)
 
 
-def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["run", "reproduce"])
+def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch, name):
     def interrupted(*_args, **_options):
         raise KeyboardInterrupt
 
+    file = tmp_path / "small.toml"
+    file.write_text('horizon = 10\n[environment]\nkind = "authors"\n[[policy]]\nkind = "FedPE"\n')
+    monkeypatch.setattr(commands, "simulate", interrupted)
     monkeypatch.setattr(commands, "reproduce_experiments", interrupted)
-    result = command("reproduce", "fig5", "--out", tmp_path)
+    result = command(name, file if name == "run" else "fig5", "--out", tmp_path)
     assert result.exit_code == 130
-    assert "finished trials are kept" in result.output
+    assert "finished trials are kept" in result.stderr
