@@ -42,6 +42,11 @@ LISTED = 100
 class RunStatus(Enum):
     """Reason why the search for runs stopped; the value is the message.
 
+    ``BOUND``: the certificate of the runs, taken as weights, proves that no design on these candidates has a
+    larger log det, fractions of runs included. ``PROVED``: no other whole runs have a larger log det.
+    ``Runs.bound`` is a number, the upper bound on log det of whole runs; a search that ends for another
+    reason has a finite one as well if it was called with ``prove=True``.
+
     See Also
     --------
     optdesign.Runs : Runs that have a status.
@@ -330,7 +335,7 @@ class Runs(Frozen):
         """Return the lines of a report on the runs, each a name and a value."""
         p = self.problem
         time = listing.duration(self.seconds, self.compile_seconds)
-        what = f"{self.totals.sum()} runs of {len(self.support)} candidates"
+        what = f"{self.totals.sum()} runs on {len(self.support)} different candidates"
         facts = [
             ("efficiency", f"at least {rounded_down(self.efficiency)}{scope(p, listed=not self.unlisted)}"),
             ("measures", str(self.measures)),

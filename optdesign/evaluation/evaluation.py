@@ -130,7 +130,11 @@ class Evaluation:
 
     @property
     def largest_variance(self) -> float:
-        """Largest prediction variance over the region, in units of sigma^2: the G-criterion."""
+        """Largest prediction variance over the region, in units of sigma^2.
+
+        With one group, and the candidates as the region, it is the G-criterion. Groups are not distinguished;
+        :attr:`g_efficiency` and ``measures.G`` weight the largest variance of every group by its budget.
+        """
         return float(self.variances.max())
 
     @cached_property

@@ -1,7 +1,8 @@
 """The coding in which coefficients and usual efficiencies are stated.
 
-Standard errors, variance inflation and power of a coefficient depend on the coding of the factors; power of a
-whole term and prediction variances do not. The standard coding is that of most software for designs:
+Standard errors, variance inflation and power depend on the coding of the factors; prediction variances do
+not. For a given response, the F test of a term that no other term contains does not either, but the
+anticipated coefficients are stated in a coding. The standard coding is that of most software for designs:
 
 - a numeric factor goes from -1 at its lowest setting to 1 at its highest setting in the region;
 - a categorical factor has sum contrasts: the coefficient of a level is the difference between that level and

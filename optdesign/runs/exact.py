@@ -77,20 +77,22 @@ def exact(
     seed : int, default 0
         The same seed and number of tries give the same runs, for every n_jobs.
     tries : int, optional
-        Number of starts. Default: as many as time_limit allows.
+        Number of starts, each with the default work at most if there is no time_limit. Default: as many as
+        time_limit allows. Without time_limit, or with prove, a fixed amount of work of about 1 s, or less if
+        10 tries find the same log det; without time_limit, the same seed gives the same runs.
     time_limit : float, optional
-        Largest number of seconds of the search, without compilation on first use. Half of them are for the
-        relaxed problem. The certificate of the runs takes additional time. The search ends earlier, with
-        ``RunStatus.BOUND`` or ``RunStatus.PROVED``, if the runs are proved optimal. Runs found within a time
-        limit depend on the speed of the computer. Default, if tries is not given either: a fixed amount of
-        work of about 1 s, or less if 10 tries find the same log det; the same seed gives the same runs.
+        Largest number of seconds of the search, without compilation on first use. At most half of them are
+        for the relaxed problem. The certificate of the runs takes additional time. The search ends earlier if
+        all tries are done, or, with ``RunStatus.BOUND`` or ``RunStatus.PROVED``, if the runs are proved
+        optimal. Runs found within a time limit depend on the speed of the computer. Default: no limit,
+        also of the proof.
     n_jobs : int, default 1
         Number of tries that run side by side, in threads; -1 for one per core.
     prove : bool, default False
         Continue with branch and bound until the runs are proved optimal among whole runs, which small
-        problems with a list of candidates allow. The search then has the default work, and a quarter of the
-        time limit at most. If the proof is not complete, ``runs.bound`` is an upper bound on log det of
-        whole runs.
+        problems with a list of candidates allow. The search then has the given tries or the default work,
+        and it ends after a quarter of the time limit at the latest, counted from the call. The proof has the
+        rest. If it is not complete, ``runs.bound`` is an upper bound on log det of whole runs.
 
     Returns
     -------
