@@ -45,6 +45,10 @@ ROUNDING_SHARE, GAP_SHARE, LOG_DET_SHARE = 1e-11, 0.01, 1e-9
 allowance exceeds ROUNDING_SHARE G and GAP_SHARE gap, or if it exceeds LOG_DET_SHARE G, which makes log det
 inaccurate. If it then still exceeds LOG_DET_SHARE G, coordinates for nearly singular weights are tried."""
 
+COSTLY_SHARE = 1e-7
+"""The limit instead of LOG_DET_SHARE if the determinants of these coordinates take more than about 1 s. The
+allowance of well-conditioned weights grows with the third power of the dimension, to 3e-9 G for 300."""
+
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
@@ -134,7 +138,7 @@ def certificate_of(
     It holds for the candidates whose variances are measured.
     """
     rank, proof = problem.rank, _prove_directly(problem, support, w, missed, measure)
-    if not proof.rounding <= LOG_DET_SHARE:
+    if not proof.rounding <= (LOG_DET_SHARE if attempts(problem) > 1 else COSTLY_SHARE):
         proof = _prove_nearly_singular(problem, support, w, missed, measure, proof)
     gap = max(0.0, math.nextafter(proof.g_value - rank, math.inf))
     return Certificate(

@@ -12,6 +12,7 @@ from problems import exact_gap
 from rationals import exactly
 
 import optdesign as od
+from optdesign.design import certificate
 from optdesign.problem.exact_rank import rank_of
 
 
@@ -113,3 +114,15 @@ def test_rank_of_rows() -> None:
     assert rank_of(np.array([[0.1, 0.3], [0.2, 0.6], [0.0, 0.0]])) == 1
     assert rank_of(np.array([[0.0, -3e-300, 0.0], [1e300, 5e-324, 0.0]])) == 2
     assert rank_of(np.zeros((0, 2))) == 0
+
+
+def test_well_conditioned_weights_of_many_parameters_take_no_decimal_determinant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They take minutes. The allowance for 300 parameters exceeds the limit for few."""
+    x = np.random.default_rng(0).normal(size=(1500, 300))
+    problem, w = od.DesignProblem(x), np.full(1500, 1 / 1500)
+    monkeypatch.setattr(certificate, "log_det_change", None)
+    c = od.certify(problem, w)
+    assert certificate.LOG_DET_SHARE < c.rounding / c.g_value < certificate.COSTLY_SHARE
+    np.testing.assert_allclose(c.log_det, np.linalg.slogdet(x.T @ x / 1500)[1], rtol=1e-10)
