@@ -135,7 +135,7 @@ def exact() -> Figure:
         if cell
     ]
     figure, (ax,) = new(len(found.rows))
-    strip(ax, points, "1 - efficiency: 56 runs of a quadratic in 6 factors, one point per seed")
+    strip(ax, points, "1 - efficiency of 56 runs, one point per seed")
     return figure
 
 

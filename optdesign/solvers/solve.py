@@ -17,9 +17,9 @@ from optdesign.numbers.checks import check_choice, check_count, check_jobs, chec
 from optdesign.problem.large import LargeProblem
 from optdesign.problem.problem import DesignProblem, check_problem, read_only
 from optdesign.runtime import clock
+from optdesign.runtime import threads as cores
 from optdesign.runtime.progress import Progress
 from optdesign.runtime.stopping import DeferredInterrupt
-from optdesign.runtime.threads import available, using
 from optdesign.solvers import auto, bca, newton
 from optdesign.solvers.loop import Recorder, Stop, run_method
 from optdesign.solvers.method import Method, on_problem
@@ -225,8 +225,8 @@ def _thread_context(problem: DesignProblem, threads: int | None) -> AbstractCont
     """Return the context with the threads of a solve; one thread if the problem is too small for more."""
     if threads is None:
         is_small = problem.n_candidates * problem.dim**2 < MIN_PARALLEL_WORK
-        return using(1 if is_small else available())
-    return using(int(threads))
+        return cores.using(1 if is_small else cores.available())
+    return cores.using(int(threads))
 
 
 def _check(
