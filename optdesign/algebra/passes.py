@@ -19,7 +19,7 @@ from optdesign.problem.coordinates import Rows, write_coordinates
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
 from optdesign.runtime import threads
-from optdesign.runtime.jit import inlined, kernel
+from optdesign.runtime.jit import kernel
 from optdesign.runtime.tiers import SMALL
 
 TILE, WIDE_TILE = 64, 256
@@ -308,7 +308,7 @@ def variances_of_few(x, blocks, white, out):
                 out[rows[lo + i]] = g[i]
 
 
-@inlined
+@kernel
 def _variances_of_tile(some, m, white, y, g):
     """Overwrite g with |z @ white|^2 of m candidates z, the columns of some. Overwrites y as well."""
     for i in range(m):
