@@ -23,8 +23,8 @@ them, with a leading axis; M objects of one client and one object of M make the 
 Differences from the pseudocode of the paper:
 
 - V_a^1 uses the squared norm, as the proof does.
-- Directions are those of the first estimates in all phases. theta / ||theta|| is undefined if a later reward
-  is zero, and is the same line otherwise.
+- All phases use the directions of the first estimates. The direction of a later estimate theta-hat_{i,a} is
+  undefined if its mean reward is zero, and lies on the same line otherwise.
 - If a first reward is so small that the estimate has no direction (TINY), the client sends the direction
   separately.
 - Arms with f_{i,a} = 0 are not estimated.
@@ -123,12 +123,15 @@ class Client:
         return r, self.setting.alpha * width
 
     def explore(self, plan: PullPlan) -> np.ndarray:
-        """Return the pulls of each arm (lines 8-10). The caller fills the phase with ``best``."""
+        """Return the pulls of each arm (lines 8-10). The caller pulls ``best`` until the phase ends."""
         self.pulls = plan.pulls
         return plan.pulls
 
     def estimate(self, sums: np.ndarray) -> LocalEstimates:
-        """Return theta-hat_{i,a} = mean x / ||x||^2 of the pulled arms from sums of rewards (lines 10-12)."""
+        """Return theta-hat_{i,a} = mean x / ||x||^2 of the pulled arms from sums of rewards (lines 10-12).
+
+        With the protocol SCALARS it is the coordinate of theta-hat_{i,a} along e-bar.
+        """
         pulled = self.pulls > 0
         means = np.divide(sums, self.pulls, out=np.zeros(sums.shape), where=pulled)
         scalars = means / self.norm
@@ -254,7 +257,10 @@ class Server:
         return make(self.direction[clients], self.active[clients], budgets)
 
     def _broadcast(self, vectors: np.ndarray) -> Message:
-        """Return V = (sum f e e')^+ and theta-hat = V sum f theta-hat_i, for every class and block."""
+        """Return V = (sum f e e')^+ and theta-hat = V sum f theta-hat_i, for every class and block.
+
+        With the protocol SCALARS these are their projections.
+        """
         information, moment, ranks = self._information(vectors)
         potential, kept = pseudo_inverses(information, ranks)
         self.has_merged = bool(np.any(kept < ranks))
@@ -281,8 +287,8 @@ class Server:
         limit = self.setting.f(self.phase) + self.setting.arms
         if pulls[~self.active].any() or pulls.sum(axis=1).max() > limit:
             raise ValueError(
-                f"rounding must give no pulls to inactive arms and a client at most f + K = {limit}; it "
-                f"gave up to {pulls.sum(axis=1).max()}. Use bandits.ceiling."
+                f"rounding must give no pulls to inactive arms and a client at most f + K = {limit}; the "
+                f"largest number of pulls of a client was {pulls.sum(axis=1).max()}. Use bandits.ceiling."
             )
         lost = np.flatnonzero(((pulls == 0) & (weights > 0)).any(axis=1))
         for c in np.unique(self.class_of[lost]):

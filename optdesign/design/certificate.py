@@ -10,10 +10,10 @@ give, for the optimum w*,
 The gap is zero exactly at the optimum (Lemma "Generalized version" of the paper's appendix). Only the weights
 are needed, so a certificate can be given for a design of any origin.
 
-*Efficiency.* F is concave, so exp(F / D) is log-concave. A log-concave function that is homogeneous of
-degree one is concave. Its gradient is exp(F / D) g_n / D. So exp(F(w*) / D) <= exp(F(w) / D) (1 + sum_n g_n
-(w*_n - w_n) / D) <= exp(F(w) / D) G / D, and the D-efficiency exp((F(w) - F(w*)) / D) is at least D / G = 1
-/ (1 + gap / D), which is more than exp(-gap / D).
+*Efficiency.* F is concave, so exp(F / D) is log-concave. It is homogeneous of degree one, and a log-concave
+function with this property is concave. The gradient of exp(F / D) has the entries exp(F / D) g_n / D. So
+exp(F(w*) / D) <= exp(F(w) / D) (1 + sum_n g_n (w*_n - w_n) / D) <= exp(F(w) / D) G / D, and the D-efficiency
+exp((F(w) - F(w*)) / D) is at least D / G = 1 / (1 + gap / D), which is at least exp(-gap / D).
 
 *Round-off.* The returned G is a bound on the exact G of the given numbers
 (:mod:`optdesign.design.roundoff_allowance`).
@@ -135,7 +135,7 @@ def certificate_of(
 
     The sum of a group misses its budget by a fraction of at most ``missed``.
 
-    It holds for the candidates whose variances are measured.
+    The certificate holds for the candidates whose variances ``measure`` returns.
     """
     rank, proof = problem.rank, _prove_directly(problem, support, w, missed, measure)
     if not proof.rounding <= (LOG_DET_SHARE if attempts(problem) > 1 else COSTLY_SHARE):
@@ -210,8 +210,8 @@ def _prove_nearly_singular(
 ) -> _Proof:
     """Return the best of the given proof and proofs in coordinates for nearly singular weights.
 
-    Without a proof of full rank, log det is -inf. A part of a larger problem keeps the coordinates of the
-    whole.
+    Without a proof of full rank, log det is -inf. With another ``measure`` the problem is a part of a larger
+    one: it keeps the coordinates of the whole, and the given proof is returned.
     """
     maps = problem.span.maps
     for _ in range(attempts(problem) if measure is measured and spans(problem, support) else 0):
@@ -229,7 +229,10 @@ def _prove_nearly_singular(
 def _singular_variances(
     problem: DesignProblem, rows: Rows, b: int, support: np.ndarray, w: np.ndarray, g: np.ndarray
 ) -> None:
-    """Variances of a block whose weights lose rank: infinite outside their range. Overwrites g."""
+    """Compute the variances of a block whose weights lose rank. Overwrites their entries of g.
+
+    They are infinite for candidates outside the range of the information of the block.
+    """
     rank = problem.ranks[b]
     members = np.flatnonzero(problem.parameter_blocks == b)
     t = coordinates(problem, members, rows)[:, :rank]

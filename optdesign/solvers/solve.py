@@ -34,7 +34,7 @@ DEFAULT_MAX_ITER = 100_000
 """Default limit of the number of iterations."""
 
 MIN_PARALLEL_WORK = 5e6
-"""Multiplications of a pass over the data below which one thread is used."""
+"""If a pass over the data takes fewer multiplications than this, one thread is used."""
 
 
 def solve(
@@ -182,7 +182,8 @@ def _solve_large(
 ) -> tuple[Certified, Status]:
     """Solve a problem whose candidates are larger than memory, in at most ``limit`` iterations.
 
-    If the workers that hold the candidates are lost, the error has the best certified design so far.
+    If the workers that hold the candidates are lost, the attribute ``result`` of the error is the best
+    certified design so far, if there is one.
     """
     try:
         return solve_large(problem, METHODS[method], tol * problem.rank, limit, recorder, stop)
