@@ -83,7 +83,7 @@ measured/%: $(STAMP)
 times: $(STAMP)
 	@echo "== wall time of make demo and make test: goes to docs/measured/times.txt"
 	@set -o pipefail; commit=$(COMMIT); { echo "measured at commit $$commit"; echo; \
-		echo "$$(nproc) cores, load average $$(cut -d' ' -f1 /proc/loadavg) at the start, .venv set up before"; \
+		echo "$$(getconf _NPROCESSORS_ONLN) cores, load average $$(cut -d' ' -f1 /proc/loadavg) at the start, .venv set up before"; \
 		for target in demo test; do \
 			start=$$SECONDS; $(MAKE) --no-print-directory $$target >&2 || exit 1; \
 			echo "make $$target: $$((SECONDS - start)) s"; \
