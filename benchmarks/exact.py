@@ -20,7 +20,6 @@ import argparse
 import contextlib
 import io
 import itertools
-import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -28,6 +27,7 @@ from typing import Any
 
 import numpy as np
 from classical import quadratic
+from enumeration import drawn, largest_log_det
 from harness import bar, duration, show
 
 import optdesign as od
@@ -427,29 +427,6 @@ def rounded_bars() -> None:
     head = ["problem", "follows the weights", "round", "exact", "time", "time", "time"]
     show("Efficiency of rounding and of the search, at defaults", head, rows)
     bar("rounding: smallest efficiency over that of the search", min(ratios), 0.98, at_least=True)
-
-
-def drawn(seed: int) -> od.DesignProblem:
-    """Draw a problem of at most 30 candidates and 8 runs, few enough to enumerate."""
-    rng = np.random.default_rng(seed)
-    d = int(rng.integers(2, 6))
-    runs, size = int(rng.integers(d, 9)), int(rng.integers(d + 1, 31))
-    while math.comb(size + runs - 1, runs) > 100_000:
-        size -= 1
-    x = rng.normal(size=(size, d)) if seed % 2 else rng.integers(-2, 3, size=(size, d)).astype(float)
-    x[:d] += 3 * np.eye(d)
-    return od.DesignProblem(x, budgets=runs)
-
-
-def largest_log_det(problem: od.DesignProblem) -> float:
-    """Return the largest log det of all whole runs, by enumeration."""
-    every = itertools.combinations_with_replacement(range(problem.n_candidates), int(problem.budgets[0]))
-    best = -math.inf
-    while len(part := np.array(list(itertools.islice(every, 20_000)))):
-        x = problem.candidates[part]
-        sign, logs = np.linalg.slogdet(x.transpose(0, 2, 1) @ x)
-        best = max(best, float(logs[sign > 0].max(initial=-math.inf)))
-    return best
 
 
 def proof_bars(cases: int, first: int) -> None:
