@@ -218,9 +218,11 @@ def write(
 def write_runs(path: Path, source: CandidateFile, rows: np.ndarray) -> None:
     """Write a run list: the number of the run, and the row of the file that is run.
 
-    A column of the file that is called "run" is written as "run_".
+    A column of the file that is called "run" is written as "run_". A first column without a name, which names
+    the rows, is left out: only a first column may have no name.
     """
-    taken = {k: without_roundoff(v[rows]) for k, v in source.columns.items() if k not in (WEIGHT, VARIANCE)}
+    left_out = ("", WEIGHT, VARIANCE)
+    taken = {k: without_roundoff(v[rows]) for k, v in source.columns.items() if k not in left_out}
     with atomic(path) as temporary:
         write_table(temporary, joined({RUN: np.arange(1, len(rows) + 1)}, taken))
 

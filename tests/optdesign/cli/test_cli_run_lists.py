@@ -45,6 +45,16 @@ def test_a_list_is_verified_as_it_is(folder):
     assert "on these candidates (the runs alone prove 0." in said
 
 
+def test_a_list_of_a_file_with_row_names_of_r_is_verified():
+    head, *rows = Path("f.csv").read_text().splitlines()
+    named = [f"{k},{row}" for k, row in enumerate(rows, 1)]
+    Path("r.csv").write_text("\n".join(["," + head, *named]) + "\n")
+    done = run("solve", "r.csv", "--model", MODEL, "--runs", 9, "--out", "named.csv")
+    assert done.exit_code == 0, done.stderr
+    assert lines("named.csv")[0] == "run,plant,temp,conc"
+    assert run("verify", "named.csv").exit_code == 0
+
+
 def test_reordered_rounded_and_longer_lists_are_the_same_runs():
     head, *rows = lines()
     changed = [f"{row},{k}.5" for k, row in enumerate(reversed(rows))]
