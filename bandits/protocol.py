@@ -9,7 +9,7 @@ Collaborative Fed-PE send the same messages in the same phases and are charged a
 
 | message | direction | scalars per client |
 |---|---|---|
-| FirstEstimates | up, once | d per arm (and d more where the first reward was exactly zero) |
+| FirstEstimates | up, once | d per arm (and d more if the estimate is almost zero) |
 | FullInformation (Collaborative) | up, once | d + 1 per arm: the feature and the first reward |
 | ActiveArms | up | 1 per active arm |
 | PullPlan | down | 1 per active arm |

@@ -6,7 +6,8 @@ reward and norm up to the same sign, and the active arms.
 
 A phase has four steps. The server computes an optimal design over the active arms of all clients and sends
 every client its numbers of pulls. The clients pull their arms and send local estimates along the directions
-of their features. The server combines them into global estimates. The clients drop arms that cannot be best.
+of their features. The server combines them into global estimates. The clients drop the arms whose
+confidence interval lies below that of the best estimate.
 
 ``Client`` is Algorithm 1 and ``Server`` is Algorithm 2. Both are state machines without input or output:
 their methods take messages and sums of rewards, and return messages and numbers of pulls. So the same two
@@ -22,19 +23,19 @@ them, with a leading axis; M objects of one client and one object of M make the 
 
 Differences from the pseudocode of the paper:
 
-- V_a^1 uses the squared norm, as the proof does.
+- V_a^1 divides by ||theta-hat_{i,a}^0||^2, as the proof does. The pseudocode divides by
+  ||theta-hat_{i,a}^0||.
 - All phases use the directions of the first estimates. The direction of a later estimate theta-hat_{i,a} is
   undefined if its mean reward is zero, and lies on the same line otherwise.
-- If a first reward is so small that the estimate has no direction (TINY), the client sends the direction
-  separately.
+- If the largest entry of a first estimate is below TINY, the client sends the direction separately.
 - Arms with f_{i,a} = 0 are not estimated.
 - Messages that no later decision would use are not sent.
 - With ``design_method="auto"``, the default, a design that Algorithm 3 does not finish within a limit of
   sweeps is continued by another method; see :mod:`bandits.policies.design`. "bca" does not switch.
 - The paper has no algorithm for designs with shared parameters. A sweep then exchanges weight between pairs
   of arms of each client; see :mod:`optdesign.solvers.group_step`.
-- Each class of collinear clients has a design of its own, with the gap design_gap / number of classes, so
-  that the gaps sum to at most design_gap.
+- Each class of collinear clients (:mod:`bandits.policies.collinearity`) has a design of its own, with the gap
+  design_gap / number of classes, so that the gaps sum to at most design_gap.
 """
 
 from __future__ import annotations
@@ -77,9 +78,9 @@ class Client:
         self.pulls = np.ones(features.shape[:2], dtype=np.int64)
         self.best = np.zeros(len(features), dtype=np.int64)
         self.direction: np.ndarray
-        """e-bar, the directions as the server has them: e = x / ||x|| or -e."""
+        """e-bar, the unit directions that the server stores: e = x / ||x|| or -e."""
         self.norm: np.ndarray
-        """x' e-bar, which is ||x|| or -||x||: the factor from scalars along e-bar to rewards."""
+        """x' e-bar, which is ||x|| or -||x||. A coordinate along e-bar times this factor is a reward."""
 
     def initialise(self, rewards: np.ndarray) -> Message:
         """Return theta-hat^0 = y x / ||x||^2 from one reward y of each arm (line 1)."""
@@ -119,7 +120,7 @@ class Client:
         return kept
 
     def intervals(self, r: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return r-hat and u = alpha times the width of this phase."""
+        """Return r-hat and the half-width u = alpha times the deviation of this phase."""
         return r, self.setting.alpha * width
 
     def explore(self, plan: PullPlan) -> np.ndarray:
@@ -140,7 +141,7 @@ class Client:
         return LocalEstimates(scalars[:, :, None] * self.direction, pulled)
 
     def _projections(self, message: Message) -> tuple[np.ndarray, np.ndarray]:
-        """Return e-bar' theta-hat and ||e-bar||_V, which are received or computed."""
+        """Return e-bar' theta-hat and ||e-bar||_V: received with SCALARS, computed with VECTORS."""
         if isinstance(message, GlobalEstimates):
             message = along(self.direction, self.active, message)
         assert isinstance(message, Projections)
@@ -148,7 +149,10 @@ class Client:
 
 
 class DesignReport(NamedTuple):
-    """Iterations, gap and support of the design of a phase."""
+    """Summary of the designs of all classes in a phase.
+
+    ``iterations`` is the largest number of a class and ``gap`` the sum of the gaps.
+    """
 
     iterations: int
     gap: float
@@ -180,7 +184,7 @@ class Server:
         self.report = DesignReport(0, 0.0, 0)
         self.direction: np.ndarray
         self.class_of: np.ndarray
-        """Class of collinear clients that each client belongs to."""
+        """Index of the class of collinear clients of every client, (M,)."""
         self.clients_of: list[np.ndarray]
         """The clients of each class."""
         self.ranks: np.ndarray
@@ -200,7 +204,7 @@ class Server:
         return self._broadcast(vectors)
 
     def design(self, message: ActiveArms) -> PullPlan:
-        """Return the multi-client G-optimal design over the active arms, rounded up to pulls (lines 3-5)."""
+        """Return the pulls of the multi-client G-optimal design over the active arms (lines 3-5)."""
         self.phase += 1
         f = self.setting.f(self.phase)
         before, self.active = self.active, message.active
@@ -259,7 +263,7 @@ class Server:
     def _broadcast(self, vectors: np.ndarray) -> Message:
         """Return V = (sum f e e')^+ and theta-hat = V sum f theta-hat_i, for every class and block.
 
-        With the protocol SCALARS these are their projections.
+        With the protocol SCALARS, return the projections of both on the directions of the clients.
         """
         information, moment, ranks = self._information(vectors)
         potential, kept = pseudo_inverses(information, ranks)
@@ -282,7 +286,7 @@ class Server:
         return information, moment, self.ranks
 
     def _checked(self, weights: np.ndarray, pulls: np.ndarray) -> np.ndarray:
-        """Return pulls that fit into the phase and explore every direction that the design explores."""
+        """Return the pulls. Raise ValueError if they exceed the phase or lose rank of the design."""
         pulls = pulls_per_arm("pulls", pulls, weights.shape, f"rounding in phase {self.phase}")
         limit = self.setting.f(self.phase) + self.setting.arms
         if pulls[~self.active].any() or pulls.sum(axis=1).max() > limit:
@@ -309,7 +313,7 @@ class Server:
 class FedPE(Phased):
     """Fed-PE, Algorithms 1 and 2 of the paper. The options are those of :class:`bandits.Phased`.
 
-    The source of the module :mod:`bandits.policies.fedpe` lists the differences from the pseudocode.
+    The docstring of the module :mod:`bandits.policies.fedpe` lists the differences from the pseudocode.
 
     See Also
     --------
@@ -329,7 +333,7 @@ class FedPE(Phased):
         return Client, Server
 
     def theorem(self, lengths: np.ndarray, time: int, phases: int, **constants: Any) -> float:  # noqa: ARG002
-        """Return the bound of Lemma "PhaseRegret", summed over the phases."""
+        """Return the bound of :func:`bandits.theory.phase_regret` on the regret of the phases."""
         return phase_regret(lengths, phases=phases, **constants)
 
 
@@ -347,7 +351,10 @@ def unsigned(x: np.ndarray) -> np.ndarray:
 
 
 def along(direction: np.ndarray, active: np.ndarray, estimates: GlobalEstimates) -> Projections:
-    """Return e' theta-hat_a and sqrt(e' V_a e) for the active arms, at the client or at the server."""
+    """Return e' theta-hat_a and sqrt(e' V_a e) for the active arms.
+
+    Clients call it with VECTORS, and the server with SCALARS.
+    """
     estimate, deviation = np.zeros(active.shape), np.zeros(active.shape)
     project(direction, active, estimates.member, estimates.theta, estimates.potential, estimate, deviation)
     return Projections(estimate, deviation, active)

@@ -1,7 +1,7 @@
 """Options of Fed-PE and its variants, and the loop over the phases of a trial.
 
-A trial needs no network: one client object stands for all M clients, and messages are handed over directly
-through a ledger that counts them.
+A trial needs no network: one client object stands for all M clients, and messages pass through a ledger that
+counts their scalars.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ if TYPE_CHECKING:
 EXPONENTIAL = Exponential()
 
 ROUNDING_ERROR = 1e-12
-"""Relative error of a design weight that comes from double precision alone, with room to spare."""
+"""Upper bound on the relative error of a design weight by round-off."""
 
 Rounding = Callable[[np.ndarray, int], np.ndarray]
-"""From weights (M, K) and f^p to pulls: at most f^p + K a client, and no direction lost."""
+"""Function of weights (M, K) and f^p that returns pulls (M, K).
+
+A client has at most f^p + K pulls, and the rank of the design is kept."""
 
 
 def ceiling(weights: np.ndarray, f: int) -> np.ndarray:
@@ -66,10 +68,10 @@ def ceiling(weights: np.ndarray, f: int) -> np.ndarray:
 
 
 def efficient(weights: np.ndarray, f: int) -> np.ndarray:
-    """Return the efficient rounding of every client's weights, which spends its whole budget.
+    """Return the efficient rounding of the weights of every client to its budget in whole pulls.
 
-    A client whose budget is less than a pull for every arm with weight rounds up, as the paper does, so that
-    no direction is lost.
+    If the budget is less than one pull per arm with positive weight, the weights of the client are rounded up
+    as in the paper, so that the rank is kept.
 
     Parameters
     ----------
@@ -115,25 +117,27 @@ def _products(weights: np.ndarray, f: int) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 KeepRule = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-"""From estimates r, widths u and active arms, (m, K) each, to the arms a client keeps."""
+"""Function of estimates r, half-widths u and active arms, (m, K) each, that returns True for arms to keep."""
 
 
 def confident(r: np.ndarray, u: np.ndarray, active: np.ndarray) -> np.ndarray:
-    """Return the arms whose upper bound is not below the lower bound of the best estimate, as in the paper.
+    """Return True for arms with an upper bound of at least the lower bound of the best estimate.
+
+    This is the rule of the paper.
 
     Parameters
     ----------
     r : ndarray of shape (M, K)
         Estimated rewards.
     u : ndarray of shape (M, K)
-        Widths of the confidence intervals.
+        Half-widths of the confidence intervals.
     active : ndarray of bool of shape (M, K)
         Active arms.
 
     Returns
     -------
     ndarray of bool of shape (M, K)
-        Arms that stay active.
+        True for arms to keep. Entries of inactive arms are ignored.
 
     See Also
     --------
@@ -151,7 +155,7 @@ def confident(r: np.ndarray, u: np.ndarray, active: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Constants that clients and server have before they start."""
+    """Constants of a trial that clients and server share."""
 
     clients: int
     arms: int
@@ -161,14 +165,17 @@ class Setting:
     """f^1 .. f^H."""
     delta: float
     alpha: float
+    """Multiple of the deviation in a half-width."""
     ell: float
+    """Lower bound on the norms of the features."""
+
     sigma: float
     """Sub-Gaussian parameter of the rewards; 1 in the paper."""
     shared: bool
     protocol: str
 
     def f(self, phase: int) -> int:
-        """f^p, with f^0 = 1."""
+        """Return the phase length f^p; f^0 is 1."""
         return 1 if phase == 0 else int(self.lengths[phase - 1])
 
 
@@ -179,7 +186,7 @@ class Phased:
     Parameters
     ----------
     parameters : {"disjoint", "shared"}, default "disjoint"
-        Every arm has a parameter vector of its own, or all arms have the same.
+        "disjoint": every arm has its own parameter vector; "shared": all arms have the same.
     delta : float, default 0.1
         Probability with which confidence intervals may fail.
     schedule : Schedule or sequence of int
@@ -190,25 +197,25 @@ class Phased:
         Gap G - D to which the design of each phase is solved, divided evenly among classes of collinear
         clients.
     design_method : {"auto", "bca", "newton"}, default "auto"
-        Method of the design. "bca" is the paper's block coordinate ascent from the uniform design, whose
-        weights are exactly zero for most arms; every positive weight costs at least one pull. The paper has
-        no algorithm for shared parameters; "bca" then exchanges weight between pairs of arms of a client.
-        "auto" is the same for the first 200 sweeps; with more than 50,000 candidates, for as many as visit 10
-        million candidates in all, and at least 10. A design that needs more is continued by the method "auto"
-        of :func:`optdesign.solve`, and its ``iterations`` are not the paper's number; see
-        :mod:`bandits.policies.design`. "newton" is that of :func:`optdesign.solve`.
+        Method of the design. "bca" is the paper's block coordinate ascent, started from the uniform design.
+        Most of its final weights are exactly zero; every positive weight costs at least one pull. The paper
+        has no algorithm for shared parameters; "bca" then exchanges weight between pairs of arms of a client.
+        "auto" begins with at most 200 sweeps of "bca". With more than 50,000 candidates the limit is 10
+        million divided by the number of candidates, but at least 10 sweeps. A design that needs more is
+        continued by the method "auto" of :func:`optdesign.solve`, and its ``iterations`` are not the paper's
+        number; see :mod:`bandits.policies.design`. "newton" is that of :func:`optdesign.solve`.
     warm_start : bool, default False
         True to start from the design of the phase before.
     design : callable, optional
         Function in place of the method: see :mod:`bandits.policies.design`.
     keep : callable, default confident
-        Function of estimates, widths and active arms that returns the arms that stay active.
+        Function of estimates, half-widths and active arms that returns True for the arms to keep.
     rounding : callable, default ceiling
         Function of weights and f^p that returns pulls: ``ceiling``, the paper's, or ``efficient``, which
         keeps to f^p except for clients with less budget than one pull per arm with weight.
     sparse : bool, default False
-        True to move the design to as few arms as have the same information, which takes fewer pulls and fewer
-        scalars.
+        True to replace the design by one with the same information and at most M + Q positive weights
+        (:func:`optdesign.sparsify`), which takes fewer pulls and fewer scalars.
     budgets : tuple of float, optional
         Client i explores with a budget of budgets[i] f^p in each phase (the paper's lemma for clients that
         work asynchronously), with budgets[i] in (0, 1]. It spends the rest of the phase on its estimated best
@@ -328,10 +335,10 @@ class Phased:
         )
 
     def regret_bound(self, env: LinearEnvironment, horizon: int, time: int | None = None) -> float:
-        """Return the bound on the total regret that holds with probability 1 - delta, all pulls included.
+        """Return a bound on the total regret that holds with probability 1 - delta, all pulls included.
 
-        The theorems have an optimal design, G = d B, where B = K parameter vectors, or 1 if shared. The
-        policy's design has G <= d B + design_gap.
+        The theorems assume an optimal design, G = d B, with B = K parameter vectors (1 if shared). The
+        policy has G <= d B + design_gap, so the bound is multiplied by sqrt(1 + design_gap / (d B)).
 
         Parameters
         ----------
@@ -373,7 +380,9 @@ class Phased:
         return float(inexact * bound + env.gaps.sum())
 
     def theorem(self, lengths: np.ndarray, time: int, phases: int, **constants: Any) -> float:  # noqa: ARG002
-        """Return the regret bound of the paper for given phase lengths. A variant that has one overrides it.
+        """Return the regret bound of the paper for given phase lengths.
+
+        Variants with a theorem override this method.
 
         Parameters
         ----------
@@ -397,11 +406,11 @@ class Phased:
         """Return the message for a policy that the paper does not bound."""
         return (
             "policy must be FedPE or EnhancedFedPE without budgets and with the paper's rules for designs, "
-            f"for rounding and for the arms to keep; got {self}. The paper bounds no other."
+            f"for rounding and for the arms to keep; got {self}. The paper has no bound for other policies."
         )
 
     def parties(self) -> tuple[type[Client], type[Server]]:
-        """Return the classes of clients and server. A variant overrides it.
+        """Return the classes of clients and server. Variants override this method.
 
         Returns
         -------

@@ -1,9 +1,9 @@
 """The certificate of a design: bounds on its gap and its efficiency.
 
-For weights w >= 0 whose blocks have full rank, let U_b = sum_{n in b} w_n x_n x_n' be the information of
-block b and Det the product of its non-zero eigenvalues. With budgets f_i, variances g_n = x_n' U_b^+ x_n and
-the sum D of the ranks, the trace identity sum_n w_n g_n = D and the concavity of F(w) = sum_b log Det U_b
-give, for the optimum w*,
+For weights w >= 0 under which every parameter block (block for short) keeps the rank of its candidates, let
+U_b = sum_{n in b} w_n x_n x_n' be the information of block b and Det the product of its non-zero eigenvalues.
+With budgets f_i, variances g_n = x_n' U_b^+ x_n and the sum D of the ranks, the trace identity sum_n w_n g_n
+= D and the concavity of F(w) = sum_b log Det U_b give, for the optimum w*,
 
     F(w*) - F(w) <= sum_n g_n (w*_n - w_n) <= sum_i f_i max_{n in i} g_n - D = G(w) - D =: gap.
 
@@ -41,9 +41,10 @@ from optdesign.problem.problem import DesignProblem, check_problem
 from optdesign.problem.source import read_only
 
 ROUNDING_SHARE, GAP_SHARE, LOG_DET_SHARE = 1e-11, 0.01, 1e-9
-"""Limits of the allowance for round-off. The certificate is computed again from refined rows if the
-allowance exceeds ROUNDING_SHARE G and GAP_SHARE gap, or if it exceeds LOG_DET_SHARE G, which makes log det
-inaccurate. If it then still exceeds LOG_DET_SHARE G, coordinates for nearly singular weights are tried."""
+"""Limits of the allowance for round-off. The certificate is computed again from coordinates in twice the
+precision (``problem.refined``) if the allowance exceeds ROUNDING_SHARE G and GAP_SHARE gap, or if it exceeds
+LOG_DET_SHARE G, which makes log det inaccurate. If it then still exceeds LOG_DET_SHARE G, the coordinates of
+:mod:`optdesign.design.near_singular` are tried."""
 
 COSTLY_SHARE = 1e-7
 """The limit instead of LOG_DET_SHARE if the determinants of these coordinates take more than about 1 s. The
@@ -52,18 +53,18 @@ allowance of well-conditioned weights grows with the third power of the dimensio
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Proof that belongs to weights: a bound on the gap and on the efficiency.
+    """Certificate of weights: proved bounds on the gap and on the efficiency.
 
     Attributes
     ----------
     gap : float
         Proved bound on G - D, which bounds the distance of log Det from its maximum. Infinite if the weights
-        lose rank.
+        lose rank, or if round-off prevents the proof that they keep it.
     relative_gap : float
         Gap divided by the rank.
     efficiency : float
         Lower bound on the D-efficiency against all designs on these candidates, between 0 and 1: D / G, or a
-        better bound if a solved design was at hand.
+        larger bound if the certificate was computed with a solved design.
     g_value : float
         Proved bound on G, the sum over groups of budget times largest variance.
     log_det : float
@@ -107,7 +108,7 @@ def certify(problem: DesignProblem, weights: ArrayLike) -> Certificate:
     """Return the certificate of weights, from the weights alone; see :func:`optdesign.certify`."""
     check_problem(problem)
     if isinstance(problem, LargeProblem):
-        from optdesign.design.large import certify_large  # which imports this module
+        from optdesign.design.large import certify_large  # imported here, because it imports this module
 
         return certify_large(problem, weights)
     w, missed = feasible(problem, weights)
@@ -125,7 +126,7 @@ def rescale_and_certify(problem: DesignProblem, weights: np.ndarray) -> tuple[np
 
 
 Measure = Callable[[DesignProblem, Rows, np.ndarray, np.ndarray], Measured]
-"""A function that measures the variances of all candidates under the weights of some."""
+"""Function that computes the variances of all candidates under the weights of some."""
 
 
 def certificate_of(
@@ -133,7 +134,7 @@ def certificate_of(
 ) -> Certificate:
     """Return the certificate of the weights ``w`` of the candidates ``support``.
 
-    The sum of a group misses its budget by a fraction of at most ``missed``.
+    ``missed`` bounds the difference between the sum of a group and its budget, as a fraction of the budget.
 
     The certificate holds for the candidates whose variances ``measure`` returns.
     """
@@ -154,7 +155,7 @@ def certificate_of(
 
 
 class _Proof(NamedTuple):
-    """A bound on G, the fraction of it that rounding may have made, and what was computed on the way."""
+    """Bound on G, the allowance for round-off as a fraction of G, log det and the variances."""
 
     g_value: float
     rounding: float
@@ -163,7 +164,7 @@ class _Proof(NamedTuple):
 
 
 def direct_rounding(problem: DesignProblem, weights: np.ndarray) -> float:
-    """Return the fraction of G that round-off may have made, in the coordinates that solvers compute in."""
+    """Return the allowance for round-off as a fraction of G, in the coordinates in which solvers compute."""
     support = (weights != 0).nonzero()[0]
     return _prove_directly(problem, support, weights[support], 0.0, measured).rounding
 
@@ -171,7 +172,7 @@ def direct_rounding(problem: DesignProblem, weights: np.ndarray) -> float:
 def _prove_directly(
     problem: DesignProblem, support: np.ndarray, w: np.ndarray, missed: float, measure: Measure
 ) -> _Proof:
-    """Bound G in the coordinates that solvers compute in, refined if their round-off is large."""
+    """Bound G in the coordinates in which solvers compute, or in refined ones if their round-off is large."""
     proof = _prove(problem, problem.rows, support, w, missed, measure)
     coarse = max(ROUNDING_SHARE, min(LOG_DET_SHARE, GAP_SHARE * (1.0 - problem.rank / proof.g_value)))
     if proof.rounding > coarse and problem.rows is not problem.refined:
@@ -190,7 +191,7 @@ def _prove(
 ) -> _Proof:
     """Bound G for weights of some candidates that miss budgets by a fraction of at most ``missed``.
 
-    ``own`` is like ``rows.rounding``, for the weighted candidates alone.
+    ``own`` bounds the errors of the candidates with weight alone, in the format of ``rows.rounding``.
     """
     white, off, log_det, g, largest = measure(problem, rows, support, w)
     total = float(np.add.reduce(log_det)) + problem.log_volume
@@ -210,12 +211,13 @@ def _prove_nearly_singular(
 ) -> _Proof:
     """Return the best of the given proof and proofs in coordinates for nearly singular weights.
 
-    Without a proof of full rank, log det is -inf. With another ``measure`` the problem is a part of a larger
-    one: it keeps the coordinates of the whole, and the given proof is returned.
+    Without a proof of full rank, log det is -inf. The given proof is returned if the support does not have
+    full rank, or if ``measure`` is not the default: the problem is then part of a larger one and keeps its
+    coordinates.
     """
     maps = problem.span.maps
     for _ in range(attempts(problem) if measure is measured and spans(problem, support) else 0):
-        with np.errstate(over="ignore", invalid="ignore"):  # which leave a bound that is not finite
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow leaves a bound that is not finite
             maps = nearly_white(problem, maps, support, w)
             own, rows = rounding_of(problem, maps, support, w), refined_rows(problem, maps)
         proof = _prove(problem, rows, support, w, missed, measure, own)
@@ -229,9 +231,9 @@ def _prove_nearly_singular(
 def _singular_variances(
     problem: DesignProblem, rows: Rows, b: int, support: np.ndarray, w: np.ndarray, g: np.ndarray
 ) -> None:
-    """Compute the variances of a block whose weights lose rank. Overwrites their entries of g.
+    """Compute the variances of a block whose weights lose rank. Overwrites the entries of g of the block.
 
-    They are infinite for candidates outside the range of the information of the block.
+    Entries are infinite for candidates outside the range of the information of the block.
     """
     rank = problem.ranks[b]
     members = np.flatnonzero(problem.parameter_blocks == b)

@@ -1,4 +1,4 @@
-"""Evaluate a design: what an experiment will show before it is run."""
+"""Evaluate a design: the properties of an experiment before it is run."""
 
 from __future__ import annotations
 
@@ -39,27 +39,30 @@ def evaluate(
         Parquet file. It needs a model. A path may also be a file that :func:`optdesign.save` wrote, or a
         saved design with the columns ``weight`` and ``variance``.
     model : str, optional
-        The formula to evaluate. Default: that of the candidates; without one, the features as they are.
+        Formula of the model. Default: that of the candidates. If they have none, their features are the
+        columns of the model.
     effect : float, mapping of names to floats, or sequence of p floats
         The change of the response, in its own units, between the lowest and the highest setting of a factor.
-        The anticipated coefficient is half of it in the standard coding, with alternating signs for the
-        coefficients of a categorical factor. A mapping has names of terms or coefficients, and the others
-        have effect 1. A sequence has one effect for each coefficient, with its sign.
+        The anticipated coefficient is half of it in the standard coding, with alternating signs within a term
+        of several coefficients. In other codings it is the effect divided by the range of its column. A
+        mapping gives effects by name of term or coefficient; those that are not named have effect 1. A
+        sequence has one effect for each coefficient, with its sign.
     sigma : float
         Standard deviation of the error of a run.
     alpha : float
         Level of the tests.
     runs : float, optional
-        Number of runs that weights are scaled to.
+        Number of runs to which the weights are scaled. Default: the weights as they are.
     region : Candidates, data frame, dict of levels or path, optional
         Settings at which predictions are averaged. Default: the candidates of the problem; for a table, all
-        combinations of its levels. It is an array of features for problems without a formula.
+        combinations of its levels, or its rows for mixtures, for more than 20,000 combinations and for saved
+        designs with weights. It is an array of features for problems without a formula.
     alias : str, optional
         Formula of terms that the model leaves out. Default: interactions of two factors and squares of
         numeric factors that are not in the model.
     coded : bool
-        True for the standard coding: numeric factors from -1 to 1 over the region, and sum contrasts. False
-        for the units and contrasts of the formula.
+        True for the standard coding: numeric factors from -1 to 1 over the candidates of the problem, or
+        over the region of a table, and sum contrasts. False for the units and contrasts of the formula.
 
     Returns
     -------
@@ -69,7 +72,7 @@ def evaluate(
     Raises
     ------
     InputError
-        If a table comes without a model, or an argument has a value that is not possible.
+        If a table comes without a model, or if an argument has an invalid value.
 
     See Also
     --------
@@ -147,10 +150,12 @@ def evaluate(
 
 
 def _check(sigma: float, alpha: float) -> None:
-    check_number(sigma, "sigma", "Give the standard deviation of a run.")
+    check_number(sigma, "sigma", "Give the standard deviation of the error of a run.")
     check_number(alpha, "alpha", "Give the level of the tests, such as 0.05.")
     if not 0 < sigma < np.inf:
-        raise InputError("sigma", "must be positive", f"got {sigma}", "Give the standard deviation of a run.")
+        raise InputError(
+            "sigma", "must be positive", f"got {sigma}", "Give the standard deviation of the error of a run."
+        )
     if not 0 < alpha < 1:
         raise InputError("alpha", "must lie between 0 and 1", f"got {alpha}", "The usual level is 0.05.")
 
@@ -167,7 +172,10 @@ def _named(x: Experiment) -> tuple[tuple[str, ...], tuple[str, ...], list[np.nda
 def _anticipated(
     x: Experiment, effect: Any, names: tuple[str, ...], effects: tuple[str, ...], columns: list[np.ndarray]
 ) -> np.ndarray:
-    """Return the anticipated coefficients: half an effect in the standard coding, else effect / range."""
+    """Return the anticipated coefficients: half an effect in the standard coding, else effect / range.
+
+    A constant column has the coefficient effect / (2 |value|).
+    """
     unit = np.full(len(x.names), 0.5)
     span = np.ptp(x.region, axis=0)
     for term in x.terms:
@@ -236,7 +244,7 @@ def _notes(x: Experiment, names: tuple[str, ...], estimable: np.ndarray, error_d
     found = list(x.notes)
     if not estimable.all():
         lost = [name for name, fine in zip(names, estimable, strict=True) if not fine]
-        why = "because columns of the design depend on each other up to round-off"
+        why = "because columns of the model matrix are linearly dependent up to round-off"
         found.append(f"not estimable, {why}: {listed(lost)}")
     if error_df <= 0:
         fractions = x.order is None and x.n_runs <= len(names)

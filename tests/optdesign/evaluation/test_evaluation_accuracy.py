@@ -52,7 +52,7 @@ def test_exactly_dependent_columns_stay_not_estimable() -> None:
     e = od.evaluate((od.DesignProblem(x, budgets=4.0), np.ones(4)))
     assert e.rank == 2
     assert np.isfinite(e.standard_errors).tolist() == [True, False, False]
-    assert "depend on each other up to round-off" in " ".join(e.notes)
+    assert "linearly dependent up to round-off" in " ".join(e.notes)
 
 
 @pytest.mark.parametrize("lost", [0, 1])
