@@ -99,12 +99,9 @@ def always(*_: Any) -> bool:
 def _variants() -> Iterator[Variant]:
     inf = math.inf
     for module, name, values, says, *importers in (
-        (working_set, "ROUND_ACCURACY", (0.001, 0.1), "accuracy of a round"),
         (working_set, "PATIENCE", (2, 20), "rounds without a smaller gap"),
         (newton, "PATIENCE", (2, 20), "steps that have not halved the gap"),
         (costs, "SWEEPS", (5, 20), "sweeps between two estimates of the rate", auto, working_set, bca),
-        (tidy, "NEGLIGIBLE", (0.0,), "weights that are dropped"),
-        (tidy, "REDUNDANT", (0.0,), "weights that are dropped above the support bound"),
     ):
         for value in values:
             yield Variant(module, name, value, says, tuple(importers))
@@ -128,6 +125,9 @@ def _variants() -> Iterator[Variant]:
         (newton, "PARAMETERS", "uniform_share", (1e-6, 1e-1), "share of the uniform design"),
         (newton, "PARAMETERS", "negligible", (0.0,), "shares that are dropped"),
         (newton, "PARAMETERS", "overshoot", (1.0,), "steps beyond the target"),
+        (working_set, "PARAMETERS", "accuracy", (0.001, 0.1), "accuracy of a round"),
+        (tidy, "THRESHOLDS", "negligible", (0.0,), "weights that are dropped"),
+        (tidy, "THRESHOLDS", "redundant", (0.0,), "weights that are dropped above the support bound"),
         (start, "START", "many", (3, 24), "many candidates"),
         (start, "START", "basis_only", (0, 10**9), "start from a basis"),
         (start, "START", "even", (0.0,), "uniform starts if leverages are even"),

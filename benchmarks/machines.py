@@ -35,7 +35,7 @@ from harness import bar, duration, show
 
 import optdesign as od
 from optdesign.problem.large import LargeProblem
-from optdesign.solvers.pool import FOUND
+from optdesign.solvers import pool
 from optdesign.sources.arrays import ArrayEngine
 from optdesign.sources.engine import ROWS
 from optdesign.sources.parquet import ParquetEngine
@@ -300,7 +300,7 @@ def plan(name: str, one: dict[str, Any], n: int) -> None:
     dim = 5
     row = one["seconds"] / one["passes"] / n
     a_pass = PLANNED / WORKERS * row
-    violators = 2 * FOUND * (1 + dim * (dim + 1) // 2)
+    violators = 2 * pool.PARAMETERS.violators * (1 + dim * (dim + 1) // 2)
     moved = WORKERS * (16 + violators * (8 * dim + 24) + MESSAGE)
     show(
         f"Calculated from the case {name}: {PLANNED:.0e} x {dim} rows on {WORKERS} workers of one thread",
@@ -374,7 +374,7 @@ def cluster(folder: Path, n: int) -> None:
     print(f"weights of both are {'the same to the last bit' if same else 'DIFFERENT'}")
     ratio = statistics.median(b / a for a, b in zip(*times.values(), strict=True))
     bar("wall time of two workers over that of one process", ratio, 1.0, at_least=False)
-    violators = 2 * FOUND * two.problem.support_bound
+    violators = 2 * pool.PARAMETERS.violators * two.problem.support_bound
     limit = 16 * two.problem.n_groups + violators * (8 * dim + 24) + MESSAGE
     bar("bytes per worker and pass", max((m.arguments + m.results) / m.workers for m in moved), limit,
         at_least=False)  # fmt: skip

@@ -24,14 +24,13 @@ from optdesign.algebra.passes import (
     variances_of,
     variances_of_few,
 )
-from optdesign.numbers.roundoff import UNIT, gamma
+from optdesign.numbers.roundoff import ROUNDOFF, gamma
 from optdesign.problem.coordinates import Rows
 from optdesign.problem.problem import DesignProblem
 from optdesign.runtime.jit import kernel
 
-WHITE = 64 * UNIT
 WHITENINGS = 4
-"""Vectors count as white if |E_b| is at most this multiple of the rank of the block; number of attempts."""
+"""Largest number of attempts to make vectors white."""
 
 FEW = 10_000
 """Largest number of entries of the candidates for which one compiled call does all of the work. Larger
@@ -137,7 +136,7 @@ def _measure(x, blocks, groups, ranks, support, weights, attempts, white, off, l
 
 @kernel
 def is_white(information, ranks, off):
-    """Return True if every block is near enough to the identity. Reads lower triangles.
+    """Return True if every block is the identity up to round-off times its rank. Reads lower triangles.
 
     Overwrites off with the Frobenius norms of the differences, rounded up.
     """
@@ -149,6 +148,6 @@ def is_white(information, ranks, off):
             square += off_one * off_one
             for j in range(i):
                 square += 2.0 * (information[b, i, j] * information[b, i, j])
-        enough &= np.sqrt(square) <= WHITE * ranks[b]
+        enough &= np.sqrt(square) <= ROUNDOFF * ranks[b]
         off[b] = np.sqrt(square) * (1.0 + gamma(ranks[b] * ranks[b] + 10))
     return enough

@@ -14,6 +14,9 @@ from optdesign.runtime.jit import kernel
 UNIT = 2.0**-53
 """Unit roundoff u of double precision."""
 
+ROUNDOFF = 64 * UNIT
+"""Relative difference that is attributed to round-off."""
+
 
 @kernel
 def gamma(n):

@@ -23,12 +23,13 @@ import numpy as np
 
 from optdesign.algebra.blocks import accumulate, add_information, factorise, invert, variance
 from optdesign.algebra.reduced import Reduced
+from optdesign.numbers.roundoff import ROUNDOFF
 from optdesign.runtime import threads
 from optdesign.runtime.jit import kernel
 from optdesign.runtime.stopping import raise_if_stopped
 from optdesign.solvers.costs import SWEEPS
 from optdesign.solvers.group_step import EXCHANGE, exchange, water_fill
-from optdesign.solvers.method import ROUNDOFF, Step
+from optdesign.solvers.method import Step
 
 STAGE = "bca"
 

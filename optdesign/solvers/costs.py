@@ -25,11 +25,13 @@ class Units(NamedTuple):
     call: float = 5_000.0
     """A call from Python, of NumPy or of a kernel."""
 
+    @property
+    def in_parts(self) -> float:
+        """The calls of a Newton step in parts, in addition to those of its linear system and of any step."""
+        return 12 * self.call
+
 
 UNITS = Units()
-
-IN_PARTS = 12 * UNITS.call
-"""The calls of a Newton step in parts, in addition to those of its linear system and of any step."""
 
 SWEEPS = 10
 """Number of sweeps after which the rate of the gap is estimated. It is also the number of sweeps at the start
@@ -104,12 +106,12 @@ def step_time(problem: DesignProblem, rows: int) -> float:
     rows = min(rows, 2 * max(0, rows - problem.n_groups))
     groups = min(problem.n_groups, rows // 2)
     together = one_call(blocks, rank, rows / blocks, groups)
-    calls = 3 * UNITS.call + min(5 * UNITS.row * rows, IN_PARTS)
-    if together <= IN_PARTS:
+    calls = 3 * UNITS.call + min(5 * UNITS.row * rows, UNITS.in_parts)
+    if together <= UNITS.in_parts:
         return calls + together
     dense = min(by_information(blocks, rank, rows, groups), by_group(blocks, rank, rows, groups))
     iteration = ASSUMED.planned_products * product_time(blocks, rank, rows)
-    return min(calls + together, 3 * UNITS.call + IN_PARTS + min(iteration, dense))
+    return min(calls + together, 3 * UNITS.call + UNITS.in_parts + min(iteration, dense))
 
 
 def one_call(blocks: int, rank: int, size: float, groups: int) -> float:

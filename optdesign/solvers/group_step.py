@@ -24,8 +24,8 @@ from typing import NamedTuple
 import numpy as np
 
 from optdesign.algebra.blocks import add_outer, multiply
+from optdesign.numbers.roundoff import ROUNDOFF
 from optdesign.runtime.jit import kernel
-from optdesign.solvers.method import ROUNDOFF
 
 
 class ExchangeParameters(NamedTuple):

@@ -3,7 +3,7 @@
 The algorithm is::
 
     weights = start,  target = goal
-    repeat at most MAX_RUNS times:
+    repeat at most max_runs times:
         run the method until its own gap is at most the target, or a stop is pending
         certify the weights
         if an interrupt is pending: return INTERRUPTED
@@ -35,10 +35,6 @@ from optdesign.solvers.method import Method, Step
 from optdesign.solvers.tidy import tidied
 
 T = TypeVar("T")
-
-MAX_RUNS = 4
-"""Largest number of runs of a method. It runs again if its own gap meets the target and the certified gap
-exceeds the goal."""
 
 
 class Stop:
@@ -120,13 +116,15 @@ def run_method(
     max_iter: int,
     recorder: Recorder,
     stop: Stop,
+    max_runs: int = 4,
 ) -> tuple[np.ndarray, Certificate, Status]:
     """Run a method from the given weights until the certified gap is at most ``goal``.
 
-    Returns the weights, their certificate and the status.
+    The method runs again, at most ``max_runs`` times in all, if its own gap meets the target and the
+    certified gap exceeds the goal. Returns the weights, their certificate and the status.
     """
     target = goal
-    for _ in range(MAX_RUNS):
+    for _ in range(max_runs):
         steps = method(problem, weights, target, max_iter - recorder.iterations)
         smallest_gap, stop_status = _run_until_stopped(recorder, steps, stop)  # overwrites weights
         weights, certificate = rescale_and_certify(problem, weights)

@@ -18,7 +18,6 @@ from typing import NamedTuple
 import numpy as np
 
 from optdesign.algebra.reduced import Reduced, reduce
-from optdesign.numbers.roundoff import UNIT
 from optdesign.problem.problem import DesignProblem
 
 
@@ -34,8 +33,8 @@ class Step(NamedTuple):
 PATIENCE = 6
 """Number of iterations without sufficient progress after which a method ends or restarts."""
 
-ROUNDOFF = 64 * UNIT
-"""Relative difference that is attributed to round-off."""
+MAX_ITER = 100_000
+"""Default limit of the number of iterations."""
 
 Method = Callable[[DesignProblem, np.ndarray, float, int], Iterator[Step]]
 """A method for the weights of a problem."""

@@ -7,6 +7,8 @@ minutes and a solve on the pool a fraction of a second, so the pool is solved to
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from optdesign.design.large import Certified, certify_part
@@ -17,21 +19,25 @@ from optdesign.runtime import clock
 from optdesign.runtime.progress import Progress
 from optdesign.runtime.stopping import Stopped, never_stop, stop_when
 from optdesign.solvers.loop import Recorder, Stop, run_method
-from optdesign.solvers.method import PATIENCE, Method, Step
+from optdesign.solvers.method import MAX_ITER, PATIENCE, Method, Step
 from optdesign.solvers.start import default_start
 from optdesign.sources.engine import LostEngineError
 
-FOUND = 8
-"""A pass returns up to this many violators per candidate that an optimum needs."""
 
-POOL = 4
-"""Candidates without weight leave the pool if it has more than this many times the violators of a pass."""
+class Parameters(NamedTuple):
+    """Size of the pool, and accuracy of the rounds."""
 
-ACCURACY, OVERSHOOT = 0.005, 0.1
-"""A round solves its pool to the first fraction of the last gap, and at best to the second of the goal."""
+    violators: int = 8
+    """A pass returns up to this many violators per candidate that an optimum needs."""
+    passes: int = 8
+    """Candidates without weight leave a pool that is larger than the violators of this many passes."""
+    accuracy: float = 0.005
+    """A round solves its pool to this fraction of the last gap."""
+    overshoot: float = 0.1
+    """At best a round solves its pool to this fraction of the goal."""
 
-POOL_ITERATIONS = 100_000
-"""Limit of the number of iterations on a pool."""
+
+PARAMETERS = Parameters()
 
 STAGE = "rounds on a pool"
 
@@ -44,13 +50,15 @@ def solve_large(
     Returns the certified weights of smallest gap and the status. Raises LostEngineError, which carries
     the certified weights so far, if the data are lost.
     """
-    most = -(-FOUND * problem.support_bound // problem.n_groups)
+    most = -(-PARAMETERS.violators * problem.support_bound // problem.n_groups)
     pool, start = problem.sample, None
     best: Certified | None = None
     gap, rounds_since_best = np.inf, 0
     for _ in range(max_iter):
         part = problem.part(pool)
-        accuracy = max(OVERSHOOT * goal, ACCURACY * min(gap, problem.rank))  # the first gap is infinite
+        best_accuracy = PARAMETERS.overshoot * goal
+        # The first gap is infinite.
+        accuracy = max(best_accuracy, PARAMETERS.accuracy * min(gap, problem.rank))
         weights = _solved(part, method, start, accuracy, stop)
         began = clock.now()
         try:
@@ -77,13 +85,13 @@ def solve_large(
         if stopped is not None or clock.now() + (clock.now() - began) > stop.deadline:
             return best, stopped or Status.TIME_LIMIT
         new = np.setdiff1d(found.rows, pool.rows, assume_unique=True)
-        if rounds_since_best > PATIENCE or (not len(new) and accuracy <= OVERSHOOT * goal):
+        if rounds_since_best > PATIENCE or (not len(new) and accuracy <= best_accuracy):
             rounding = best.certificate.rounding
             is_exact = best.certificate.gap - rounding <= max(goal, rounding)
             return best, Status.PRECISION if is_exact else Status.STALLED
         if not len(new):
             gap = 0.0  # the pool has to be solved to its best accuracy
-        pool, start = _next_pool(problem, pool, weights, found, 2 * POOL * most * problem.n_groups)
+        pool, start = _next_pool(problem, pool, weights, found, PARAMETERS.passes * most * problem.n_groups)
     assert best is not None
     return best, Status.MAX_ITER
 
@@ -93,7 +101,7 @@ def _solved(part: Part, method: Method, start: np.ndarray | None, goal: float, s
     if start is None:
         start = stop.run_or_else(lambda: default_start(part), part.uniform)
     silent = Recorder(clock.now(), Progress(False, goal))
-    weights, *_ = run_method(part, method, start, goal, POOL_ITERATIONS, silent, stop)
+    weights, *_ = run_method(part, method, start, goal, MAX_ITER, silent, stop)
     return weights
 
 

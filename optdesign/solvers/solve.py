@@ -22,19 +22,13 @@ from optdesign.runtime.progress import Progress
 from optdesign.runtime.stopping import DeferredInterrupt
 from optdesign.solvers import auto, bca, newton
 from optdesign.solvers.loop import Recorder, Stop, run_method
-from optdesign.solvers.method import Method, on_problem
+from optdesign.solvers.method import MAX_ITER, Method, on_problem
 from optdesign.solvers.pool import STAGE, solve_large
 from optdesign.solvers.start import default_start, given_start
 from optdesign.sources.engine import LostEngineError
 
 METHODS: dict[str, Method] = {"auto": auto.run, "bca": on_problem(bca.run), "newton": on_problem(newton.run)}
 """The methods of ``solve`` by name: functions that improve weights step by step."""
-
-DEFAULT_MAX_ITER = 100_000
-"""Default limit of the number of iterations."""
-
-MIN_PARALLEL_WORK = 5e6
-"""If a pass over the data takes fewer multiplications than this, one thread is used."""
 
 
 def solve(
@@ -101,7 +95,7 @@ def solve(
     watch = clock.Stopwatch()
     _check(problem, tol, method, max_iter, time_limit, threads)
     tol, time_limit = float(tol), None if time_limit is None else float(time_limit)
-    limit = DEFAULT_MAX_ITER if max_iter is None else int(max_iter)
+    limit = MAX_ITER if max_iter is None else int(max_iter)
     with (
         DeferredInterrupt() as interrupted,
         Progress(progress, tol * problem.rank) as display,
@@ -222,10 +216,15 @@ def _initial_weights(problem: DesignProblem, start: ArrayLike | None, stop: Stop
     return stop.run_or_else(lambda: default_start(problem), problem.uniform)
 
 
-def _thread_context(problem: DesignProblem, threads: int | None) -> AbstractContextManager[None]:
-    """Return the context with the threads of a solve; one thread if the problem is too small for more."""
+def _thread_context(
+    problem: DesignProblem, threads: int | None, parallel_from: float = 5e6
+) -> AbstractContextManager[None]:
+    """Return the context with the threads of a solve.
+
+    By default this is one thread if a pass over the data takes fewer multiplications than ``parallel_from``.
+    """
     if threads is None:
-        is_small = problem.n_candidates * problem.dim**2 < MIN_PARALLEL_WORK
+        is_small = problem.n_candidates * problem.dim**2 < parallel_from
         return cores.using(1 if is_small else cores.available())
     return cores.using(int(threads))
 
@@ -243,7 +242,7 @@ def _check(
     check_positive(tol, "tol", "The default is 1e-6.")
     check_choice(method, METHODS, "method", "Leave it out for 'auto'.")
     if max_iter is not None:
-        check_count(max_iter, "max_iter", f"Leave it out for {DEFAULT_MAX_ITER:,}.")
+        check_count(max_iter, "max_iter", f"Leave it out for {MAX_ITER:,}.")
     if threads is not None:
         check_count(threads, "threads", "Leave it out for all cores if the problem is large.")
     check_time_limit(time_limit)

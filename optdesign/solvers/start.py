@@ -17,11 +17,11 @@ from optdesign.algebra.whitening import measured
 from optdesign.design.certificate import certify
 from optdesign.design.feasible import scale
 from optdesign.errors import InputError
+from optdesign.numbers.roundoff import ROUNDOFF
 from optdesign.problem.inputs import one_per_candidate
 from optdesign.problem.problem import DesignProblem
 from optdesign.runtime.jit import kernel
 from optdesign.solvers.costs import pass_time, steps_time, sweeps_time
-from optdesign.solvers.method import ROUNDOFF
 
 
 class Parameters(NamedTuple):

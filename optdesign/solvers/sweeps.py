@@ -19,14 +19,11 @@ from optdesign.problem.problem import DesignProblem, check_problem
 from optdesign.problem.source import read_only
 from optdesign.runtime import clock
 from optdesign.solvers import bca
-from optdesign.solvers.method import on_problem
-
-MAX_SWEEPS = 100_000
-"""Default limit of the number of sweeps."""
+from optdesign.solvers.method import MAX_ITER, on_problem
 
 
 def coordinate_ascent(
-    problem: DesignProblem, *, gap: float = 0.1, max_sweeps: int = MAX_SWEEPS
+    problem: DesignProblem, *, gap: float = 0.1, max_sweeps: int = MAX_ITER
 ) -> DesignResult:
     """Return the design of Algorithm 3 of the paper, with the smallest sufficient number of sweeps.
 
@@ -59,7 +56,7 @@ def coordinate_ascent(
     watch = clock.Stopwatch()
     check_problem(problem)
     check_positive(gap, "gap", "The paper takes 0.1.")
-    check_count(max_sweeps, "max_sweeps", f"Leave it out for {MAX_SWEEPS:,}.")
+    check_count(max_sweeps, "max_sweeps", f"Leave it out for {MAX_ITER:,}.")
     weights = problem.uniform()
     certificate = certify(problem, weights)
     gaps: list[float] = []

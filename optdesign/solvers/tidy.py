@@ -8,6 +8,8 @@ over all candidates meets the same goal.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from optdesign.algebra.passes import raise_to_largest
@@ -17,11 +19,17 @@ from optdesign.design.feasible import scale
 from optdesign.problem.problem import DesignProblem
 from optdesign.solvers import newton
 
-NEGLIGIBLE = newton.PARAMETERS.negligible
-"""Weights up to this fraction of the largest weight of their group are dropped."""
 
-REDUNDANT = 1e-2
-"""Weights up to this fraction are dropped if more candidates have weight than an optimum needs."""
+class Thresholds(NamedTuple):
+    """Weights that are dropped, as fractions of the largest weight of their group."""
+
+    negligible: float = newton.PARAMETERS.negligible
+    """Weights up to this fraction are dropped."""
+    redundant: float = 1e-2
+    """Weights up to this fraction are dropped if more candidates have weight than an optimum needs."""
+
+
+THRESHOLDS = Thresholds()
 
 
 def tidied(
@@ -52,9 +60,8 @@ def _reduce_support(
     groups, largest = problem.groups[support], np.zeros(problem.n_groups)
     raise_to_largest(groups, weights[support], largest)
     merged = _merge_equal(problem, support, weights[support], certificate.variances[support])
-    exceeds_support_bound = len(support) > problem.support_bound
-    # Threshold 0 merges equal candidates only.
-    for threshold in (REDUNDANT, NEGLIGIBLE, 0.0) if exceeds_support_bound else (NEGLIGIBLE, 0.0):
+    redundant = (THRESHOLDS.redundant,) if len(support) > problem.support_bound else ()
+    for threshold in (*redundant, THRESHOLDS.negligible, 0.0):  # 0 merges equal candidates only
         kept = merged > threshold * largest[groups]
         if kept.all():  # and a smaller threshold keeps all as well
             return None

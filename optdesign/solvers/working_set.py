@@ -14,6 +14,7 @@ rounds without a smaller gap.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,14 +27,20 @@ from optdesign.solvers.costs import SWEEPS, steps_time, sweeps_time
 from optdesign.solvers.method import PATIENCE, Step
 from optdesign.solvers.start import first_largest
 
-ROUND_ACCURACY = 0.005
-"""A round solves its working set to this fraction of the last gap over all candidates."""
-
-MAX_VIOLATORS = 16
-"""A round adds at most about this multiple of the candidates that an optimum needs. On fine grids a large
-part of all candidates are violators."""
-
 STAGE = "newton on a working set"
+
+
+class Parameters(NamedTuple):
+    """Accuracy of a round, and size of the next working set."""
+
+    accuracy: float = 0.005
+    """A round solves its working set to this fraction of the last gap over all candidates."""
+    violators: int = 16
+    """A round adds at most about this multiple of the candidates that an optimum needs. On fine grids a large
+    part of all candidates are violators."""
+
+
+PARAMETERS = Parameters()
 
 
 def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
@@ -46,7 +53,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
     best_rows, best_gap, gap, rounds_since_best = rows, np.inf, np.inf, 0
     n_new = len(rows)
     for _ in range(max_iter):
-        accuracy = max(target, ROUND_ACCURACY * min(gap, problem.rank))  # the first gap is infinite
+        accuracy = max(target, PARAMETERS.accuracy * min(gap, problem.rank))  # the first gap is infinite
         _solve_on(problem, rows, trial, accuracy, sweep=2 * n_new >= len(rows))
         gap, violators, variances = price(problem, rows, trial[rows])
         rounds_since_best += 1
@@ -110,7 +117,7 @@ def price(
 
 def _subset(problem: DesignProblem, violators: np.ndarray, variances: np.ndarray) -> np.ndarray:
     """Return the violators; if very many, every k-th and the one of largest variance of every group."""
-    every = 1 + len(violators) // (MAX_VIOLATORS * problem.support_bound)
+    every = 1 + len(violators) // (PARAMETERS.violators * problem.support_bound)
     if every == 1:
         return violators
     largest = first_largest(problem.groups[violators], variances, problem.n_groups)

@@ -32,11 +32,11 @@ def cheapest_system(layout: Layout) -> System | None:
     """
     size = len(layout.ranks), int(layout.ranks.max()), layout.n_rows
     one_call = costs.one_call(len(layout.ranks), int(layout.ranks.max()), layout.largest, layout.n_groups)
-    if one_call <= costs.IN_PARTS:
+    if one_call <= costs.UNITS.in_parts:
         return None
     dense = min(_dense_times(layout).values())
     iteration = costs.by_iteration(*size)
-    if one_call <= costs.IN_PARTS + min(dense, iteration):
+    if one_call <= costs.UNITS.in_parts + min(dense, iteration):
         return None
     if iteration < dense:
         return ByIteration(layout, dense / costs.product_time(*size))

@@ -12,9 +12,9 @@ import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
+from optdesign.numbers.roundoff import ROUNDOFF
 from optdesign.runtime import threads
 from optdesign.runtime.stopping import raise_if_stopped
-from optdesign.solvers.method import ROUNDOFF
 
 RIDGES = tuple(ROUNDOFF ** (1 / k) for k in range(1, 9))
 """Relative ridges that are tried in turn on matrices that are positive definite up to round-off."""

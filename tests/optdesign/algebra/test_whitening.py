@@ -113,7 +113,7 @@ def test_vectors_are_looked_at_once_they_have_been_whitened(monkeypatch: pytest.
     attempts = Attempts(monkeypatch)
     found = attempts.of(problem, w)
     assert (attempts.sums, attempts.factors, attempts.looks) == (2, 1, 1)
-    assert found[1].max() <= 3 * whitening.WHITE
+    assert found[1].max() <= 3 * whitening.ROUNDOFF
     assert_consistent(problem, w, *found)
 
 
@@ -135,7 +135,7 @@ def test_no_more_than_four_attempts(after: int, monkeypatch: pytest.MonkeyPatch)
     found = attempts.of(problem, w)
     done = min(after, 4)
     assert (attempts.sums, attempts.factors, attempts.looks) == (done, done - 1, done - 1)
-    assert (found[1].max() <= 3 * whitening.WHITE) == (after <= 4)
+    assert (found[1].max() <= 3 * whitening.ROUNDOFF) == (after <= 4)
     assert_consistent(problem, w, *found)
 
 

@@ -70,7 +70,7 @@ def test_estimates_are_those_of_the_systems() -> None:
         dense = costs.by_information(*size, n, layout.n_groups), costs.by_group(*size, n, layout.n_groups)
         expected = 15 * UNITS.call + min(dense)
         if cheapest_system(layout) is None:
-            every_row = min(5 * UNITS.row * n, costs.IN_PARTS)
+            every_row = min(5 * UNITS.row * n, UNITS.in_parts)
             expected = 3 * UNITS.call + every_row + costs.one_call(*size, layout.largest, layout.n_groups)
         seen.add(type(cheapest_system(layout)))
         assert costs.step_time(problem, n) == pytest.approx(expected)

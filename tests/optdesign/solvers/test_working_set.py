@@ -122,7 +122,7 @@ def test_very_many_violators_are_added_in_part(groups: int) -> None:
     rows = np.flatnonzero(w)
     _, violators, variances = working_set.price(problem, rows, w[rows])
     some = working_set._subset(problem, violators, variances)
-    most = working_set.MAX_VIOLATORS * problem.support_bound
+    most = working_set.PARAMETERS.violators * problem.support_bound
     assert len(violators) > 2 * most
     assert len(some) <= most + groups
     for i in np.unique(problem.groups[violators]):
