@@ -32,9 +32,6 @@ from optdesign.tables.files import Table, place, read_table, written
 
 FORMAT, RECIPE_VERSION = "optdesign run list", 1
 
-SAME_SETTING = 1e-9
-"""Numbers are one setting if they differ by at most this fraction of the largest number of their column."""
-
 
 def recipe_path(path: Path) -> Path:
     """Return the path of the recipe of a run list.
@@ -183,12 +180,15 @@ def _matched(source: CandidateFile, table: Table, path: Path) -> np.ndarray:
     return first[at]
 
 
-def _codes(candidates: np.ndarray, runs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Assign numbers to the values of a column, of candidates and then of runs, and return the known runs."""
+def _codes(candidates: np.ndarray, runs: np.ndarray, rtol: float = 1e-9) -> tuple[np.ndarray, np.ndarray]:
+    """Assign numbers to the values of a column, of candidates and then of runs, and return the known runs.
+
+    Numbers are one setting if they differ by at most the fraction ``rtol`` of the largest of their column.
+    """
     if candidates.dtype.kind in "biuf" and runs.dtype.kind in "biuf":
         values = np.unique(candidates.astype(np.float64))
         nearest = np.clip(np.searchsorted((values[1:] + values[:-1]) / 2, runs), 0, len(values) - 1)
-        found = np.abs(values[nearest] - runs) <= SAME_SETTING * np.abs(values).max()
+        found = np.abs(values[nearest] - runs) <= rtol * np.abs(values).max()
         return np.concatenate([np.searchsorted(values, candidates), nearest]), found
     both = [written(v) for v in (*candidates.tolist(), *runs.tolist())]
     codes = np.unique(both, return_inverse=True)[1]

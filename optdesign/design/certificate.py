@@ -40,15 +40,25 @@ from optdesign.problem.large import LargeProblem
 from optdesign.problem.problem import DesignProblem, check_problem
 from optdesign.problem.source import read_only
 
-ROUNDING_SHARE, GAP_SHARE, LOG_DET_SHARE = 1e-11, 0.01, 1e-9
-"""Limits of the allowance for round-off. The certificate is computed again from coordinates in twice the
-precision (``problem.refined``) if the allowance exceeds ROUNDING_SHARE G and GAP_SHARE gap, or if it exceeds
-LOG_DET_SHARE G, which makes log det inaccurate. If it then still exceeds LOG_DET_SHARE G, the coordinates of
-:mod:`optdesign.design.near_singular` are tried."""
 
-COSTLY_SHARE = 1e-7
-"""The limit instead of LOG_DET_SHARE if the determinants of these coordinates take more than about 1 s. The
-allowance of well-conditioned weights grows with the third power of the dimension, to 3e-9 G for 300."""
+class Shares(NamedTuple):
+    """Limits of the allowance for round-off, as shares of G or of the gap.
+
+    The certificate is computed again from coordinates in twice the precision (``problem.refined``) if the
+    allowance exceeds ``g`` G and ``gap`` times the gap, or if it exceeds ``log_det`` G, which makes log det
+    inaccurate. If it then still exceeds ``log_det`` G, the coordinates of
+    :mod:`optdesign.design.near_singular` are tried.
+    """
+
+    g: float = 1e-11
+    gap: float = 0.01
+    log_det: float = 1e-9
+    costly: float = 1e-7
+    """The limit instead of ``log_det`` if the determinants of these coordinates take more than about 1 s. The
+    allowance of well-conditioned weights grows with the third power of the dimension, to 3e-9 G for 300."""
+
+
+SHARES = Shares()
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +149,7 @@ def certificate_of(
     The certificate holds for the candidates whose variances ``measure`` returns.
     """
     rank, proof = problem.rank, _prove_directly(problem, support, w, missed, measure)
-    if not proof.rounding <= (LOG_DET_SHARE if attempts(problem) > 1 else COSTLY_SHARE):
+    if not proof.rounding <= (SHARES.log_det if attempts(problem) > 1 else SHARES.costly):
         proof = _prove_nearly_singular(problem, support, w, missed, measure, proof)
     gap = max(0.0, math.nextafter(proof.g_value - rank, math.inf))
     return Certificate(
@@ -174,7 +184,7 @@ def _prove_directly(
 ) -> _Proof:
     """Bound G in the coordinates in which solvers compute, or in refined ones if their round-off is large."""
     proof = _prove(problem, problem.rows, support, w, missed, measure)
-    coarse = max(ROUNDING_SHARE, min(LOG_DET_SHARE, GAP_SHARE * (1.0 - problem.rank / proof.g_value)))
+    coarse = max(SHARES.g, min(SHARES.log_det, SHARES.gap * (1.0 - problem.rank / proof.g_value)))
     if proof.rounding > coarse and problem.rows is not problem.refined:
         proof = _prove(problem, problem.refined, support, w, missed, measure)
     return proof
@@ -223,7 +233,7 @@ def _prove_nearly_singular(
         proof = _prove(problem, rows, support, w, missed, measure, own)
         if proof.rounding < best.rounding:
             best = proof._replace(log_det=proof.log_det + log_det_change(problem, maps))
-        if best.rounding <= LOG_DET_SHARE:
+        if best.rounding <= SHARES.log_det:
             break
     return best if best.g_value < np.inf else best._replace(log_det=-np.inf)
 

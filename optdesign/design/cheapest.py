@@ -31,8 +31,17 @@ from optdesign.design.vertices import Columns, columns_of, corrected, heaviest_f
 from optdesign.problem.coordinates import Rows
 from optdesign.problem.problem import DesignProblem
 
-HIGHS_TOLERANCE = 1e-10
-"""Primal and dual tolerance of HiGHS, the smallest that it accepts."""
+
+class Tolerances(NamedTuple):
+    """Tolerances of the linear program."""
+
+    highs: float = 1e-10
+    """Primal and dual tolerance of HiGHS, the smallest that it accepts."""
+    gap: float = 1e-9
+    """Largest gap that needs no remark."""
+
+
+TOLERANCES = Tolerances()
 
 
 class Attempt(NamedTuple):
@@ -45,11 +54,8 @@ class Attempt(NamedTuple):
 
 
 ATTEMPTS = Attempt(1.0, 0.0), Attempt(1e-11, 0.0), Attempt(1.0, 1e-10)
-"""The second and third attempt are made until the gap is at most COST. The second is for ill-conditioned
+"""The second and third attempt are made until the gap is small enough. The second is for ill-conditioned
 equations, the third for equations that contradict each other by round-off."""
-
-COST = 1e-9
-"""Largest gap that needs no remark."""
 
 
 class Cheapest(NamedTuple):
@@ -98,7 +104,7 @@ def cheapest(
                 unit = now / program.lengths
             else:
                 break
-        if value - bound <= COST * size:
+        if value - bound <= TOLERANCES.gap * size:
             break
     size = max(size, value)
     return Cheapest(*best, max(0.0, value - bound) / size if value > 0 else 0.0)
@@ -156,7 +162,7 @@ class _Program:
             worth = price - np.minimum(costs, ceiling)
             worth[rows] = -np.inf
             best = np.argsort(-worth)[:batch]
-            entering = best[worth[best] > HIGHS_TOLERANCE]
+            entering = best[worth[best] > TOLERANCES.highs]
             if not len(entering):
                 violation = max(0.0, float(np.max(price - costs)))
                 value = float(dual @ np.concatenate([self.target, np.ones(len(self.budgets))]))
@@ -199,8 +205,8 @@ class _Program:
             bounds=np.array([(0.0, np.inf)] * n + [(-attempt.slack, attempt.slack)] * (q + m)),
             method="highs-ds",
             options={
-                "primal_feasibility_tolerance": HIGHS_TOLERANCE,
-                "dual_feasibility_tolerance": HIGHS_TOLERANCE,
+                "primal_feasibility_tolerance": TOLERANCES.highs,
+                "dual_feasibility_tolerance": TOLERANCES.highs,
             },
         )
         if found.x is None:

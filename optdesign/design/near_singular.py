@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Context, Decimal, localcontext
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
@@ -26,20 +27,25 @@ from optdesign.problem.exact_rank import rank_of
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
 
-MOST_MAPS = 4
-"""Maps that are tried before weights are taken to be singular."""
 
-MOST_PRODUCTS = 2_000_000
-"""Products of decimals of the determinants, about 1 s, up to which a block is tried more than once. The
-determinant after one map is accurate in twice the precision as well."""
+class Maps(NamedTuple):
+    """Number of the maps that are tried, and accuracy of their determinants."""
 
-DIGITS = 150
-"""Decimal digits of determinants of maps; conditions of maps are below 1e70."""
+    most: int = 4
+    """Maps that are tried before weights are taken to be singular."""
+    products: int = 2_000_000
+    """Products of decimals of the determinants, about 1 s, up to which a block is tried more than once. The
+    determinant after one map is accurate in twice the precision as well."""
+    digits: int = 150
+    """Decimal digits of determinants; conditions of maps are below 1e70."""
+
+
+MAPS = Maps()
 
 
 def attempts(problem: DesignProblem) -> int:
     """Return the number of maps to try."""
-    return MOST_MAPS if problem.dim * int(problem.ranks @ problem.ranks) <= MOST_PRODUCTS else 1
+    return MAPS.most if problem.dim * int(problem.ranks @ problem.ranks) <= MAPS.products else 1
 
 
 def spans(problem: DesignProblem, support: np.ndarray) -> bool:
@@ -77,7 +83,7 @@ def log_det_change(problem: DesignProblem, maps: np.ndarray) -> float:
     For the pivots P of a block and maps A and B this is log |det(P A)|^2 - log |det(P B)|^2.
     """
     total = Decimal(0)
-    with localcontext(Context(prec=DIGITS)):
+    with localcontext(Context(prec=MAPS.digits)):
         for b in np.flatnonzero(problem.ranks):
             p, r = _decimals(problem.pivots_of(int(b))), problem.ranks[b]
             one, other = (p @ _decimals(t[b, :, :r]) for t in (problem.span.maps, maps))

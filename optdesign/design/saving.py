@@ -24,7 +24,7 @@ from optdesign.design.certificate import Certificate, certify
 from optdesign.design.result import DesignResult, History, Status
 from optdesign.design.run_list import Runs, RunStatus
 from optdesign.errors import InputError
-from optdesign.problem.problem import SINGLE_RTOL, DesignProblem
+from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
 from optdesign.runtime.files import atomic
 from optdesign.tables.columns import Settings
@@ -175,7 +175,7 @@ def _problem(problem: DesignProblem) -> dict[str, Any]:
     grid = problem._grid
     return {
         "candidates": _array(problem.source.whole()),
-        "single": bool(problem.span.rtol >= SINGLE_RTOL),
+        "single": problem.span.is_single,
         "groups": _array(problem.groups),
         "parameter_blocks": _array(problem.parameter_blocks),
         "budgets": _array(problem.budgets),

@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike
 
 from optdesign.algebra.whitening import whitened
 from optdesign.design.certificate import rescale_and_certify
-from optdesign.design.cheapest import COST, cheapest
-from optdesign.design.near_singular import MOST_MAPS, nearly_white, spans
+from optdesign.design.cheapest import TOLERANCES, cheapest
+from optdesign.design.near_singular import MAPS, nearly_white, spans
 from optdesign.design.result import DesignResult, Status, rounded_up
 from optdesign.design.roundoff_allowance import error_length, sum_error
 from optdesign.design.vertices import SAME_RTOL, thin_out
@@ -80,7 +80,7 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
         if not round_off <= SAME_RTOL:
             # The program was solved for information that differs by more than the tolerance.
             method += " (round-off prevents a proof that the cost is within 1e-9 of the least)"
-        elif found.gap > COST:
+        elif found.gap > TOLERANCES.gap:
             method += f" (cost proved to be within {rounded_up(found.gap)} of the least)"
     thin, certificate = rescale_and_certify(problem, thin)
     count = np.count_nonzero(thin)
@@ -120,7 +120,7 @@ def _whitened(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, 
         maps, _, log_det = whitened(problem, rows, support, weights[support])
         change = _round_off(problem, maps, rows)
     near = problem.span.maps
-    for _ in range(MOST_MAPS if log_det.sum() == -np.inf and spans(problem, support) else 0):
+    for _ in range(MAPS.most if log_det.sum() == -np.inf and spans(problem, support) else 0):
         near = nearly_white(problem, near, support, weights[support])
         rows = refined_rows(problem, near)
         maps, _, log_det = whitened(problem, rows, support, weights[support])

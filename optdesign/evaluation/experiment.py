@@ -28,9 +28,6 @@ from optdesign.problem.problem import DesignProblem
 from optdesign.runs.runs import Runs, RunTable
 from optdesign.tables.columns import Settings, is_frame, number
 
-MOST_COMBINATIONS = 20_000
-"""Combinations of levels up to which they all are the region of a table."""
-
 AT_RUNS = "the runs are the only candidates, of predictions and efficiencies; region= gives others"
 
 
@@ -224,13 +221,16 @@ def common_region(paths: list[Path], model: str) -> Settings:
     return _combinations(Settings(whole, levels))[0]
 
 
-def _combinations(settings: Settings) -> tuple[Settings, tuple[str, ...]]:
-    """Return all combinations of the levels of a table, or its rows if these are no region of the factors."""
+def _combinations(settings: Settings, most: int = 20_000) -> tuple[Settings, tuple[str, ...]]:
+    """Return all combinations of the levels of a table, or its rows if these are no region of the factors.
+
+    The rows are returned, too, if there are more than ``most`` combinations.
+    """
     levels = {name: number(settings[name], settings.levels.get(name)).names for name in settings}
     if is_mixture([values for values in settings.values() if values.dtype.kind in "iuf"]):
         return settings, (f"the numeric factors have a constant sum, so {AT_RUNS}",)
-    if prod(map(len, levels.values())) > MOST_COMBINATIONS:
-        return settings, (f"the levels have more than {MOST_COMBINATIONS} combinations, so {AT_RUNS}",)
+    if prod(map(len, levels.values())) > most:
+        return settings, (f"the levels have more than {most} combinations, so {AT_RUNS}",)
     return factorial(levels), ()
 
 

@@ -30,9 +30,6 @@ from optdesign.tables.columns import Settings
 SINGULAR_VALUE_RTOL = 1e-10
 """Singular values relative to the largest, of a model matrix with columns of length 1, that count as 0."""
 
-MOST_COMPARED = 5000
-"""Rows on which the spans of two model matrices are compared."""
-
 OTHER_MODEL = (
     "numeric factors keep their units, because the formula leaves out lower powers and states another model "
     "in coded units"
@@ -90,7 +87,8 @@ def coded_model(
     scaled = [] if is_mixture([settings[name] for name in sorted(numeric)]) else sorted(numeric - unscaled)
     found, x = _standard(given, settings, scaled)
     if scaled:
-        some = np.unique(np.linspace(0, len(x) - 1, min(len(x), MOST_COMPARED)).astype(np.int64))
+        compared = min(len(x), 5000)  # rows on which the spans of the two model matrices are compared
+        some = np.unique(np.linspace(0, len(x) - 1, compared).astype(np.int64))
         if len(outside_span(x[some], features[some])):
             found, x = _standard(given, settings, [])
             found = replace(found, notes=(OTHER_MODEL,))

@@ -9,14 +9,8 @@ import numpy as np
 
 from optdesign.evaluation.evaluation import Evaluation
 from optdesign.numbers.checks import check_type
-from optdesign.plot.style import picture, shades
+from optdesign.plot.style import MOST, picture, shades
 from optdesign.plot.text import all_distinct
-
-MOST_NUMBERS = 10
-"""Coefficients up to which the correlations are written into the map."""
-
-MOST_LABELS = 26
-"""Coefficients up to which all are named."""
 
 
 def correlations(evaluation: Evaluation, *, ax: Any = None, path: str | Path | None = None) -> Any:
@@ -55,7 +49,7 @@ def correlations(evaluation: Evaluation, *, ax: Any = None, path: str | Path | N
     with picture(ax, path, size=(side + 1.2, side)) as (axes,):
         axes.set_facecolor("0.93")
         image = axes.imshow(np.abs(r), cmap=shades(), vmin=0, vmax=1, aspect="equal")
-        every = -(-p // MOST_LABELS)
+        every = -(-p // MOST.coefficients)
         at = np.arange(0, p, every)
         labels = np.array(all_distinct(evaluation.terms, 26))[at]
         size = 9 if p <= 20 else 7
@@ -64,7 +58,7 @@ def correlations(evaluation: Evaluation, *, ax: Any = None, path: str | Path | N
         axes.tick_params(length=0)
         for side_name in ("left", "bottom"):
             axes.spines[side_name].set_visible(False)
-        if p <= MOST_NUMBERS:
+        if p <= MOST.numbers:
             for i, j in np.ndindex(p, p):
                 if i != j and np.isfinite(r[i, j]):
                     colour = "white" if abs(r[i, j]) > 0.5 else "black"

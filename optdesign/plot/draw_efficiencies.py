@@ -11,7 +11,7 @@ from optdesign.design.result import DesignResult
 from optdesign.errors import InputError
 from optdesign.plot.naming import whole_ticks
 from optdesign.plot.style import BLUE, ORANGE, legend, picture
-from optdesign.problem.problem import SINGLE_RTOL, DesignProblem
+from optdesign.problem.problem import DesignProblem
 from optdesign.runs.exact import exact
 from optdesign.runs.rounding import apportion
 from optdesign.runs.rounding import round as rounded
@@ -74,7 +74,7 @@ def efficiencies(
     for n in _sizes(sizes, p.n_groups):
         budgets = apportion(p.budgets[None], [n])[0]
         here = DesignProblem(
-            p.source.whole(), p.groups, p.parameter_blocks, budgets, _single=p.span.rtol >= SINGLE_RTOL
+            p.source.whole(), p.groups, p.parameter_blocks, budgets, _single=p.span.is_single
         )
         try:
             runs = exact(here, seed=seed, tries=tries)

@@ -16,9 +16,6 @@ from optdesign.plot.naming import whole_ticks
 from optdesign.plot.style import GREY, legend, picture
 from optdesign.plot.text import all_distinct
 
-MOST_CURVES = 6
-"""Curves that are distinguished by their lines; the others are drawn in grey."""
-
 
 def power(
     evaluation: Evaluation,
@@ -69,10 +66,10 @@ def power(
         axes.axhline(target, color=GREY, linewidth=0.9)
         axes.axvline(e.n_runs, color=GREY, linewidth=0.9, linestyle=":")
         for k, (names, values) in enumerate(curves):
-            if k < MOST_CURVES:
+            if k < len(LINES):
                 axes.plot(sizes, values, linewidth=1.8, label=_label(names, labels), **LINES[k])
             else:
-                label = f"{len(curves) - MOST_CURVES} other curves" if k == MOST_CURVES else None
+                label = f"{len(curves) - len(LINES)} other curves" if k == len(LINES) else None
                 axes.plot(sizes, values, linewidth=0.8, color=GREY, label=label, zorder=1)
         axes.set(
             title=f"Power at level {e.alpha:g}, in the proportions of {e.n_runs:g} runs",

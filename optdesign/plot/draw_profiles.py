@@ -14,9 +14,6 @@ from optdesign.plot.style import BLUE, picture
 from optdesign.plot.text import all_distinct, all_readable
 from optdesign.tables.columns import number
 
-POINTS = 81
-"""Settings along a numeric factor."""
-
 
 def profiles(evaluation: Evaluation, *, path: str | Path | None = None) -> Any:
     """Draw the prediction variance along each factor, the other factors at their centre.
@@ -82,8 +79,8 @@ def profiles(evaluation: Evaluation, *, path: str | Path | None = None) -> Any:
         return axes[0].figure
 
 
-def _lines(evaluation: Evaluation) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return the settings along every factor and the variances there."""
+def _lines(evaluation: Evaluation, points: int = 81) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return settings along every factor, ``points`` along a numeric one, and the variances there."""
     x = evaluation.experiment
     if x.model is None or x.region_settings is None or len(x.block_names) > 1:
         raise InputError(
@@ -110,7 +107,7 @@ def _lines(evaluation: Evaluation) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     for name in model.factors:
         values = settings[name]
         if name in numeric:
-            at: np.ndarray = np.linspace(float(values.min()), float(values.max()), POINTS)
+            at: np.ndarray = np.linspace(float(values.min()), float(values.max()), points)
         else:
             at = number(values, settings.levels.get(name)).names.astype(object)
         columns: dict[str, Any] = {other: np.full(len(at), value) for other, value in centre.items()}

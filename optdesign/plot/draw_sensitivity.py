@@ -20,10 +20,10 @@ from numpy.typing import ArrayLike
 
 from optdesign.design.result import DesignResult, rounded_up
 from optdesign.plot.draw_weights import label_candidates, limits, positions
-from optdesign.plot.naming import MOST_TICKS, Names, names_in
+from optdesign.plot.naming import Names, names_in
 from optdesign.plot.panels import Panel, panel_picture
 from optdesign.plot.scales import View, frame, totals_at, view
-from optdesign.plot.style import BLUE, GREY, ORANGE, legend, picture, subsample
+from optdesign.plot.style import BLUE, GREY, MOST, ORANGE, legend, picture, subsample
 from optdesign.plot.surface import draw_curve, draw_map, draw_marks
 from optdesign.plot.text import letters, readable, wrapped
 
@@ -189,7 +189,7 @@ def draw_rows(axes: Any, result: DesignResult, names: Names) -> None:
     else:
         label = f"bound of each {readable(names.words[0])}: they sum to the rank"
     # Below the points, unless there are so many that they would hide it.
-    above = 2 if p.n_groups <= MOST_TICKS else 5
+    above = 2 if p.n_groups <= MOST.ticks else 5
     axes.stairs(bounds, edges, baseline=None, color=ORANGE, linewidth=1.3, label=label, zorder=above)
     idle = subsample(np.flatnonzero(finite & (result.weights == 0)))
     for rows, color, size, zorder, label in (

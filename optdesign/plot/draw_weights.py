@@ -9,15 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign.design.result import DesignResult
+from optdesign.plot import style
 from optdesign.plot.naming import Names, label_axis, names_in, whole_ticks
 from optdesign.plot.style import BLUE, GREY, picture, shades, subsample
 from optdesign.plot.text import all_readable, letters, readable, wrapped
-
-MOST_BARS = 24
-"""Candidates with weight that get a bar and a label of their own."""
-
-MOST_CELLS = 1000
-"""Rows and columns of the picture of totals; of more, neighbours share a cell."""
 
 BESIDE = "(its candidates side by side)"
 """Why candidates of a group are spread along its part of an axis."""
@@ -75,12 +70,12 @@ def weights(
 
 def size_of(values: np.ndarray) -> tuple[float, float]:
     """Return a figure that has room for the bars."""
-    return 6.4, max(3.0, 1.3 + 0.21 * min(int(np.count_nonzero(values)), MOST_BARS))
+    return 6.4, max(3.0, 1.3 + 0.21 * min(int(np.count_nonzero(values)), style.MOST.bars))
 
 
 def draw_weights(axes: Any, values: np.ndarray, names: Names, word: str = "weight") -> None:
     """Draw the weights of a design, or counts of runs, on given axes."""
-    if np.count_nonzero(values) <= MOST_BARS:
+    if np.count_nonzero(values) <= style.MOST.bars:
         _bars(axes, values, names, word)
     elif names.problem.n_parameter_blocks == 1:
         _stems(axes, values, names, word)
@@ -129,7 +124,7 @@ def _stems(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
 
 def _totals(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
     p = names.problem
-    rows, columns = min(p.n_groups, MOST_CELLS), min(p.n_parameter_blocks, MOST_CELLS)
+    rows, columns = (min(n, style.MOST.cells) for n in (p.n_groups, p.n_parameter_blocks))
     cell = (p.groups * rows // p.n_groups) * columns + p.parameter_blocks * columns // p.n_parameter_blocks
     grid = np.bincount(cell, weights=values, minlength=rows * columns).reshape(rows, columns)
     image = axes.imshow(

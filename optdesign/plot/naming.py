@@ -12,15 +12,13 @@ from numpy.typing import ArrayLike
 
 from optdesign.design.result import DesignResult
 from optdesign.numbers.checks import check_type
+from optdesign.plot.style import MOST
 from optdesign.plot.text import all_readable, letters, readable
 from optdesign.problem.dependence import in_words
 from optdesign.problem.inputs import check_length
 from optdesign.problem.problem import DesignProblem
 from optdesign.tables.columns import missing
 from optdesign.tables.columns import number as numbered
-
-MOST_TICKS = 15
-"""Labels along an axis that are written out; of more, every k-th is."""
 
 
 def check_result(result: Any) -> None:
@@ -142,10 +140,10 @@ def number(value: Any) -> str:
 def label_axis(axis: Any, labels: Sequence[Any] | None, n: int, word: str) -> None:
     """Name an axis of n things 0, 1, ... and write their labels, or numbers; slanted if they are too wide."""
     axis.set_label_text(readable(word, 80))
-    if n > MOST_TICKS and labels is None:
+    if n > MOST.ticks and labels is None:
         whole_ticks(axis)
         return
-    ticks = range(0, n, -(-n // MOST_TICKS))
+    ticks = range(0, n, -(-n // MOST.ticks))
     texts = all_readable([i if labels is None else labels[i] for i in ticks], 18)
     if axis.axis_name == "x" and len(texts) * (max(map(len, texts)) + 2) > letters(axis.axes):
         axis.set_ticks(ticks, texts, rotation=35, ha="right", rotation_mode="anchor")

@@ -14,9 +14,6 @@ from optdesign.plot.style import GREY
 from optdesign.plot.text import readable
 from optdesign.tables.columns import Settings, lookup, missing, number
 
-MOST_LEVELS = 250
-"""Number of distinct places along an axis of a map; neighbours share a place beyond it."""
-
 HEIGHT = np.sqrt(3) / 2
 """Height of a triangle with sides 1."""
 
@@ -152,7 +149,7 @@ class Profile(NamedTuple):
         return out.T
 
 
-def profile(places: np.ndarray, values: np.ndarray, most: int = MOST_LEVELS) -> Profile:
+def profile(places: np.ndarray, values: np.ndarray, most: int) -> Profile:
     """Return the largest value at every place; more than ``most`` places along an axis are joined."""
     found = [_along(axis, most) for axis in places.T]
     shape = [len(place) for place, _ in found]

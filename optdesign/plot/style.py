@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,8 +27,29 @@ BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#9A9A9A"
 SHADES = ("#D9EEFA", "#56B4E9", BLUE, "#001E33")
 """Small to large; none is white."""
 
-MOST_POINTS = 20_000
-"""Candidates of a kind that are drawn; of more, every k-th is drawn."""
+
+class Most(NamedTuple):
+    """Largest numbers of things that a picture shows one by one."""
+
+    points: int = 20_000
+    """Candidates of a kind; of more, every k-th is drawn."""
+    places: int = 250
+    """Distinct places along an axis of a map; of more, neighbours share a place."""
+    lattice: int = 50
+    """Distinct places along the side of a triangle; of more, neighbours share a place."""
+    cells: int = 1000
+    """Rows and columns of the picture of totals; of more, neighbours share a cell."""
+    bars: int = 24
+    """Candidates with weight that get a bar and a label of their own."""
+    ticks: int = 15
+    """Labels along an axis; of more, every k-th is written."""
+    coefficients: int = 26
+    """Coefficients that are named in the map of correlations; of more, every k-th is."""
+    numbers: int = 10
+    """Coefficients whose correlations are written into the map."""
+
+
+MOST = Most()
 
 STYLE = {
     "font.size": 10, "axes.titlesize": 11, "axes.titlelocation": "left", "axes.spines.top": False,
@@ -136,5 +157,5 @@ def shades() -> Any:
 
 def subsample(rows: np.ndarray, most: int | None = None) -> np.ndarray:
     """Return at most ``most`` of the rows, evenly spaced."""
-    most = MOST_POINTS if most is None else most
+    most = MOST.points if most is None else most
     return rows[:: max(1, -(-len(rows) // most))]

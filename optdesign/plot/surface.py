@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from optdesign.plot import style
 from optdesign.plot.scales import HEIGHT, Profile, View, edges, frame, profile
 from optdesign.plot.style import BLUE, GREY, ORANGE, shades, subsample
-
-FINEST = 1 / 50
-"""Smallest distance of distinct places in a triangle, as a fraction of its side."""
 
 
 def draw_curve(
@@ -61,7 +59,7 @@ def draw_map(
     if shown.is_triangle:
         drawn = _hexagons(axes, places, values[rows], options)
     else:
-        found = profile(places, values[rows])
+        found = profile(places, values[rows], style.MOST.places)
         drawn = _cells(axes, shown, found, options)
     drawn.set_clim(*limits)
     return drawn
@@ -87,11 +85,12 @@ def _hexagons(axes: Any, places: np.ndarray, values: np.ndarray, options: dict[s
     from matplotlib.collections import PolyCollection
 
     share = np.unique(np.round(places[:, 1] / HEIGHT, 9))
-    side = max(float(np.diff(share).min(initial=1.0)), FINEST)
+    finest = 1 / style.MOST.lattice
+    side = max(float(np.diff(share).min(initial=1.0)), finest)
     # Neighbours closer than the finest distance share the place of the first lattice point near them.
     up = np.round(places[:, 1] / (HEIGHT * side))
     right = np.round(places[:, 0] / side - up / 2)
-    if side == FINEST:
+    if side == finest:
         places = np.column_stack([(right + up / 2) * side, up * side * HEIGHT])
     cell, first, where = np.unique(
         np.round(places / side * 1000), axis=0, return_index=True, return_inverse=True

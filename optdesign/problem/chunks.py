@@ -15,7 +15,7 @@ from optdesign.problem.coordinates import raise_reach, write_refined
 from optdesign.problem.exact_rank import mark_outside
 from optdesign.problem.selection import Kept, Pool, Shape, merge_kept, pooled, samples, united
 from optdesign.problem.source import read_only
-from optdesign.problem.span import RANK_RTOL, Span, eliminated, largest_sum, scan_rows
+from optdesign.problem.span import DECISION, Span, eliminated, largest_sum, scan_rows
 from optdesign.sources.engine import Chunk, numbered
 
 Numbers = tuple[Mapping[Any, int] | None, Mapping[Any, int] | None]
@@ -145,10 +145,6 @@ class Winners(NamedTuple):
     rejected: np.ndarray
 
 
-MOST_WINNERS = 1 << 17
-"""Pivots of chunks from which on they are eliminated again before more are added."""
-
-
 def contest(
     first: int,
     x: np.ndarray,
@@ -164,16 +160,18 @@ def contest(
     return Winners(pooled(first, x, groups, blocks, at), span.margin[:, 0])
 
 
-def merge_winners(one: Winners, other: Winners, row_scale: np.ndarray, rtol: float) -> Winners:
-    """Return the pivots of two contests; a second contest among them if they are very many. A merge."""
+def merge_winners(
+    one: Winners, other: Winners, row_scale: np.ndarray, rtol: float, most: int = 1 << 17
+) -> Winners:
+    """Return the pivots of two contests; of a contest among them if they are more than ``most``. A merge."""
     pool, rejected = united(one.pool, other.pool), np.maximum(one.rejected, other.rejected)
-    if len(pool.rows) <= MOST_WINNERS:
+    if len(pool.rows) <= most:
         return Winners(pool, rejected)
     span = span_of(pool, row_scale, rtol, len(rejected))
     return Winners(pool.take(np.sort(span.pivots[span.pivots >= 0])), np.maximum(rejected, span.margin[:, 0]))
 
 
-def span_of(pool: Pool, row_scale: np.ndarray, rtol: float = RANK_RTOL, n_blocks: int = 1) -> Span:
+def span_of(pool: Pool, row_scale: np.ndarray, rtol: float = DECISION.rtol, n_blocks: int = 1) -> Span:
     """Return a basis of every parameter block out of a pool; its pivots are places in the pool."""
     blocks, groups = read_only(pool.blocks), read_only(pool.groups)
     return eliminated(read_only(pool.x), np.arange(len(pool.rows)), blocks, groups, row_scale, rtol, n_blocks)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -28,18 +28,24 @@ from optdesign.problem.inputs import (
     refuse_blocks,
     refuse_names,
 )
-from optdesign.problem.problem import SINGLE_RTOL, DesignProblem
+from optdesign.problem.problem import DesignProblem
 from optdesign.problem.selection import Pool, united
 from optdesign.problem.source import Source, read_only
-from optdesign.problem.span import MODEST, RANK_RTOL, Span, signed_sums
+from optdesign.problem.span import DECISION, Span, signed_sums
 from optdesign.sources.engine import Engine, Found, distinct, merge_distinct
 from optdesign.sources.opening import open_engine
 
-SAMPLE = 8
-"""Candidates drawn per dimension of a parameter block, and per entry of its information."""
 
-MOST_DRAWN = 1 << 14
-"""Largest number of candidates that are drawn, unless groups are more: every group has 2."""
+class Sample(NamedTuple):
+    """Numbers of candidates that are drawn."""
+
+    each: int = 8
+    """Candidates per dimension of a parameter block, and per entry of its information."""
+    most: int = 1 << 14
+    """Largest number of candidates, unless groups are more: every group has 2."""
+
+
+SAMPLE = Sample()
 
 
 class LargeProblem(DesignProblem):
@@ -95,15 +101,11 @@ class LargeProblem(DesignProblem):
             group_names=of_groups, parameter_block_names=of_blocks, numbers=(numbers, block_numbers),
             _grid=None,
         )  # fmt: skip
-        drawn = (
-            max(
-                2, min(MOST_DRAWN, SAMPLE * (16 + n_blocks * engine.dim * (engine.dim + 1) // 2)) // n_groups
-            ),
-            SAMPLE * engine.dim,
-        )
+        wanted = SAMPLE.each * (16 + n_blocks * engine.dim * (engine.dim + 1) // 2)
+        drawn = max(2, min(SAMPLE.most, wanted) // n_groups), SAMPLE.each * engine.dim
         scanned = self.reduce(chunks.scan, chunks.merge_scans, ((n_groups, n_blocks), drawn))
         self._check(scanned)
-        rtol = max(RANK_RTOL, SINGLE_RTOL if engine.is_single else 0.0)
+        rtol = DECISION.tolerance(engine.is_single)
         highest = scanned.highest.take(np.flatnonzero(scanned.highest.rows >= 0))
         pool = united(highest, scanned.by_group.pool, scanned.by_block.pool)
         span, basis = self._find_span(pool, scanned.peaks, rtol)
@@ -137,7 +139,7 @@ class LargeProblem(DesignProblem):
         if (
             np.any(span.ranks[occupied] < self.dim)
             or np.any(occupied[span.close_blocks])
-            or self.reduce(chunks.modesty, max, (root, signed_sums(span.maps))) > MODEST
+            or self.reduce(chunks.modesty, max, (root, signed_sums(span.maps))) > DECISION.modest
         ):
             merge = partial(chunks.merge_winners, row_scale=root, rtol=rtol)
             winners = self.reduce(chunks.contest, merge, (root, rtol, n_blocks))

@@ -46,13 +46,10 @@ from optdesign.problem.inputs import (
 )
 from optdesign.problem.parts import unpack
 from optdesign.problem.source import Frozen, Source, read_only
-from optdesign.problem.span import RANK_RTOL, Peaks, Span, find_span, scan
+from optdesign.problem.span import DECISION, Peaks, Span, find_span, scan
 from optdesign.sources.engine import Engine
 from optdesign.sources.opening import is_larger_than_memory
 from optdesign.tables.columns import Settings
-
-SINGLE_RTOL = 2.0**-19
-"""Tolerance of the rank decision for candidates given in single precision: sixteen roundings."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -213,7 +210,7 @@ class DesignProblem(Frozen):
             raise InputError(given, "must be finite", value, "Drop the row or fill in its missing entries.")
         columns = column_names(parts.names, source.dim)
         check_peaks(given, peaks.value, n, columns, of_blocks)
-        rtol = max(RANK_RTOL, SINGLE_RTOL if parts.is_single or _single else 0.0)
+        rtol = DECISION.tolerance(parts.is_single or _single)
         values: dict[str, Any] = {
             "source": source, "groups": group, "parameter_blocks": block, "budgets": budget,
             "n_parameter_blocks": n_blocks, "names": columns, "settings": parts.settings,

@@ -29,14 +29,26 @@ from optdesign.problem.source import Source, read_only
 from optdesign.runtime import threads
 from optdesign.runtime.jit import kernel
 
-RANK_RTOL = 1e-12
-"""A candidate adds a dimension when its residual exceeds this fraction of its own norm."""
 
-MODEST = 256.0
-"""Pivots of a sample are used if no candidate's coordinates, with signs drawn at random, add up to more."""
+class RankDecision(NamedTuple):
+    """Parameters of the decision whether a candidate adds a dimension."""
 
-CLOSE_DECISION = 1000.0
-"""A rank decision is close when an accepted residual is within this factor of the tolerance."""
+    rtol: float = 1e-12
+    """A candidate adds a dimension if its residual exceeds this fraction of its own norm."""
+    single_rtol: float = 2.0**-19
+    """The same for candidates given in single precision: 16 roundings."""
+    close: float = 1000.0
+    """A decision is close if an accepted residual is within this factor of the tolerance."""
+    modest: float = 256.0
+    """Pivots of a sample are used if no candidate's coordinates, with signs drawn at random, add up to
+    more."""
+
+    def tolerance(self, is_single: bool) -> float:
+        """Return the tolerance for candidates in single or in double precision."""
+        return self.single_rtol if is_single else self.rtol
+
+
+DECISION = RankDecision()
 
 
 class Peaks(NamedTuple):
@@ -63,7 +75,12 @@ class Span(NamedTuple):
     @property
     def close_blocks(self) -> np.ndarray:
         """Blocks whose rank would be lower under a slightly larger tolerance."""
-        return np.flatnonzero(self.margin[:, 1] < self.rtol * CLOSE_DECISION)
+        return np.flatnonzero(self.margin[:, 1] < self.rtol * DECISION.close)
+
+    @property
+    def is_single(self) -> bool:
+        """True if the candidates were given in single precision."""
+        return self.rtol >= DECISION.single_rtol
 
     def narrowed(self) -> Span:
         """Return the same basis with maps that are no wider than the largest rank."""
@@ -79,7 +96,7 @@ def find_span(
     row_scale: np.ndarray,
     groups: np.ndarray,
     peak: Peaks,
-    rtol: float = RANK_RTOL,
+    rtol: float = DECISION.rtol,
 ) -> Span:
     """Choose a basis for every block out of its candidates.
 
@@ -168,7 +185,7 @@ def _is_modest(
     def largest(first: int, last: int) -> float:
         return largest_sum(source.piece(first, last), blocks, groups, row_scale, first, directions)
 
-    return all(top <= MODEST for top in threads.results(largest, source.n_rows, source.rows_a_piece))
+    return all(top <= DECISION.modest for top in threads.results(largest, source.n_rows, source.rows_a_piece))
 
 
 def signed_sums(maps: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,20 +27,25 @@ from optdesign.runtime.stopping import raise_if_stopped, stop_when
 PIECE = 1 << 19
 """Numbers read at a time: between two checks of limits and interrupts, or by a thread."""
 
-BETWEEN_CHECKS = 0.2
-"""Seconds between two checks of limits and interrupts of a thread that waits for others."""
-
 Result = TypeVar("Result")
 
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Environment variables that limit threads; joblib sets them in the processes that it starts."""
 
-LARGE = 2000
-"""Order of a matrix from which on several threads work on it."""
 
-ROUND = 4
-"""The number of pieces is a multiple of this, so that threads end together. Work of less than half a piece is
-not divided, because dividing it takes about as long as it saves."""
+class Parameters(NamedTuple):
+    """When work is divided between threads, and how."""
+
+    order: int = 2000
+    """Order of a matrix from which on several threads work on it."""
+    pieces: int = 4
+    """The number of pieces is a multiple of this, so that threads end together. Work of less than half a
+    piece is not divided, because dividing it takes about as long as it saves."""
+    between_checks: float = 0.2
+    """Seconds between two checks of limits and interrupts of a thread that waits for others."""
+
+
+PARAMETERS = Parameters()
 
 _current = threading.local()
 _lock = threading.Lock()
@@ -96,7 +101,7 @@ class using:
 def blas(order: int) -> Iterator[None]:
     """Give all threads to BLAS in the block below if the order of the matrices is large."""
     count = getattr(_current, "count", 1)
-    if count == 1 or order < LARGE:
+    if count == 1 or order < PARAMETERS.order:
         yield
         return
     _set([count] * len(_blas()))
@@ -183,7 +188,7 @@ def _at_once(
     try:
         work_on_pieces(raise_if_stopped)
         asked = perf_counter()
-        while wait(others, timeout=BETWEEN_CHECKS).not_done:
+        while wait(others, timeout=PARAMETERS.between_checks).not_done:
             raise_if_stopped()
         waited = perf_counter() - asked
     finally:
@@ -206,7 +211,8 @@ def _bounds(n: int, piece: int) -> list[tuple[int, int]]:
     """Return the first and the last index of the pieces of 0 .. n - 1."""
     if fits_one_piece(n, piece):
         return [(0, n)]
-    size = -(-n // (ROUND * -(-n // (ROUND * piece))))
+    multiple = PARAMETERS.pieces
+    size = -(-n // (multiple * -(-n // (multiple * piece))))
     return [(first, min(first + size, n)) for first in range(0, n, size)]
 
 

@@ -48,7 +48,6 @@ OWN, OWN_CALLS = 0.25, 20
 SMALL = 50_000
 """Largest number of entries in the arrays of a call that runs as plain Python."""
 
-FIRST_SAVE = 0.01  # seconds after which a process saves its sums, again after 0.02 s, 0.04 s and so on
 TOTAL, MOST_KERNELS = "all kernels", 2000  # a key of the file, and most keys; with more it is started again
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 
@@ -67,9 +66,12 @@ class Account:
         self.path, self.seconds = path, _read(path)
         self.start_process()
 
-    def start_process(self) -> None:
-        """Start with nothing to save. A forked child leaves the seconds of its parent to the parent."""
-        self.lock, self.next_save = threading.Lock(), FIRST_SAVE
+    def start_process(self, first_save: float = 0.01) -> None:
+        """Start with nothing to save. A forked child leaves the seconds of its parent to the parent.
+
+        Sums are saved after ``first_save`` seconds and, again and again, after twice as many.
+        """
+        self.lock, self.next_save = threading.Lock(), first_save
         self.unsaved: dict[str, float] = {}
 
     def left(self, kernel: str) -> float:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,15 +27,19 @@ from optdesign.numbers.roundoff import gamma
 from optdesign.problem.problem import DesignProblem
 from optdesign.verification.exact_arithmetic import Factor, exact_rank, factorise, information
 
-AGREEMENT_RTOL = 1e-9
-"""Allowed error of doubles without a bound of their own, relative to max(1, size of the quantity)."""
 
-EXACT_WORK = 20_000_000
-"""Most products of integers for the information of a design, two or three seconds; and as many for
-variances."""
+class Limits(NamedTuple):
+    """Accuracy and work of an audit."""
 
-DECIMAL_WORK = 4
-"""Products of integers that take as long as one of decimals."""
+    rtol: float = 1e-9
+    """Allowed error of doubles without a bound of their own, relative to max(1, size of the quantity)."""
+    work: int = 20_000_000
+    """Most products of integers for the information of a design, 2 s to 3 s, and as many for variances."""
+    decimal: int = 4
+    """Products of integers that take as long as one of decimals."""
+
+
+LIMITS = Limits()
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,7 @@ def audit(result: DesignResult) -> Audit:
         notes.append("log Det was not compared: in these units, what the noted ranks leave out decides it.")
     else:
         log_det = math.fsum(float(f.log_det) for f in factors.values())
-        allowed = AGREEMENT_RTOL * max(1.0, abs(log_det)) + (plain + doubt) * rank
+        allowed = LIMITS.rtol * max(1.0, abs(log_det)) + (plain + doubt) * rank
         comparisons.append(Comparison("log Det", abs(result.log_det - log_det), allowed))
     own = _variances(problem, rows, factors, chosen)
     comparisons += _compared_variances(result, w, rank, chosen, own, noise, doubt)
@@ -164,7 +169,7 @@ def _compared_variances(
     error = problem.budgets[problem.groups[chosen]] * np.abs(result.variances[chosen] - own[chosen])
     claimed = np.min([result.gap, result.relative_gap * rank, result.g_value - rank])
     truth = rank / g_value if g_value > 0 else math.inf
-    allowed = AGREEMENT_RTOL + noise + doubt
+    allowed = LIMITS.rtol + noise + doubt
     # Allowance where a bound is claimed, relative to its size: budgets are met, and numbers printed, to
     # rounding.
     sharp = 1e-14
@@ -261,8 +266,8 @@ def _factors(
     factors, work = {}, 0
     for b in sorted(rows, key=lambda b: np.count_nonzero(w[rows[b]])):
         used = rows[b][w[rows[b]] > 0]
-        cost = information_work(problem, len(used)) + 4 * DECIMAL_WORK * problem.dim**2 * int(ranks[b])
-        if ranks[b] == 0 or work + cost > EXACT_WORK:
+        cost = information_work(problem, len(used)) + 4 * LIMITS.decimal * problem.dim**2 * int(ranks[b])
+        if ranks[b] == 0 or work + cost > LIMITS.work:
             continue
         work += cost
         if factor := factorise(information(problem.source.take(used), w[used]), int(ranks[b])):
@@ -287,7 +292,7 @@ def _chosen(
     problem = result.problem
     some = np.concatenate([np.empty(0, np.int64), *(rows[b] for b in factors)])
     rank = max([1, *(len(f.columns) for f in factors.values())])
-    most = max(4, EXACT_WORK // (DECIMAL_WORK * (rank * (rank + 1) // 2 + 4 * rank)))
+    most = max(4, LIMITS.work // (LIMITS.decimal * (rank * (rank + 1) // 2 + 4 * rank)))
     if len(some) <= most:
         return some, []
     quarter = most // 4

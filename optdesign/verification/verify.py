@@ -32,14 +32,7 @@ from optdesign.design.run_list import Runs
 from optdesign.numbers.checks import check_type
 from optdesign.runtime.progress import waiting
 from optdesign.verification import reference
-from optdesign.verification.audit import (
-    AGREEMENT_RTOL,
-    EXACT_WORK,
-    Audit,
-    Comparison,
-    audit,
-    information_work,
-)
+from optdesign.verification.audit import LIMITS, Audit, Comparison, audit, information_work
 from optdesign.verification.exact_arithmetic import information
 
 INCONCLUSIVE_GAP = 0.1
@@ -244,14 +237,14 @@ def compared_with(
 ) -> tuple[tuple[Comparison, ...], tuple[str, ...]]:
     """Objective and information of two designs, and a note where matrices are too large to be exact."""
     problem, other = ours.problem, theirs.method.partition("/")[0]
-    allowed = max(ours.gap, theirs.gap) + AGREEMENT_RTOL * max(1.0, abs(ours.log_det)) + own.noise * ours.rank
-    if own.missing or (information_work(problem, int(np.count_nonzero(theirs.weights))) > EXACT_WORK):
+    allowed = max(ours.gap, theirs.gap) + LIMITS.rtol * max(1.0, abs(ours.log_det)) + own.noise * ours.rank
+    if own.missing or (information_work(problem, int(np.count_nonzero(theirs.weights))) > LIMITS.work):
         difference = abs(ours.log_det - theirs.log_det)
         note = "the information of the two designs was not compared: too many numbers for exact arithmetic."
         return (Comparison(f"objective against {other}", difference, allowed),), (note,)
     logs = np.log(relative_eigenvalues(own, theirs))
     (low_a, high_a), (low_b, high_b) = log_eigenvalue_range(ours.gap), log_eigenvalue_range(theirs.gap)
-    tolerance = max(high_a - low_b, high_b - low_a) + math.sqrt(AGREEMENT_RTOL) + own.noise
+    tolerance = max(high_a - low_b, high_b - low_a) + math.sqrt(LIMITS.rtol) + own.noise
     return (
         Comparison(f"objective against {other}", abs(math.fsum(logs)), allowed),
         Comparison(f"information against {other} (log eigenvalues)", float(np.max(np.abs(logs))), tolerance),

@@ -47,7 +47,7 @@ def test_near_collinear_candidates_cost_the_digits_they_lack(seed: int) -> None:
     c, exact = od.certify(problem, problem.uniform()), exact_gap(problem, problem.uniform())
     assert 0 <= c.gap - exact <= 2 * c.rounding
     # More than that may be left open only where it is little beside the gap.
-    allowed = max(certificate.ROUNDING_SHARE * c.g_value, certificate.GAP_SHARE * c.gap)
+    allowed = max(certificate.SHARES.g * c.g_value, certificate.SHARES.gap * c.gap)
     assert c.rounding <= allowed * (1 + 1e-6)
 
 

@@ -124,5 +124,5 @@ def test_well_conditioned_weights_of_many_parameters_take_no_decimal_determinant
     problem, w = od.DesignProblem(x), np.full(1500, 1 / 1500)
     monkeypatch.setattr(certificate, "log_det_change", None)
     c = od.certify(problem, w)
-    assert certificate.LOG_DET_SHARE < c.rounding / c.g_value < certificate.COSTLY_SHARE
+    assert certificate.SHARES.log_det < c.rounding / c.g_value < certificate.SHARES.costly
     np.testing.assert_allclose(c.log_det, np.linalg.slogdet(x.T @ x / 1500)[1], rtol=1e-10)

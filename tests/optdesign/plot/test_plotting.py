@@ -10,7 +10,6 @@ from drawn import assert_legible, draw, texts
 import optdesign as od
 from optdesign.design.result import History
 from optdesign.examples import authors_features
-from optdesign.plot import draw_weights as weights
 from optdesign.plot import style
 from optdesign.plot.draw_convergence import floor_percent
 
@@ -57,7 +56,7 @@ def test_path_is_checked(grid, path, words, tmp_path):
 
 @pytest.mark.slow
 def test_panels_of_a_grid(grid, monkeypatch):
-    monkeypatch.setattr(weights, "MOST_BARS", 10)
+    monkeypatch.setattr(style, "MOST", style.MOST._replace(bars=10))
     figure = od.plot.overview(grid, convergence=True, tol=1e-6, words=("client", "arm"))
     totals, variances, gaps = panels(figure)
     assert totals.get_title(loc="left") == "Total weight by client and arm"
@@ -114,7 +113,7 @@ def test_rows_are_numbered_as_in_the_table(monkeypatch):
     drawn, y = variances.collections[0].get_offsets().T
     np.testing.assert_array_equal(drawn, r.support + 1)
     np.testing.assert_allclose(y, r.variances[r.support])
-    monkeypatch.setattr(weights, "MOST_BARS", 2)
+    monkeypatch.setattr(style, "MOST", style.MOST._replace(bars=2))
     stems = panels(od.plot.overview(r))[0]
     np.testing.assert_array_equal(stems.lines[0].get_xdata(), r.support + 1)
     np.testing.assert_allclose(stems.lines[0].get_ydata(), r.weights[r.support])
@@ -192,8 +191,7 @@ def test_long_labels_and_many_groups_are_legible():
 
 
 def test_large_problems_are_thinned_out(monkeypatch):
-    monkeypatch.setattr(weights, "MOST_CELLS", 5)
-    monkeypatch.setattr(style, "MOST_POINTS", 20)
+    monkeypatch.setattr(style, "MOST", style.MOST._replace(cells=5, points=20))
     r = od.solve(od.DesignProblem.disjoint(authors_features(20, 8, 2)))
     totals, variances = panels(od.plot.overview(r))
     shown = np.nan_to_num(np.ma.filled(totals.images[0].get_array(), 0.0))

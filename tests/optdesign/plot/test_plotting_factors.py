@@ -8,7 +8,7 @@ import pytest
 from drawn import assert_legible, texts
 
 import optdesign as od
-from optdesign.plot import scales, style
+from optdesign.plot import style
 from optdesign.plot.naming import Role, names_of, roles
 from optdesign.plot.panels import panels
 from optdesign.plot.scales import HEIGHT, edges, profile, view
@@ -121,7 +121,7 @@ def test_three_proportions_are_a_triangle(total):
 
 
 def test_a_fine_mixture_is_joined(monkeypatch):
-    monkeypatch.setattr("optdesign.plot.surface.FINEST", 1 / 5)
+    monkeypatch.setattr(style, "MOST", style.MOST._replace(lattice=5))
     r = od.solve(mixture(20))
     hexagons = od.plot.sensitivity(r).axes[0].collections[0]
     assert len(hexagons.get_paths()) == 21
@@ -199,8 +199,7 @@ def test_scattered_candidates_stay_scattered():
 
 
 def test_large_problems_keep_their_maxima(monkeypatch, tmp_path):
-    monkeypatch.setattr(scales, "MOST_LEVELS", 20)
-    monkeypatch.setattr(style, "MOST_POINTS", 100)
+    monkeypatch.setattr(style, "MOST", style.MOST._replace(points=100))
     z = np.random.default_rng(0).uniform(-1, 1, size=(20_000, 2))
     r = od.solve(od.DesignProblem(quadratic(*z.T), settings={"a": z[:, 0], "b": z[:, 1]}))
     curve = od.plot.sensitivity(r, "a", path=tmp_path / "a.svg").axes[0]

@@ -71,7 +71,7 @@ def test_near_collinear_candidates_keep_their_dimension(angle: float) -> None:
     x = np.array([[1.0, 1.0], [1.0, 1.0 + 2 * angle], [1.0, 1.0 - 2 * angle]])
     p = od.DesignProblem(x)
     assert p.rank == 2
-    assert ("close decision" in p.rank_note) == (angle < span.RANK_RTOL * span.CLOSE_DECISION)
+    assert ("close decision" in p.rank_note) == (angle < span.DECISION.rtol * span.DECISION.close)
     assert od.solve(p, tol=1e-9).converged
 
 

@@ -140,7 +140,7 @@ def test_blas_keeps_to_one_thread_and_is_left_as_it_was(monkeypatch: pytest.Monk
         assert max(two) == 2
         rng = np.random.default_rng(0)
         seen = []
-        monkeypatch.setattr(threads, "LARGE", 10)
+        monkeypatch.setattr(threads, "PARAMETERS", threads.PARAMETERS._replace(order=10))
         with threads.using(2):
             seen.append(threads_of_blas())
             with threads.blas(9):

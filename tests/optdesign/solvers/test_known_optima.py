@@ -15,7 +15,7 @@ from problems import (
 )
 
 import optdesign as od
-from optdesign.design.certificate import ROUNDING_SHARE
+from optdesign.design.certificate import SHARES
 
 TOL = 1e-7
 ids = [k.name for k in KNOWN]
@@ -27,7 +27,7 @@ def test_the_optimum_is_certified(known: Known) -> None:
     assert abs(p.gap) <= p.error
     c = od.certify(known.problem, known.weights)
     assert_bounds(c, p)
-    assert c.rounding <= ROUNDING_SHARE * c.g_value
+    assert c.rounding <= SHARES.g * c.g_value
     assert c.rank == p.rank
     assert 1 - c.relative_gap - EPS <= c.efficiency <= 1
 

@@ -243,7 +243,7 @@ def test_a_log_det_that_rounding_decides_is_not_compared() -> None:
 
 def test_what_is_too_large_for_exact_arithmetic_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     r = od.solve(random_problem(53, "shared"), tol=1e-8)
-    monkeypatch.setattr(audit, "EXACT_WORK", 1)
+    monkeypatch.setattr(audit, "LIMITS", audit.LIMITS._replace(work=1))
     v = od.verify(r)
     assert v
     assert v.message.startswith("with exact ranks and with cvxpy")
@@ -259,7 +259,7 @@ def test_the_limit_of_work_may_be_reached(short: int, monkeypatch: pytest.Monkey
     problem = random_problem(53, "shared")
     r, own = od.solve(problem, tol=1e-8), given(problem, problem.uniform())
     work = audit.information_work(problem, problem.n_candidates)
-    monkeypatch.setattr(verification, "EXACT_WORK", work - short)
+    monkeypatch.setattr(verification, "LIMITS", verification.LIMITS._replace(work=work - short))
     comparisons, notes = verification.compared_with(r, own, audit.audit(r))
     assert len(comparisons) == 2 - short
     assert len(notes) == short

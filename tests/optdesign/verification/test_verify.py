@@ -134,7 +134,7 @@ def test_equal_objectives_with_other_information_differ() -> None:
 def test_large_problems_are_compared_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """A false variance is found wherever it counts: in the support, and where it is or should be largest."""
     r = od.solve(od.DesignProblem(np.random.default_rng(0).normal(size=(4000, 3)), np.arange(4000) % 2))
-    monkeypatch.setattr(audit, "EXACT_WORK", 25_000)
+    monkeypatch.setattr(audit, "LIMITS", audit.LIMITS._replace(work=25_000))
     v = od.verify(r)
     assert v
     assert "variances were computed exactly for" in v.notes[0]
@@ -154,7 +154,7 @@ def test_large_problems_are_compared_in_part(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_information_of_the_reference_that_is_too_large_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     r = od.solve(random_problem(53, "shared"), tol=1e-8)
-    monkeypatch.setattr(verification, "EXACT_WORK", 1)
+    monkeypatch.setattr(verification, "LIMITS", verification.LIMITS._replace(work=1))
     v = od.verify(r)
     assert v
     assert [c.name for c in v.comparisons] == NAMES[:-1]
