@@ -113,9 +113,8 @@ class Ellipsoid:
         """
         x = floats(points, "points")
         if x.ndim != 2 or x.shape[1] != len(self.centre):
-            raise InputError(
-                "points", f"must have shape (N, {len(self.centre)})", f"got {x.shape}", "One point a row."
-            )
+            remedy = "One point a row."
+            raise InputError("points", f"must have shape (N, {len(self.centre)})", f"got {x.shape}", remedy)
         return np.sum(_offsets(x, self.centre, self.factor)[0] ** 2, axis=1)
 
 
@@ -155,9 +154,8 @@ def min_volume_ellipsoid(points: ArrayLike, *, centred: bool = False, **options:
     """
     x = floats(points, "points")
     if x.ndim != 2 or 0 in x.shape:
-        raise InputError(
-            "points", "must have shape (N, d), neither of them 0", f"got {x.shape}", "One point a row."
-        )
+        remedy = "One point a row."
+        raise InputError("points", "must have shape (N, d), neither of them 0", f"got {x.shape}", remedy)
     check_exact(np.asarray(points), x, "points")
     bad = ~np.isfinite(x).all(axis=1)
     if bad.any():

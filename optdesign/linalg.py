@@ -123,9 +123,8 @@ def pseudo_det(a: ArrayLike, degree: int | None = None, *, rtol: float | None = 
     values, _ = eigen_range(a, rtol)
     n = len(np.asarray(a))
     if degree is not None and not (isinstance(degree, Integral) and 0 <= degree <= n):
-        raise InputError(
-            "degree", f"must be an integer between 0 and {n}", f"got {degree}", "Leave it out for the rank."
-        )
+        remedy = "Leave it out for the rank."
+        raise InputError("degree", f"must be an integer between 0 and {n}", f"got {degree}", remedy)
     if degree is None or degree == len(values):
         return float(np.prod(values))
     return 0.0 if degree > len(values) else float(np.inf)
@@ -281,9 +280,8 @@ def _tolerance(size: int, rtol: float | None) -> float:
     if rtol is None:
         return size * float(np.finfo(float).eps)
     if not 0 <= rtol < 1:
-        raise InputError(
-            "rtol", "must be at least 0 and less than 1", f"got {rtol}", "Leave it out for round-off."
-        )
+        remedy = "Leave it out for round-off."
+        raise InputError("rtol", "must be at least 0 and less than 1", f"got {rtol}", remedy)
     return rtol
 
 

@@ -75,21 +75,16 @@ def _matched(
     found: dict[str, float] = {}
     for k, row in enumerate(rows):
         if len(row) != 2:
-            raise InputError(
-                option, "must have two columns, group and budget", f"{at(k)} has {len(row)}", "Drop others."
-            )
+            rule = "must have two columns, group and budget"
+            raise InputError(option, rule, f"{at(k)} has {len(row)}", "Drop others.")
         label, value = row[0], number(row[1], mark)
         if value is None or not 0 < value < inf:
-            raise InputError(
-                option,
-                "must be positive numbers",
-                f"{at(k)} gives group {label!r} {row[1]!r}",
-                "Drop the group's candidates or give it a budget.",
-            )
+            rule = "must be positive numbers"
+            remedy = "Drop the group's candidates or give it a budget."
+            raise InputError(option, rule, f"{at(k)} gives group {label!r} {row[1]!r}", remedy)
         if label in found:
-            raise InputError(
-                option, "must name each group once", f"{source} names {label!r} twice", "Drop one."
-            )
+            remedy = "Drop one."
+            raise InputError(option, "must name each group once", f"{source} names {label!r} twice", remedy)
         found[label] = value
     known = list(map(written, groups))
     missing = [label for label in known if label not in found]

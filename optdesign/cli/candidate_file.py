@@ -136,9 +136,8 @@ def read(
     given = (group, block)
     if check_suffix(path, "the file of candidates", (*SUFFIXES, ".xlsx")) == ".npz":
         if model is not None:
-            raise InputError(
-                "--model", "needs a table of factors, .csv or .parquet", f"got {path}", "Leave it out."
-            )
+            remedy = "Leave it out."
+            raise InputError("--model", "needs a table of factors, .csv or .parquet", f"got {path}", remedy)
         return _from_arrays(read_archive(path), path, given, features, fresh)
     numbers = None if features is None else {*features, WEIGHT}
     in_model = set() if model is None else named(model)
@@ -370,9 +369,8 @@ def _finite(columns: Table, name: str, path: Path) -> np.ndarray:
     """Return a column as finite floats."""
     column = columns[name]
     if column.dtype.kind not in "biuf":
-        raise InputError(
-            name, "must be numbers", _first_text(column, name, path), "Correct it or drop the row."
-        )
+        remedy = "Correct it or drop the row."
+        raise InputError(name, "must be numbers", _first_text(column, name, path), remedy)
     values = column.astype(np.float64)
     if column.dtype.kind in "iu":
         check_exact(column[:, None], values[:, None], f"column {name!r} of {path}")

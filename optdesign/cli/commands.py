@@ -131,9 +131,8 @@ def solve_command(
     """
     with _bad_input():
         if runs is not None and columns.budget is not None:
-            raise InputError(
-                "--runs and --budget", "must not both be given: runs are the budgets", remedy="Drop one."
-            )
+            rule = "must not both be given: runs are the budgets"
+            raise InputError("--runs and --budget", rule, remedy="Drop one.")
         for option, value in (("--tries", tries), ("--seed", seed), ("--randomise", randomise)):
             if runs is None and value is not None:
                 raise InputError(option, "must come with --runs: weights are not searched", remedy="Drop it.")
@@ -274,9 +273,8 @@ def verify_command(
     """
     with _bad_input():
         if time_limit is not None and not time_limit > 0:
-            raise InputError(
-                "--time-limit", "must be positive seconds", f"got {time_limit}", "Leave it out for none."
-            )
+            remedy = "Leave it out for none."
+            raise InputError("--time-limit", "must be positive seconds", f"got {time_limit}", remedy)
         source, result = _read_design(design, columns, candidates, where, tol)
         with waiting("loading cvxpy"):
             solver = _known_solver(solver)

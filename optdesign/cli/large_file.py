@@ -54,12 +54,9 @@ class LargeFile:
         given = {**vars(self.options), "where": where}
         for name in ("model", "group", "parameter_block", "features", "where"):
             if given[name] is not None:
-                raise InputError(
-                    f"--{name.replace('_', '-')}",
-                    "needs files with columns",
-                    f"{self.path} has arrays",
-                    "Write Parquet files.",
-                )
+                value = f"{self.path} has arrays"
+                remedy = "Write Parquet files."
+                raise InputError(f"--{name.replace('_', '-')}", "needs files with columns", value, remedy)
 
     def _parquet(self, files: ParquetFiles, where: str | None, fresh: bool) -> LargeCandidates:
         """Return the candidates of Parquet files; set the roles of their columns."""
@@ -152,16 +149,11 @@ def check_options(runs: str | None, plot: Path | None, out: Path | None) -> None
     remedy = "Save the rows with weight, --out rows.csv, and solve these."
     for option, value in (("--runs", runs), ("--plot", plot)):
         if value is not None:
-            raise InputError(
-                option, "must be left out for candidates larger than memory", f"got {value}", remedy
-            )
+            rule = "must be left out for candidates larger than memory"
+            raise InputError(option, rule, f"got {value}", remedy)
     if out is not None and out.suffix.lower() not in SUFFIXES[:2]:
-        raise InputError(
-            "--out",
-            "must end in .csv or .parquet for candidates larger than memory",
-            f"got {str(out)!r}",
-            "Rename the file.",
-        )
+        rule = "must end in .csv or .parquet for candidates larger than memory"
+        raise InputError("--out", rule, f"got {str(out)!r}", "Rename the file.")
 
 
 def write(path: Path, source: CandidateFile, result: DesignResult) -> None:

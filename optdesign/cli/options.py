@@ -119,9 +119,8 @@ class ColumnOptions:
         key = name.replace("-", "_")
         column, off = getattr(self, key), getattr(self, f"no_{key}")
         if off and column is not None:
-            raise InputError(
-                f"--{name} and --no-{name}", "must not both be given", f"got --{name} {column}", "Drop one."
-            )
+            value = f"got --{name} {column}"
+            raise InputError(f"--{name} and --no-{name}", "must not both be given", value, "Drop one.")
         return False if off else column
 
 

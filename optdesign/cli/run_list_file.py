@@ -92,13 +92,11 @@ def find_recipe(
         claims = {name: saved[name] for name in ("efficiency", "log_det", "rank")}
         known = saved["format"] == FORMAT and saved["version"] == RECIPE_VERSION
     except (ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            str(beside), "must be the recipe of a run list", f"it is none ({error})", "Solve again."
-        ) from None
+        value = f"it is none ({error})"
+        raise InputError(str(beside), "must be the recipe of a run list", value, "Solve again.") from None
     if not known:
-        raise InputError(
-            str(beside), f"must be a recipe of version {RECIPE_VERSION}", "it is not", "Solve again."
-        )
+        remedy = "Solve again."
+        raise InputError(str(beside), f"must be a recipe of version {RECIPE_VERSION}", "it is not", remedy)
     if not source.exists():
         rule = "must be where the recipe states"
         remedy = "Move the file back, or give it with --candidates and the options of the solve."

@@ -186,9 +186,8 @@ class Runs(Frozen):
         c = one_per_candidate(counts, "counts", problem.n_candidates)
         if np.any(bad := c != np.floor(c)):
             at = int(np.argmax(bad))
-            raise InputError(
-                "counts", "must be whole numbers", f"counts[{at}] = {c[at]}", "Round them first."
-            )
+            remedy = "Round them first."
+            raise InputError("counts", "must be whole numbers", f"counts[{at}] = {c[at]}", remedy)
         certificate = certify(problem, c)
         return cls(
             problem=problem,

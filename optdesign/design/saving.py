@@ -130,18 +130,16 @@ def load(path: str | PathLike[str]) -> Any:
         remedy = "It may be cut short: save it again."
         raise InputError(str(path), rule, f"it is no JSON ({error})", remedy) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise InputError(
-            str(path), "must be a file that save wrote", "it has another format", "Tables go to candidates."
-        )
+        remedy = "Tables go to candidates."
+        raise InputError(str(path), "must be a file that save wrote", "it has another format", remedy)
     if document.get("version") != FILE_VERSION:
         value = f"it is of {document.get('version')!r}"
         remedy = "Load it with the release of optdesign that saved it."
         raise InputError(str(path), f"must be of version {FILE_VERSION}", value, remedy)
     content: dict[str, Any] = document.get("content", {})
     if document.get("sha256") != _checksum(json.dumps(content, ensure_ascii=False)):
-        raise InputError(
-            str(path), "must be as it was saved", "its checksum differs", "Restore it, or save it again."
-        )
+        remedy = "Restore it, or save it again."
+        raise InputError(str(path), "must be as it was saved", "its checksum differs", remedy)
     try:
         return _restored(content, path)
     except InputError:
@@ -253,9 +251,8 @@ def _restored_result(saved: dict[str, Any], problem: DesignProblem, path: Path) 
     stored = Certificate(variances=read_only(_values(saved["variances"])), **scalars)
     again = certify(problem, weights)
     if difference := _difference(stored, again):
-        raise InputError(
-            f"the certificate in {path}", "must be that of its weights", difference, "Solve again."
-        )
+        remedy = "Solve again."
+        raise InputError(f"the certificate in {path}", "must be that of its weights", difference, remedy)
     status, tol = Status[saved["status"]], saved.get("tol")
     if status is Status.CONVERGED and tol is not None and not stored.gap <= tol * stored.rank:
         raise InputError(
@@ -372,9 +369,8 @@ def _labels(labels: tuple[Any, ...] | None, what: str) -> list[Any] | None:
         return None
     for label in labels:
         if not isinstance(label, str | int | float):
-            raise InputError(
-                what, "must be text or numbers to be saved", f"got {label!r}", "Turn them into text."
-            )
+            remedy = "Turn them into text."
+            raise InputError(what, "must be text or numbers to be saved", f"got {label!r}", remedy)
     return [{"float": repr(v)} if isinstance(v, float) and not math.isfinite(v) else v for v in labels]
 
 

@@ -128,9 +128,8 @@ def _whitened(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, 
         if log_det.sum() > -np.inf:
             break
     if log_det.sum() == -np.inf:
-        raise InputError(
-            "result", "must have full rank", "that of its weights is not proved", "Solve the problem first."
-        )
+        remedy = "Solve the problem first."
+        raise InputError("result", "must have full rank", "that of its weights is not proved", remedy)
     return support, rows._replace(maps=maps), change
 
 
@@ -145,7 +144,6 @@ def _checked(problem: DesignProblem, cost: ArrayLike) -> np.ndarray:
     out = one_per_candidate(cost, "cost", problem.n_candidates)
     bad = np.flatnonzero(~np.isfinite(out))
     if len(bad):
-        raise InputError(
-            "cost", "must be finite", f"cost[{bad[0]}] = {out[bad[0]]}", "Drop candidates that cannot be run."
-        )
+        remedy = "Drop candidates that cannot be run."
+        raise InputError("cost", "must be finite", f"cost[{bad[0]}] = {out[bad[0]]}", remedy)
     return out

@@ -205,12 +205,9 @@ def _anticipated(
     else:
         values = np.asarray(effect, dtype=np.float64)
         if values.shape != size.shape or not np.all(np.isfinite(values)):
-            raise InputError(
-                "effect",
-                f"must be a finite number, a mapping, or {len(size)} numbers, one for each coefficient",
-                f"got shape {values.shape}",
-                f"The coefficients are {listed(names)}.",
-            )
+            rule = f"must be a finite number, a mapping, or {len(size)} numbers, one for each coefficient"
+            remedy = f"The coefficients are {listed(names)}."
+            raise InputError("effect", rule, f"got shape {values.shape}", remedy)
         size, signs = values, np.ones(len(unit))
     return size * signs * unit
 
@@ -227,9 +224,8 @@ def _aliases(x: Experiment, fit: Fit, alias: str | None, coded: bool) -> tuple[t
     none = (), np.empty((len(x.names) * len(x.block_names), 0))
     if x.model is None or x.settings is None or x.region_settings is None or len(x.block_names) > 1:
         if alias is not None:
-            raise InputError(
-                "alias", "needs a design with a formula and one parameter block", remedy="Leave it out."
-            )
+            remedy = "Leave it out."
+            raise InputError("alias", "needs a design with a formula and one parameter block", remedy=remedy)
         return none
     if not x.model.factors:
         return none

@@ -110,12 +110,9 @@ def _of_problem(
     fitted, x = None, problem.source.whole()
     if formula is not None:
         if problem.settings is None:
-            raise InputError(
-                "model",
-                "needs the settings of the factors",
-                "the candidates are features without settings",
-                "Make them with candidates(...), or leave the model out to evaluate the features.",
-            )
+            value = "the candidates are features without settings"
+            remedy = "Make them with candidates(...), or leave the model out to evaluate the features."
+            raise InputError("model", "needs the settings of the factors", value, remedy)
         fitted, x = coded_model(formula, problem.settings, coded=coded)
     support = np.flatnonzero(weights)
     by_group = support[np.argsort(problem.groups[support], kind="stable")]
@@ -129,12 +126,9 @@ def _of_problem(
     region_x, region_settings = _region(region, fitted, x, problem.settings)
     one = problem.n_parameter_blocks == 1
     if region is not None and not one:
-        raise InputError(
-            "region",
-            "must be left out for several parameter blocks",
-            f"there are {problem.n_parameter_blocks}",
-            "Predictions are averaged over the candidates.",
-        )
+        value = f"there are {problem.n_parameter_blocks}"
+        remedy = "Predictions are averaged over the candidates."
+        raise InputError("region", "must be left out for several parameter blocks", value, remedy)
     return Experiment(
         features=x[by_group],
         weights=weights[by_group].astype(np.float64),
@@ -159,12 +153,8 @@ def _of_problem(
 def _of_table(table: Any, model: str | None, region: Any, coded: bool, alias: str | None) -> Experiment:
     """Return a design that is a table of settings, one row a run; or a saved design, with weights."""
     if model is None:
-        raise InputError(
-            "model",
-            "must be given with a table of settings",
-            "got none",
-            "Write a formula of its columns: model='~ temp * cat'.",
-        )
+        remedy = "Write a formula of its columns: model='~ temp * cat'."
+        raise InputError("model", "must be given with a table of settings", "got none", remedy)
     made = candidates(Settings(table) if isinstance(table, Mapping) else table, model)
     settings, n = made.settings, len(made)
     is_saved = {WEIGHT, VARIANCE} <= set(settings) - set(made.model.factors)
@@ -245,12 +235,8 @@ def _region(
         return fitted.model.features(own.settings), own.settings
     rows = np.asarray(region, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != x.shape[1] or not len(rows) or not np.all(np.isfinite(rows)):
-        raise InputError(
-            "region",
-            f"must be finite features with {x.shape[1]} columns, because the design has no formula",
-            f"got shape {rows.shape}",
-            "Stack one row for each prediction.",
-        )
+        rule = f"must be finite features with {x.shape[1]} columns, because the design has no formula"
+        raise InputError("region", rule, f"got shape {rows.shape}", "Stack one row for each prediction.")
     return rows, None
 
 
@@ -262,20 +248,16 @@ def _checked_weights(problem: DesignProblem, weights: ArrayLike) -> np.ndarray:
 
 def _check_nonnegative(weights: np.ndarray, n: int) -> None:
     if weights.shape != (n,) or not np.all(np.isfinite(weights)) or weights.min() < 0 or not weights.any():
-        raise InputError(
-            "weights",
-            f"must be {n} finite numbers of at least 0 with a positive sum",
-            f"got shape {weights.shape}, smallest {weights.min(initial=np.inf):g}",
-            "Give one weight for each candidate.",
-        )
+        rule = f"must be {n} finite numbers of at least 0 with a positive sum"
+        value = f"got shape {weights.shape}, smallest {weights.min(initial=np.inf):g}"
+        raise InputError("weights", rule, value, "Give one weight for each candidate.")
 
 
 def _scaled(found: Experiment, runs: float) -> Experiment:
     """Return the same design with another number of runs, in the same proportions."""
     if not np.isfinite(runs) or not runs > 0:
-        raise InputError(
-            "runs", "must be a positive number", f"got {runs!r}", "Leave it out to keep the weights."
-        )
+        remedy = "Leave it out to keep the weights."
+        raise InputError("runs", "must be a positive number", f"got {runs!r}", remedy)
     factor = runs / found.n_runs
     if factor == 1:
         return found

@@ -74,12 +74,8 @@ def kept(settings: Settings, where: Any) -> np.ndarray:
     """
     rows, what = _met(settings, where)
     if not len(rows):
-        raise InputError(
-            "where",
-            "must leave some settings",
-            f"{what} leaves none of {settings.n_rows}",
-            "Relax the condition.",
-        )
+        value = f"{what} leaves none of {settings.n_rows}"
+        raise InputError("where", "must leave some settings", value, "Relax the condition.")
     return rows
 
 
@@ -146,16 +142,14 @@ def _evaluated(settings: Settings, where: str) -> np.ndarray:
         if isinstance(node, ast.Name) and id(node) not in functions:
             lookup(settings, names.get(node.id, node.id), "where")
     if not any(isinstance(node, ast.Name) for node in nodes):
-        raise InputError(
-            "where", "must name a factor", f"{where!r} names none", f"The factors are {listed(settings)}."
-        )
+        remedy = f"The factors are {listed(settings)}."
+        raise InputError("where", "must name a factor", f"{where!r} names none", remedy)
     try:
         with np.errstate(all="ignore"):
             value = _Evaluator(settings, names).value(tree.body)
     except (ValueError, RecursionError) as error:
-        raise InputError(
-            "where", "must be a condition on the settings", f"{where!r} fails: {error}"
-        ) from None
+        rule = "must be a condition on the settings"
+        raise InputError("where", rule, f"{where!r} fails: {error}") from None
     array = value if isinstance(value, np.ndarray) else value[0]
     return np.broadcast_to(array, settings.n_rows)
 

@@ -105,9 +105,8 @@ def fit(
     factors = tuple(name for name in settings if name in used)
     _check_present(settings, factors)
     if not matrix.shape[1]:
-        raise InputError(
-            "model", "must have a term", f"{formula!r} has none", "Add a factor, or 1 for an intercept."
-        )
+        remedy = "Add a factor, or 1 for an intercept."
+        raise InputError("model", "must have a term", f"{formula!r} has none", remedy)
     used_levels = {name: levels[name] for name in factors if name in levels}
     model = Model(formula, matrix.model_spec, factors, used_levels, coding)
     return model, _checked(matrix, settings, factors, formula)

@@ -59,9 +59,8 @@ def factorial(levels: Mapping[str, Any] | Sequence[Any]) -> Settings:
         raise InputError("levels", "must have a factor", "there is none", "Name one with its levels.")
     factors = {str(name): _levels(str(name), given) for name, given in named.items()}
     if len(factors) < len(named):
-        raise InputError(
-            "factors", "must have names that differ as text", f"got {', '.join(map(repr, named))}"
-        )
+        value = f"got {', '.join(map(repr, named))}"
+        raise InputError("factors", "must have names that differ as text", value)
     sizes = [len(values) for values, _ in factors.values()]
     _check_size(prod(sizes), "levels")
     grid = np.indices(sizes).reshape(len(sizes), -1)
@@ -96,9 +95,8 @@ def simplex_lattice(components: int | Sequence[str], degree: int) -> Settings:
     """
     names = _components(components)
     if not _is_whole(degree) or degree < 1:
-        raise InputError(
-            "degree", "must be a whole number of at least 1", f"got {degree!r}", "Quadratic models need 2."
-        )
+        remedy = "Quadratic models need 2."
+        raise InputError("degree", "must be a whole number of at least 1", f"got {degree!r}", remedy)
     q, m = len(names), int(degree)
     _check_size(comb(q + m - 1, m), "degree")
     parts = np.array(list(_parts(m, q)), dtype=np.float64) / m
@@ -142,9 +140,8 @@ def _levels(name: str, given: Any) -> tuple[np.ndarray, tuple[Any, ...] | None]:
     """Return the levels of a factor, and their order if they are text."""
     if _is_whole(given):
         if given < 1:
-            raise InputError(
-                f"levels of {name!r}", "must be at least 1", f"got {given}", "Two levels are -1 and 1."
-            )
+            remedy = "Two levels are -1 and 1."
+            raise InputError(f"levels of {name!r}", "must be at least 1", f"got {given}", remedy)
         return (np.linspace(-1.0, 1.0, int(given)) if given > 1 else np.zeros(1)), None
     if isinstance(given, str | Real):
         raise TypeError(f"levels of {name!r} must be a list; got {given!r}. A single level is [{given!r}].")
@@ -152,9 +149,8 @@ def _levels(name: str, given: Any) -> tuple[np.ndarray, tuple[Any, ...] | None]:
         raise TypeError(f"levels of {name!r} must have an order; got a set. Pass a list.")
     values, order = column(list(given) if isinstance(given, range | Iterator) else given, name)
     if values.ndim != 1 or not len(values):
-        raise InputError(
-            f"levels of {name!r}", "must be a list of one or more", f"got {given!r}", "Drop the factor."
-        )
+        remedy = "Drop the factor."
+        raise InputError(f"levels of {name!r}", "must be a list of one or more", f"got {given!r}", remedy)
     at = missing(values)
     if at is not None:
         raise InputError(f"levels of {name!r}", "must not be missing", f"entry {at} is", "Drop it.")

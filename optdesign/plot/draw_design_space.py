@@ -70,9 +70,8 @@ def design_space(
         check_evaluation(one)
     names = [f"{one.n_runs:g} runs" for one in designs] if labels is None else list(map(str, labels))
     if len(names) != len(designs):
-        raise InputError(
-            "labels", f"must have {len(designs)} names", f"got {len(names)}", "Give one for each design."
-        )
+        remedy = "Give one for each design."
+        raise InputError("labels", f"must have {len(designs)} names", f"got {len(names)}", remedy)
     if labels is None and len(set(names)) < len(names):
         names = [f"design {k + 1}, {name}" for k, name in enumerate(names)]
     with picture(ax, path) as (axes,):

@@ -88,9 +88,8 @@ def power(
 def _sizes(runs: Iterable[float], rank: int) -> np.ndarray:
     sizes = np.unique(np.asarray(list(runs), dtype=np.float64))
     if not len(sizes) or not np.all(np.isfinite(sizes)) or sizes[-1] <= rank:
-        raise InputError(
-            "runs", f"must be numbers above the rank {rank}", f"got {sizes.tolist()[:3]}", "Say range(6, 25)."
-        )
+        value = f"got {sizes.tolist()[:3]}"
+        raise InputError("runs", f"must be numbers above the rank {rank}", value, "Say range(6, 25).")
     return sizes[sizes > rank]
 
 

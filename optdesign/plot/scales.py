@@ -92,9 +92,8 @@ def _scale(settings: Settings, name: str) -> Scale:
     column = lookup(settings, name, "factors")
     gone = missing(column)
     if gone is not None:
-        raise InputError(
-            "factors", "must have no missing entries", f"{name!r} lacks that of row {gone + 1}", "Fill it in."
-        )
+        value = f"{name!r} lacks that of row {gone + 1}"
+        raise InputError("factors", "must have no missing entries", value, "Fill it in.")
     if column.dtype.kind in "iuf":
         return Scale(name, column.astype(np.float64), None)
     levels, numbers = number(column, settings.levels.get(name))

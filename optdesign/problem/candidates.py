@@ -244,9 +244,8 @@ def _made(
 ) -> Candidates:
     """Return the candidates of settings, one row a candidate."""
     if not settings.n_rows or not len(settings):
-        raise InputError(
-            "factors", "must have a factor and a row", "there is none", "Give one candidate a row."
-        )
+        remedy = "Give one candidate a row."
+        raise InputError("factors", "must have a factor and a row", "there is none", remedy)
     rows = None if where is None else kept(settings, where)
     whole, settings = settings, settings if rows is None else settings.take(rows)
     fitted, features = fit(model, settings, coded=coded, whole=whole)

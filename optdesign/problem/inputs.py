@@ -57,9 +57,8 @@ def _frozen(array: np.ndarray, source: object) -> np.ndarray:
 def matrix(candidates: ArrayLike) -> np.ndarray:
     """Return candidates as float64, or as a memory map of float32, C-ordered and read-only."""
     if hasattr(candidates, "toarray"):
-        raise InputError(
-            "candidates", "must be a dense array", "got a sparse one", "Pass candidates.toarray()."
-        )
+        remedy = "Pass candidates.toarray()."
+        raise InputError("candidates", "must be a dense array", "got a sparse one", remedy)
     source = as_array(candidates, "candidates")
     check_axes(
         source, "candidates", "N, d", "Put one candidate a row; a single feature is a column: x[:, None]."
@@ -102,9 +101,8 @@ def as_array(values: ArrayLike, name: str) -> np.ndarray:
     try:
         return np.asanyarray(values)
     except ValueError:
-        raise InputError(
-            name, "must be a rectangular array", "its rows differ in length", "Pad or drop the short rows."
-        ) from None
+        remedy = "Pad or drop the short rows."
+        raise InputError(name, "must be a rectangular array", "its rows differ in length", remedy) from None
 
 
 def floats(values: ArrayLike, name: str) -> np.ndarray:
@@ -130,9 +128,8 @@ def one_per_candidate(
 def check_length(array: np.ndarray, n: int, name: str, remedy: str, entry: str = "entry") -> None:
     """Raise InputError unless an array has shape (n,)."""
     if array.shape != (n,):
-        raise InputError(
-            name, f"must have one {entry} per candidate, shape ({n},)", f"got {array.shape}", remedy
-        )
+        value = f"got {array.shape}"
+        raise InputError(name, f"must have one {entry} per candidate, shape ({n},)", value, remedy)
 
 
 def label(

@@ -74,17 +74,13 @@ class LargeProblem(DesignProblem):
     ) -> None:
         refuse_blocks(blocks)
         if settings is not None:
-            raise InputError(
-                "settings", "must be left out for candidates larger than memory", remedy="Drop the argument."
-            )
+            remedy = "Drop the argument."
+            raise InputError("settings", "must be left out for candidates larger than memory", remedy=remedy)
         engine = open_engine(candidates, groups, parameter_blocks)
         if not engine.n_rows or not engine.dim:
-            raise InputError(
-                "candidates",
-                "must have shape (N, d), neither of them 0",
-                f"got {(engine.n_rows, engine.dim)}",
-                "Put one candidate a row.",
-            )
+            value = f"got {(engine.n_rows, engine.dim)}"
+            remedy = "Put one candidate a row."
+            raise InputError("candidates", "must have shape (N, d), neither of them 0", value, remedy)
         found = engine.reduce(distinct, merge_distinct, features=False) if any(engine.labels) else ({}, {})
         named = hasattr(budgets, "items")
         numbers, n_groups, of_groups = _numbering(
@@ -187,12 +183,9 @@ class LargeProblem(DesignProblem):
         return self.engine
 
     def _not_in_memory(self) -> NoReturn:
-        raise InputError(
-            "the problem",
-            "must be in memory for this",
-            f"its {self.n_candidates} candidates are not",
-            "Use result.in_memory(), which has the candidates with weight, and its problem.",
-        )
+        value = f"its {self.n_candidates} candidates are not"
+        remedy = "Use result.in_memory(), which has the candidates with weight, and its problem."
+        raise InputError("the problem", "must be in memory for this", value, remedy)
 
     @property
     def source(self) -> Source:
@@ -257,12 +250,9 @@ def _numbering(
         if present[0] < 0:
             raise InputError(name, "must not be negative", f"got {present[0]}", "Number them from 0.")
         if present[-1] >= max(1000, 10 * engine.n_rows):
-            raise InputError(
-                name,
-                "must be numbered 0, 1, 2, ...",
-                f"got {present[-1]} with {engine.n_rows} candidates",
-                "Renumber: numpy.unique(labels, return_inverse=True)[1].",
-            )
+            value = f"got {present[-1]} with {engine.n_rows} candidates"
+            remedy = "Renumber: numpy.unique(labels, return_inverse=True)[1]."
+            raise InputError(name, "must be numbered 0, 1, 2, ...", value, remedy)
         known = label_names(names, present[-1] + 1, name)
         return None, present[-1] + 1 if known is None else len(known), known
     refuse_names(names, name)

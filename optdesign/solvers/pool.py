@@ -18,6 +18,7 @@ from optdesign.problem.selection import Pool, united
 from optdesign.runtime import clock
 from optdesign.runtime.progress import Progress
 from optdesign.runtime.stopping import Stopped, never_stop, stop_when
+from optdesign.solvers import working_set
 from optdesign.solvers.loop import Recorder, Stop, run_method
 from optdesign.solvers.method import MAX_ITER, PATIENCE, Method, Step
 from optdesign.solvers.start import default_start
@@ -25,16 +26,15 @@ from optdesign.sources.engine import LostEngineError
 
 
 class Parameters(NamedTuple):
-    """Size of the pool, and accuracy of the rounds."""
+    """Size of the pool, and its best accuracy."""
 
     violators: int = 8
     """A pass returns up to this many violators per candidate that an optimum needs."""
     passes: int = 8
     """Candidates without weight leave a pool that is larger than the violators of this many passes."""
-    accuracy: float = 0.005
-    """A round solves its pool to this fraction of the last gap."""
     overshoot: float = 0.1
-    """At best a round solves its pool to this fraction of the goal."""
+    """At best a round solves its pool to this fraction of the goal. Otherwise its accuracy is that of a round
+    on a working set."""
 
 
 PARAMETERS = Parameters()
@@ -58,7 +58,7 @@ def solve_large(
         part = problem.part(pool)
         best_accuracy = PARAMETERS.overshoot * goal
         # The first gap is infinite.
-        accuracy = max(best_accuracy, PARAMETERS.accuracy * min(gap, problem.rank))
+        accuracy = max(best_accuracy, working_set.PARAMETERS.accuracy * min(gap, problem.rank))
         weights = _solved(part, method, start, accuracy, stop)
         began = clock.now()
         try:

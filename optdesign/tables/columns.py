@@ -170,9 +170,8 @@ def check_index(frame: Any, values: Any, name: str) -> None:
 def refuse_mask(array: Any, name: str) -> None:
     """Raise ValueError if an array is masked."""
     if isinstance(array, np.ma.MaskedArray):
-        raise InputError(
-            name, "must not be masked", "NumPy would drop the mask", "Drop the masked rows, or fill them in."
-        )
+        remedy = "Drop the masked rows, or fill them in."
+        raise InputError(name, "must not be masked", "NumPy would drop the mask", remedy)
 
 
 def column(values: Any, name: str) -> tuple[np.ndarray, tuple[Any, ...] | None]:
@@ -182,9 +181,8 @@ def column(values: Any, name: str) -> tuple[np.ndarray, tuple[Any, ...] | None]:
     try:
         array = np.array(values)
     except ValueError:
-        raise InputError(
-            name, "must have one plain value a row", remedy="Unpack nested values first."
-        ) from None
+        remedy = "Unpack nested values first."
+        raise InputError(name, "must have one plain value a row", remedy=remedy) from None
     if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
         array = np.array(values, dtype=object)  # lest numbers among text become text
     has_integers = isinstance(values, list | tuple) or _type_name(values).startswith(("int", "uint"))
@@ -247,9 +245,8 @@ def _items(columns: Any) -> Iterator[tuple[str, Any]]:
             raise InputError("columns", "must have one name each", f"got the levels {key}", remedy)
         name = str(key)
         if name in seen:
-            raise InputError(
-                "columns", "must have names that differ", f"{name!r} occurs twice", "Rename one of them."
-            )
+            remedy = "Rename one of them."
+            raise InputError("columns", "must have names that differ", f"{name!r} occurs twice", remedy)
         seen.add(name)
         yield name, values
 
@@ -321,9 +318,8 @@ def _utf8(array: np.ndarray, name: str) -> np.ndarray:
     try:
         return np.char.decode(array, "utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(
-            name, "must be text, or bytes in UTF-8", f"got {error.object!r}", "Decode the column first."
-        ) from None
+        remedy = "Decode the column first."
+        raise InputError(name, "must be text, or bytes in UTF-8", f"got {error.object!r}", remedy) from None
 
 
 def _plain(array: np.ndarray, name: str) -> np.ndarray:
@@ -389,9 +385,5 @@ def _kind(value: Any, name: str, row: int) -> str:
         return "number"
     if isinstance(value, str | date | datetime | time | timedelta | np.datetime64):
         return "text"
-    raise InputError(
-        name,
-        "must hold numbers, text, booleans or dates",
-        f"row {row + 1} holds a {type(value).__name__}",
-        "Convert the column first.",
-    )
+    rule = "must hold numbers, text, booleans or dates"
+    raise InputError(name, rule, f"row {row + 1} holds a {type(value).__name__}", "Convert the column first.")

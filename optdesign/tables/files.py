@@ -160,9 +160,8 @@ def csv_rows(path: Path) -> Iterator[list[str]]:
         with open(path, newline="", encoding="utf-8-sig") as file:
             yield from filter(None, csv.reader(file, delimiter=separator(path), skipinitialspace=True))
     except UnicodeDecodeError as error:
-        raise InputError(
-            str(path), f"must be text in UTF-8 ({error.reason})", remedy="Save it again as UTF-8."
-        ) from None
+        remedy = "Save it again as UTF-8."
+        raise InputError(str(path), f"must be text in UTF-8 ({error.reason})", remedy=remedy) from None
     except csv.Error as error:
         raise InputError(str(path), f"must be a CSV file ({error})", remedy="Export it again.") from None
 
@@ -258,9 +257,8 @@ def check_writable(path: Path, argument: str, *, force: bool) -> None:
         rule = "must be a file in an existing directory"
         raise InputError(argument, rule, f"{str(path)!r} {wrong}", "Choose another path.")
     if path.exists() and not force:
-        raise InputError(
-            argument, "must be a new file", f"{str(path)!r} exists", "Add --force to overwrite it."
-        )
+        remedy = "Add --force to overwrite it."
+        raise InputError(argument, "must be a new file", f"{str(path)!r} exists", remedy)
 
 
 def pyarrow() -> Any:
@@ -275,9 +273,8 @@ def _read_parquet(path: Path) -> Table:
         table = arrow.parquet.read_table(path)
     except arrow.ArrowInvalid as error:
         if "Multiple matches" in str(error):
-            raise InputError(
-                str(path), "must name each column once", "one name occurs twice", "Rename it."
-            ) from None
+            value = "one name occurs twice"
+            raise InputError(str(path), "must name each column once", value, "Rename it.") from None
         rule = "must be a Parquet file with one candidate a row"
         remedy = "Write it anew, or name it .csv if that is what it is."
         raise InputError(str(path), rule, f"it is none ({error})", remedy) from None
@@ -315,12 +312,9 @@ def _read_csv(path: Path, text: set[str], numbers: set[str] | None) -> Table:
     while chunk := list(islice(rows, CSV_ROWS)):
         if set(map(len, chunk)) != {len(names)}:
             at = next(k for k, row in enumerate(chunk) if len(row) != len(names))
-            raise InputError(
-                str(path),
-                f"must have {len(names)} fields in every row, as in its header",
-                f"{place(path, done + at)} has {len(chunk[at])}",
-                f"Quote fields that contain {mark!r}.",
-            )
+            rule = f"must have {len(names)} fields in every row, as in its header"
+            remedy = f"Quote fields that contain {mark!r}."
+            raise InputError(str(path), rule, f"{place(path, done + at)} has {len(chunk[at])}", remedy)
         for name, fields in zip(names, zip(*chunk, strict=True), strict=True):
             for one in marks:
                 one.add(name, fields)
@@ -339,12 +333,9 @@ def _read_csv(path: Path, text: set[str], numbers: set[str] | None) -> Table:
         one.check(path, plain)
     for name in [name for name in names if name.startswith(UNNAMED)]:
         if any(str(value).strip() for part in parts.pop(name) for value in np.atleast_1d(part)):
-            raise InputError(
-                str(path),
-                "must name every column",
-                f"column {names.index(name) + 1} has no name",
-                "Name it, or delete it.",
-            )
+            rule = "must name every column"
+            remedy = "Name it, or delete it."
+            raise InputError(str(path), rule, f"column {names.index(name) + 1} has no name", remedy)
     return {
         name: _text_column(values, name in text) if name in plain else _number_column(values)
         for name, values in parts.items()
@@ -374,14 +365,12 @@ def _header(row: list[str], path: Path) -> list[str]:
     named = [name for name in names if name and not name.startswith(UNNAMED)]
     # Frames without names of their own number their columns: 0, 1, 2.
     if any(not name.isdecimal() for name in named) and all(number(name, ";") is not None for name in named):
-        raise InputError(
-            str(path), "must have a header", f"its first line holds {listed(named)}", "Name the columns."
-        )
+        remedy = "Name the columns."
+        raise InputError(str(path), "must have a header", f"its first line holds {listed(named)}", remedy)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(
-            str(path), "must name each column once", f"{twice!r} occurs twice", "Rename one of them."
-        )
+        remedy = "Rename one of them."
+        raise InputError(str(path), "must name each column once", f"{twice!r} occurs twice", remedy)
     return names
 
 

@@ -19,9 +19,8 @@ def read_workbook(path: Path) -> dict[str, np.ndarray]:
     except FileNotFoundError:
         raise
     except Exception as error:  # errors of zipfile, xml and openpyxl
-        raise InputError(
-            str(path), "must be an Excel workbook", f"it is none ({error})", "Save it as .xlsx or .csv."
-        ) from None
+        remedy = "Save it as .xlsx or .csv."
+        raise InputError(str(path), "must be an Excel workbook", f"it is none ({error})", remedy) from None
     rows = [row for row in book.worksheets[0].iter_rows(values_only=True) if any(v is not None for v in row)]
     book.close()
     names = [] if not rows else ["" if v is None else str(v).strip() for v in rows[0]]

@@ -116,9 +116,8 @@ def problems(
     most_scales = 20.0
     for name, orders in {"scales": scales, "budgets": budgets}.items():
         if not 0 <= orders <= most_scales:
-            raise InputError(
-                name, f"must lie between 0 and {most_scales:g} orders", f"got {orders}", "Use 6."
-            )
+            remedy = "Use 6."
+            raise InputError(name, f"must lie between 0 and {most_scales:g} orders", f"got {orders}", remedy)
     if deficient and max_dim < 2:
         raise InputError("max_dim", "must be at least 2 for deficient problems", "got 1", "Use 3.")
     if duplicates and (max_candidates < 2 or (max_groups < 2 and not {*kinds}.isdisjoint(GRIDS))):
