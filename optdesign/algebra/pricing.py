@@ -50,9 +50,7 @@ def price(
     offer(keys, at, groups, *drawn)
     offer(-g[at], at, groups, *top)
     return Priced(
-        largest,
-        kept(first, x, groups, blocks, *top[:2]),
-        kept(first, x, groups, blocks, *drawn[:2]),
+        largest, kept(first, x, groups, blocks, *top[:2]), kept(first, x, groups, blocks, *drawn[:2])
     )
 
 

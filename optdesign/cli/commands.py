@@ -120,8 +120,7 @@ def solve_command(
     plot: Plot = None,
     force: Force = False,
     again: Annotated[
-        bool,
-        typer.Option("--again", help="FILE is a saved design: replace its columns weight and variance."),
+        bool, typer.Option("--again", help="FILE is a saved design: replace its columns weight and variance.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -207,11 +206,7 @@ def _check_whole(problem: DesignProblem) -> None:
 
 
 def _write(
-    found: DesignResult | Runs,
-    source: CandidateFile,
-    out: Path | None,
-    plot: Path | None,
-    order: Any = None,
+    found: DesignResult | Runs, source: CandidateFile, out: Path | None, plot: Path | None, order: Any = None
 ) -> None:
     """Write a design, or runs in their order, to a file, and draw it, if paths are given."""
     if out is not None:

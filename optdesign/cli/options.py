@@ -25,8 +25,7 @@ Candidates = Annotated[
     typer.Option(metavar="FILE", help="Candidates of a run list [default: those of its recipe DESIGN.json]."),
 ]
 Where = Annotated[
-    Text,
-    typer.Option(metavar="CONDITION", help="Rows that are candidates: 'temp <= 60 or cat == \"a\"'."),
+    Text, typer.Option(metavar="CONDITION", help="Rows that are candidates: 'temp <= 60 or cat == \"a\"'.")
 ]
 Passing = Annotated[float, typer.Option("--tol", help="Largest gap / rank of a design that passes.")]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Save a picture: .png, .pdf or .svg.")]
@@ -92,12 +91,7 @@ class ColumnOptions:
         """Return the candidates of a file, with budgets if they are given; ``runs`` come before budgets."""
         group, block = self.labels
         source = candidate_file.read(
-            path,
-            group=group,
-            block=block,
-            features=self.feature_names,
-            model=self.model,
-            **more,
+            path, group=group, block=block, features=self.feature_names, model=self.model, **more
         )
         if runs is not None:
             return source.with_budgets(runs, "--runs")

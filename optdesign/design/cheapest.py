@@ -114,12 +114,7 @@ class _Program:
     """The linear program of the module's docstring, for costs that are not negative."""
 
     def __init__(
-        self,
-        problem: DesignProblem,
-        white: Rows,
-        support: np.ndarray,
-        weights: np.ndarray,
-        cost: np.ndarray,
+        self, problem: DesignProblem, white: Rows, support: np.ndarray, weights: np.ndarray, cost: np.ndarray
     ) -> None:
         self.problem, self.white, self.cost = problem, white, cost
         given = columns_of(problem, white, support)

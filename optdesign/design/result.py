@@ -311,10 +311,7 @@ class DesignResult(Frozen):
             ("measures", str(self.measures)),
             ("log det", f"{self.log_det:.9g}"),
             ("rank", f"{self.rank} of {self.problem.n_parameters} parameters"),
-            (
-                "method",
-                f"{self.method}, {self.iterations} iterations, {time}",
-            ),
+            ("method", f"{self.method}, {self.iterations} iterations, {time}"),
         ]
         return html(self, facts + [("note", note) for note in notes(self.problem)])
 

@@ -157,13 +157,7 @@ class Candidates(Frozen):
         return "\n  note: ".join((of, *self.notes))
 
 
-def candidates(
-    factors: Any,
-    model: str,
-    *,
-    where: Any = None,
-    coded: bool | Iterable[str] = False,
-) -> Any:
+def candidates(factors: Any, model: str, *, where: Any = None, coded: bool | Iterable[str] = False) -> Any:
     """Return candidates made from factors by a model.
 
     Parameters

@@ -288,12 +288,7 @@ class DesignProblem(Frozen):
 
     @classmethod
     def _from_grid(
-        cls,
-        features: ArrayLike,
-        active: ArrayLike | None,
-        budgets: ArrayLike | None,
-        *,
-        shared: bool,
+        cls, features: ArrayLike, active: ArrayLike | None, budgets: ArrayLike | None, *, shared: bool
     ) -> DesignProblem:
         x = as_array(features, "features")
         check_axes(x, "features", "clients, arms, dim", "Stack one (arms, dim) array per client.")

@@ -134,7 +134,4 @@ def samples(
     draw_all(first, at, drawn)
     offer(drawn, at, groups, *slots)
     offer(drawn, at, blocks, *block_slots)
-    return (
-        kept(first, x, groups, blocks, *slots[:2]),
-        kept(first, x, groups, blocks, *block_slots[:2]),
-    )
+    return (kept(first, x, groups, blocks, *slots[:2]), kept(first, x, groups, blocks, *block_slots[:2]))
