@@ -76,25 +76,40 @@ def measures(problem: DesignProblem, weights: np.ndarray, log_det: float, varian
         log_det = np.nan
     scaled = np.sqrt(weights[support].astype(np.float64))[:, None] * rows
     own = problem.parameter_blocks[support]
-    values = np.concatenate(
-        [
-            np.linalg.svd(scaled[own == b], compute_uv=False)[: problem.ranks[b]]
-            for b in np.flatnonzero(problem.ranks)
-        ]
-    )
+    spreads = [spread(scaled[own == b], int(problem.ranks[b])) for b in np.flatnonzero(problem.ranks)]
     largest = np.zeros(problem.n_groups)
     np.maximum.at(largest, problem.groups, variances)
-    found = usual(values, n, float(problem.budgets @ largest), float(variances.mean()))
+    found = usual(spreads, problem.rank, n, float(problem.budgets @ largest), float(variances.mean()))
     return found if np.isnan(log_det) else found._replace(D=float(np.exp(log_det / problem.rank) / n))
 
 
-def usual(values: np.ndarray, n: float, largest: float, average: float) -> Measures:
-    """Return the measures from the singular values of the rows of n runs, G, and the average variance."""
-    rank = len(values)
-    with np.errstate(divide="ignore", over="ignore"):
+class Spread(NamedTuple):
+    """Log Det of the information of a parameter block, and the trace of its inverse."""
+
+    log_det: float
+    trace: float
+
+
+def spread(rows: np.ndarray, rank: int) -> Spread:
+    """Return log Det of the information of rows, whose rank is known, and the trace of its inverse.
+
+    If the rank is full, singular values are those of columns of length 1, because those of columns in very
+    different units have no correct digits.
+    """
+    lengths = np.linalg.norm(rows, axis=0) if rank == rows.shape[1] else np.ones(rows.shape[1])
+    _, values, right = np.linalg.svd(rows / lengths, full_matrices=False)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        root = right[:rank].T / values[:rank] / lengths[:, None]
+        log_det = 2 * float(np.sum(np.log(values[:rank])) + np.sum(np.log(lengths)))
+        return Spread(log_det, float(np.sum(root**2)))
+
+
+def usual(spreads: list[Spread], rank: int, n: float, largest: float, average: float) -> Measures:
+    """Return the measures from the parameter blocks of n runs, G, and the average variance."""
+    with np.errstate(over="ignore"):
         return Measures(
-            float(np.exp(2 * np.mean(np.log(values))) / n),
-            rank / (n * float(np.sum(values**-2.0))),
+            float(np.exp(sum(one.log_det for one in spreads) / rank) / n),
+            rank / (n * sum(one.trace for one in spreads)),
             rank / largest,
             rank / (n * average),
         )

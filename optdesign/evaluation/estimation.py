@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optdesign.algebra.whitening import measured
+from optdesign.design.measures import Spread, spread
 from optdesign.factors.coding import SINGULAR_VALUE_RTOL
 from optdesign.problem.exact_rank import rank_of
 from optdesign.problem.problem import DesignProblem
@@ -27,7 +28,9 @@ class Fit(NamedTuple):
     null: np.ndarray
     """(p, p - rank): an orthonormal basis of the null space, for columns scaled to length 1."""
     scale: np.ndarray
-    """Lengths of the columns."""
+    """Lengths of the columns, 1 for those of zeros."""
+    is_zero: np.ndarray
+    """(p,) booleans: columns that are 0 in all runs."""
     rank: int
     estimable: np.ndarray
     """(p,) booleans."""
@@ -37,9 +40,20 @@ class Fit(NamedTuple):
         out = np.sum((rows @ self.root) ** 2, axis=1)
         if self.null.shape[1]:
             scaled = rows / self.scale
+            scaled[:, self.is_zero] = 0.0
             outside = np.linalg.norm(scaled @ self.null, axis=1) > 1e-7 * np.linalg.norm(scaled, axis=1)
+            # The runs give no unit to a column of zeros, so its own largest entry is the unit.
+            beside = np.abs(rows[:, self.is_zero])
+            outside |= np.any(beside > 1e-7 * beside.max(axis=0, initial=0.0), axis=1)
             out = np.where(outside, np.inf, out)
         return out
+
+    def spread(self, rows: np.ndarray) -> Spread:
+        """Return log Det of the information X'WX of rows sqrt(w) x, and the trace of its inverse."""
+        if self.rank < len(self.scale):
+            return spread(rows, self.rank)
+        log_det = np.linalg.slogdet(self.root * self.scale[:, None])[1] - np.sum(np.log(self.scale))
+        return Spread(-2 * float(log_det), float(np.sum(self.root**2)))
 
     def regression(self, x: np.ndarray, weights: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Return (X'WX)^-1 X'WZ: the coefficients of other columns, NaN for those that are not estimable."""
@@ -52,7 +66,8 @@ def least_squares(x: np.ndarray, weights: np.ndarray) -> Fit:
     """Return the algebra of least squares for rows of a model matrix with so many runs each."""
     rows = np.sqrt(weights)[:, None] * x
     scale = np.linalg.norm(rows, axis=0)
-    scale = np.where(scale > 0, scale, 1.0)
+    is_zero = scale == 0
+    scale = np.where(is_zero, 1.0, scale)
     _, values, right = np.linalg.svd(np.linalg.qr(rows / scale, mode="r"))
     rank = int(np.sum(values > SINGULAR_VALUE_RTOL * values.max(initial=0.0)))
     null = right[rank:].T
@@ -66,7 +81,7 @@ def least_squares(x: np.ndarray, weights: np.ndarray) -> Fit:
     covariance[~estimable] = np.nan
     covariance[:, ~estimable] = np.nan
     covariance[~estimable, ~estimable] = np.inf
-    return Fit(covariance, root, null, scale, rank, estimable)
+    return Fit(covariance, root, null, scale, is_zero, rank, estimable)
 
 
 def _root_of_full_rank(x: np.ndarray, weights: np.ndarray) -> np.ndarray | None:

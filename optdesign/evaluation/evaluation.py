@@ -141,15 +141,15 @@ class Evaluation:
     def measures(self) -> Measures:
         """Usual measures D, A, G and I per run, D and A in the coding of the evaluation."""
         x = self.experiment
-        values = [
-            np.linalg.svd(np.sqrt(x.weights[own])[:, None] * x.features[own], compute_uv=False)[: fit.rank]
-            for fit, own in zip(self.fits, x.by_block(x.blocks), strict=True)
-        ]
         if self.rank < self._span.rank:
             return Measures(0.0, 0.0, 0.0, 0.0)
         budgets = self._span.budgets * self.n_runs / self._span.budgets.sum()
         largest = efficiencies.largest_variances(x, self.fits, len(budgets))
-        return usual(np.concatenate(values), self.n_runs, float(budgets @ largest), self.average_variance)
+        spreads = [
+            fit.spread(np.sqrt(x.weights[own])[:, None] * x.features[own])
+            for fit, own in zip(self.fits, x.by_block(x.blocks), strict=True)
+        ]
+        return usual(spreads, self.rank, self.n_runs, float(budgets @ largest), self.average_variance)
 
     @cached_property
     def d_efficiency(self) -> float:

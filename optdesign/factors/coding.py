@@ -77,6 +77,7 @@ def coded_model(
         terms = [
             Term(_called(term), tuple(columns), _called(term) == "Intercept")
             for term, columns in given.spec.term_indices.items()
+            if columns
         ]
         return CodedModel(formula, given, given.names, tuple(terms), _factors(given)), features
     numeric = {name for name in given.factors if settings[name].dtype.kind in "iuf"} - set(given.levels)
@@ -114,6 +115,8 @@ def _standard(given: Model, settings: Settings, scaled: list[str]) -> tuple[Code
     model, features = fit(f"~ {standard}", settings, coded=scaled)
     terms = []
     for term, columns in model.spec.term_indices.items():
+        if not columns:  # a category of one level
+            continue
         used = {name for factor in term.factors for name in _names(factor.expr)}
         plain = used & set(given.factors) <= set(scaled) | set(given.levels) | _sum_coded(words)
         terms.append(Term(_worded(_called(term), words), tuple(columns), plain))

@@ -100,8 +100,10 @@ def fit(
     matrix = _called(
         formula, settings, lambda: library.model_matrix(parsed, frame, context=FUNCTIONS, na_action="ignore")
     )
-    used = {str(name) for name in matrix.model_spec.variables_by_source.get("data", ())}
-    used |= {name.partition(".")[0] for name in used}  # a method, as in temp.mean()
+    # formulaic knows no source of a name with a dot that a function takes, as in log(`temp.in`).
+    sources = matrix.model_spec.variables_by_source
+    used = {str(name) for source in ("data", None) for name in sources.get(source, ())}
+    used |= {name.partition(".")[0] for name in used.difference(settings)}  # a method, as in temp.mean()
     factors = tuple(name for name in settings if name in used)
     _check_present(settings, factors)
     if not matrix.shape[1]:

@@ -64,3 +64,30 @@ def test_a_parameter_block_without_runs_has_infinite_standard_errors(lost: int) 
     assert e.rank == 2
     assert np.isinf(e.standard_errors).tolist() == np.repeat([lost == 0, lost == 1], 2).tolist()
     assert np.isinf(e.vif).tolist() == np.isinf(e.standard_errors).tolist()
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-9, 1e-15])
+def test_a_column_of_zeros_in_the_runs_predicts_nothing_beside_them(unit: float) -> None:
+    x = np.array([[1.0, 0.0], [1.0, unit], [1.0, -unit]])
+    e = od.evaluate((od.DesignProblem(x, budgets=3), np.array([3.0, 0.0, 0.0])))
+    assert np.isinf(e.variances).tolist() == [False, True, True]
+    assert e.largest_variance == np.inf
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-12, 1e12, 1e20])
+def test_measures_of_columns_in_other_units(unit: float) -> None:
+    t = np.array([-1.0, -1, 1, 1, 0, 0])
+    problem = od.DesignProblem(np.column_stack([np.ones(6), unit * t, (unit * t) ** 2]), budgets=6)
+    e = od.evaluate((problem, np.ones(6)))
+    trace = sum(variances(np.asarray(problem.candidates), np.ones(6)))
+    expected = 3 / (6 * trace)
+    assert e.measures.A == pytest.approx(expected, rel=1e-9)
+    assert od.Runs.given(problem, np.ones(6, int)).measures.A == pytest.approx(expected, rel=1e-9)
+    assert e.measures.D == pytest.approx((32 * unit**6) ** (1 / 3) / 6, rel=1e-9)
+
+
+def test_a_category_with_one_level_has_no_term() -> None:
+    table = {"cat": ["a"] * 6, "t": [1.0, 2, 3, 1, 2, 3]}
+    e, alone = od.evaluate(table, "~ cat + t"), od.evaluate({"t": table["t"]}, "~ t")
+    assert e.effect_terms == alone.effect_terms == ("Intercept", "t")
+    np.testing.assert_allclose(e.power, alone.power)

@@ -315,3 +315,36 @@ def test_categories_of_numbers_in_a_parquet_file_are_those_of_their_frame(
     np.testing.assert_array_equal(large.features, small.features)
     with pytest.raises(od.InputError, match="column 'dose' has categories of numbers"):
         od.candidates(tmp_path, "~ dose + x")
+
+
+DOTTED = {
+    "yes.no": ["a", "b", "c", "a", "b", "c"],
+    "temp.in": [1.0, 1, 2, 2, 3, 3],
+    "temp": [1, 2, 3, 4, 5, 6],
+}
+
+
+@pytest.mark.parametrize("model", ["~ C(`yes.no`)", "~ `temp.in` + I(`temp.in`**2) + C(`yes.no`, contr.sum)"])
+def test_names_with_dots_in_functions_are_factors(model: str) -> None:
+    made = od.candidates(pd.DataFrame(DOTTED), model)
+    assert "yes.no" in made.model.factors
+    assert "temp" not in made.model.factors
+    assert made.notes[0] == (
+        "not in the model: 'temp'; such factors may still be groups or parameter blocks"
+        if "temp.in" in model
+        else "not in the model: 'temp.in', 'temp'; such factors may still be groups or parameter blocks"
+    )
+    with pytest.raises(ValueError, match="has no level 'z'"):
+        made.rows({"yes.no": ["z"], "temp.in": [1.0]})
+    gone = pd.DataFrame(DOTTED | {"yes.no": ["a", None, "c", "a", "b", "c"]})
+    with pytest.raises(ValueError, match=r"'yes.no' is missing in row 2"):
+        od.candidates(gone, model)
+
+
+def test_evaluations_of_names_with_dots_are_those_of_other_names() -> None:
+    model = "~ `temp.in` + I(`temp.in`**2) + C(`yes.no`)"
+    dotted = od.evaluate(DOTTED, model)
+    plain = od.evaluate({k.replace(".", "_"): v for k, v in DOTTED.items()}, model.replace(".", "_"))
+    np.testing.assert_allclose(dotted.relative_variances, plain.relative_variances)
+    assert dotted.average_variance == pytest.approx(plain.average_variance)
+    assert len(dotted.alias_terms) == len(plain.alias_terms)
