@@ -81,9 +81,9 @@ def test_measures_of_columns_in_other_units(unit: float) -> None:
     e = od.evaluate((problem, np.ones(6)))
     trace = sum(variances(np.asarray(problem.candidates), np.ones(6)))
     expected = 3 / (6 * trace)
-    assert e.measures.A == pytest.approx(expected, rel=1e-9)
-    assert od.Runs.given(problem, np.ones(6, int)).measures.A == pytest.approx(expected, rel=1e-9)
-    assert e.measures.D == pytest.approx((32 * unit**6) ** (1 / 3) / 6, rel=1e-9)
+    assert pytest.approx(expected, rel=1e-9) == e.measures.A
+    assert pytest.approx(expected, rel=1e-9) == od.Runs.given(problem, np.ones(6, int)).measures.A
+    assert pytest.approx((32 * unit**6) ** (1 / 3) / 6, rel=1e-9) == e.measures.D
 
 
 def test_a_category_with_one_level_has_no_term() -> None:
