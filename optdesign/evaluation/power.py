@@ -3,8 +3,13 @@
 A coefficient b_j with variance sigma^2 c_jj is tested by |t| = |b_j| / (s sqrt(c_jj)), where t has the
 noncentral t distribution with noncentrality b_j / (sigma sqrt(c_jj)) and the degrees of freedom of the error.
 A term with the coefficients b_L is tested by the F statistic with noncentrality b_L' (C_LL)^-1 b_L / sigma^2.
-The square of a noncentral t is a noncentral F with one degree of freedom in the numerator, which is computed
-here: the lower tail of SciPy's noncentral t is NaN for some noncentralities of 10 and more.
+The square of a noncentral t is a noncentral F with one degree of freedom in the numerator. With F as a ratio
+of a noncentral chi-square of m and a chi-square of n degrees of freedom, the power is
+
+    sum_j exp(-h) h^j / j!  I_z(n / 2, m / 2 + j),      h half the noncentrality,
+
+where I is the regularised incomplete beta function and I_z(n / 2, m / 2) = alpha. SciPy's noncentral t and F
+are NaN for some noncentralities.
 """
 
 from __future__ import annotations
@@ -21,10 +26,24 @@ def power_of_f(noncentrality: np.ndarray, df: np.ndarray, error_df: float, alpha
     """
     if not error_df > 0:
         return np.full(len(noncentrality), np.nan)
-    critical = special.fdtri(df, error_df, 1 - alpha)
-    certain = 1e10  # noncentrality from which the power is 1 in double precision for every sensible alpha
-    below = special.ncfdtr(df, error_df, np.minimum(noncentrality, certain), critical)
-    return np.where(noncentrality >= certain, 1.0, 1 - below)
+    critical = special.betaincinv(error_df / 2, df / 2, alpha)
+    cases = zip(noncentrality / 2, df / 2, critical, strict=True)
+    return np.array([_mixture(half, a, error_df / 2, z) for half, a, z in cases])
+
+
+def _mixture(half: float, a: float, b: float, z: float) -> float:
+    """Return the sum of I_z(b, a + j) times the Poisson probability of j with mean ``half``."""
+    if np.isnan(half):
+        return np.nan
+    half = min(half, 5e9)  # the power grows with it, and is 1 in double precision here for usual tests
+    # Beyond 12 standard deviations the probabilities are below round-off. Many terms are summed in steps.
+    radius, most = 12 * np.sqrt(half) + 80, 20_000
+    low = max(0.0, np.floor(half - radius))
+    step = max(1.0, (half + radius - low) / most)
+    j = np.arange(low, half + radius, step)
+    log_share = special.xlogy(j, half) - special.gammaln(j + 1)
+    share = np.exp(log_share - log_share.max())
+    return min(1.0, float(share @ special.betainc(b, a + j, z) / share.sum()))
 
 
 def noncentrality(

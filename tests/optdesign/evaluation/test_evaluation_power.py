@@ -95,3 +95,22 @@ def test_power_agrees_with_100_000_simulated_experiments():
     for k, (columns, power) in enumerate(cases):
         share = simulated(x, e.coefficients, columns, sigma, 0.05, experiments, k)
         assert abs(share - power) <= 3 * np.sqrt(power * (1 - power) / experiments)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "df", "error_df", "alpha", "expected"),
+    [(1702.25, 5, 1e4, 1e-4, 1.0), (2211.5, 1, 10.0, 0.01, 1.0), (1.66e-12, 1, 1.0, 1e-4, 1e-4)],
+)
+def test_power_of_noncentralities_at_which_other_software_fails(
+    ratio: float, df: int, error_df: float, alpha: float, expected: float
+) -> None:
+    assert power_of_f(np.array([ratio]), np.array([df]), error_df, alpha)[0] == pytest.approx(expected)
+
+
+def test_power_grows_with_the_noncentrality_from_alpha_to_1() -> None:
+    ratios = np.concatenate([[0.0], np.geomspace(1e-12, 1e12, 400), [np.inf]])
+    for error_df in (1.0, 7.5, 1e5):
+        power = power_of_f(ratios, np.full(len(ratios), 2), error_df, 0.05)
+        assert power[0] == pytest.approx(0.05)
+        assert np.all(np.diff(power) > -1e-9)
+        assert power[-1] > 0.9999
