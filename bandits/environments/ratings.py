@@ -3,8 +3,8 @@
 1. Ratings are divided by the largest, 5, and the missing ones are predicted by user-based collaborative
    filtering: a user's mean plus how far the ten most similar raters of the film were from theirs, weighted by
    similarity; or, with ``centred=False``, simply the weighted mean of their ratings. Similarity is Pearson's
-   correlation over the films both rated, and counts if positive. The paper does not state which of the
-   two it has, and the results differ.
+   correlation over the films both rated, and counts if positive. Raters as similar as the tenth count as
+   well. The paper does not state which of the two it has, and the results differ.
 2. R = W H by non-negative factorisation with d factors; x_{i,a} is the row of user i in W, for every arm.
 3. k-means groups the columns of H, one per film, into K arms; theta_a is the centre of group a.
 
@@ -126,45 +126,50 @@ def facts(env: LinearEnvironment) -> Facts:
 def complete(ratings: np.ndarray, *, centred: bool = True) -> np.ndarray:
     """Fill the zeros of a (users, films) matrix of ratings by user-based collaborative filtering.
 
-    Neighbours' ratings are averaged as deviations from their means if ``centred``, else as they are. The
-    prediction is the user's mean if no similar user rated a film. Predictions stay within the range of the
-    ratings, and ratings that are known stay as they are.
+    Neighbours are the ten most similar raters of the film, and all others that are as similar as the tenth.
+    Their ratings are averaged as deviations from their means if ``centred``, else as they are. The prediction
+    is the user's mean if no similar user rated a film. Predictions stay within the range of the ratings, and
+    ratings that are known stay as they are.
     """
     rated = ratings > 0.0
     mean = ratings.sum(axis=1) / np.maximum(rated.sum(axis=1), 1)
-    similarity = np.maximum(pearson(ratings), 0.0)
+    squared = squared_similarity(ratings)
     out = np.empty(ratings.shape)
     for film in range(ratings.shape[1]):
         raters = np.flatnonzero(rated[:, film])
-        weight = similarity[:, raters]
-        said = ratings[raters, film] - (mean[raters] if centred else 0.0)
-        said = np.broadcast_to(said, weight.shape)
+        near = squared[:, raters]
         if len(raters) > NEIGHBOURS:
-            # Users with few films in common often agree exactly: the first of them are taken.
-            nearest = np.argsort(-weight, axis=1, kind="stable")[:, :NEIGHBOURS]
-            weight, said = (np.take_along_axis(v, nearest, axis=1) for v in (weight, said))
-        total = weight.sum(axis=1)
+            # Squares are compared, because square roots of two numbers may round to the same one.
+            tenth = np.partition(near, -NEIGHBOURS, axis=1)[:, -NEIGHBOURS, None]
+            near[near < tenth] = 0.0
+        weight = np.sqrt(near)
         base = mean if centred else np.zeros(len(mean))
-        average = np.divide((weight * said).sum(axis=1), total, out=mean - base, where=total > 0.0)
-        out[:, film] = base + average
+        total = weight.sum(axis=1)
+        weighted = (weight * (ratings[raters, film] - base[raters])).sum(axis=1)
+        out[:, film] = base + np.divide(weighted, total, out=mean - base, where=total > 0.0)
     known = ratings[rated]
     return np.where(rated, ratings, np.clip(out, known.min(), known.max()))
 
 
-def pearson(ratings: np.ndarray) -> np.ndarray:
-    """Return the correlation of every two users over the films that both rated; 0 if undefined.
+def squared_similarity(ratings: np.ndarray) -> np.ndarray:
+    """Return the squared correlation of every two users over the films that both rated.
 
-    All pairs at once: with B the indicator of a rating, R B' has the sums of ratings over common films.
+    An entry is 0 if the correlation is negative or undefined, and on the diagonal. Ratings are integers, so
+    the numerator and the denominator are integers below 2^53, which float64 represents exactly in any order
+    of summation. The quotient is rounded once: equal correlations have equal entries.
     """
     rated = (ratings > 0.0).astype(np.float64)
-    common = np.maximum(rated @ rated.T, 1.0)
-    total = ratings @ rated.T
-    covariance = ratings @ ratings.T - total * total.T / common
-    # Ratings are small integers, so a variance is 0 or at least 1 / (2 films); below is rounding.
-    variance = ratings**2 @ rated.T - total**2 / common
-    variance[variance * ratings.shape[1] < 0.25] = 0.0
-    scale = np.sqrt(variance * variance.T)
-    out = np.divide(covariance, scale, out=np.zeros(scale.shape), where=scale > 0.0)
+    common, total = rated @ rated.T, ratings @ rated.T
+    covariance = common * (ratings @ ratings.T) - total * total.T
+    variance = common * (ratings**2 @ rated.T) - total**2
+    denominator = variance * variance.T
+    if denominator.max() > 2.0**53:
+        raise ValueError(
+            f"ratings must have integer sums below 2^53; two users have up to {common.max():.0f} films in "
+            "common. Use at most 4,870 films."
+        )
+    out = np.zeros(common.shape)
+    np.divide(covariance**2, denominator, out=out, where=(covariance > 0.0) & (denominator > 0.0))
     np.fill_diagonal(out, 0.0)
     return out
 
