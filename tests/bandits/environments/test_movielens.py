@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from threadpoolctl import threadpool_limits
 
 import bandits
 from bandits.environments import ratings as movielens
-from bandits.environments.ratings import NEIGHBOURS, complete, factors, facts, pearson
+from bandits.environments.ratings import NEIGHBOURS, complete, factors, facts, squared_similarity
 
 DATA = Path(__file__).parents[4] / "shared" / "data" / "ml-100k" / "u.data"
 
@@ -43,37 +48,105 @@ def environment(file, tmp_path):
     return make
 
 
+def exact_similarity(one, other):
+    """Return the squared correlation of two rows of ratings over common films, 0 if not positive."""
+    pairs = [(int(x), int(y)) for x, y in zip(one, other, strict=True) if x > 0 and y > 0]
+    n, sum_x, sum_y = len(pairs), sum(x for x, _ in pairs), sum(y for _, y in pairs)
+    covariance = n * sum(x * y for x, y in pairs) - sum_x * sum_y
+    variances = (n * sum(x * x for x, _ in pairs) - sum_x**2) * (n * sum(y * y for _, y in pairs) - sum_y**2)
+    return Fraction(covariance**2, variances) if covariance > 0 and variances > 0 else Fraction(0)
+
+
+def exact_similarities(ratings):
+    """Return the squared similarities of all users in rational arithmetic, 0 of a user with itself."""
+    users = range(len(ratings))
+    return [
+        [exact_similarity(ratings[u], ratings[v]) if u != v else Fraction(0) for v in users] for u in users
+    ]
+
+
+def predicted(ratings, squared, u, film, centred):
+    """Return one prediction: neighbours are as similar as the tenth or more, in rational arithmetic."""
+    mean = [sum(map(int, row)) / max(np.count_nonzero(row), 1) for row in ratings]
+    raters = [v for v in np.flatnonzero(ratings[:, film]) if squared[u][v] > 0]
+    tenth = sorted((squared[u][v] for v in raters), reverse=True)[NEIGHBOURS - 1 : NEIGHBOURS]
+    friends = [v for v in raters if not tenth or squared[u][v] >= tenth[0]]
+    weight = [math.sqrt(squared[u][v]) for v in friends]
+    base = mean if centred else [0.0] * len(mean)
+    votes = (w * (ratings[v, film] - base[v]) for w, v in zip(weight, friends, strict=True))
+    value = base[u] + math.fsum(votes) / math.fsum(weight) if friends else mean[u]
+    known = ratings[ratings > 0]
+    return np.clip(value, known.min(), known.max())
+
+
+TABLES = st.tuples(st.integers(11, 16), st.integers(2, 5)).flatmap(
+    lambda shape: arrays(np.float64, shape, elements=st.sampled_from([0.0, 1.0, 2.0, 3.0, 5.0]))
+)
+"""Ratings by more than ten users of a few films, so that many similarities are equal."""
+
+
 def test_similarity_is_the_correlation_over_common_films(ratings):
-    similarity = pearson(ratings)
-    np.testing.assert_array_equal(similarity, similarity.T)
+    squared = squared_similarity(ratings)
+    np.testing.assert_array_equal(squared, squared.T)
     for u, v in [(0, 2), (3, 17), (25, 39)]:
         both = (ratings[u] > 0) & (ratings[v] > 0)
-        expected = np.corrcoef(ratings[u, both], ratings[v, both])[0, 1]
-        assert similarity[u, v] == pytest.approx(expected, abs=1e-12)
+        expected = max(np.corrcoef(ratings[u, both], ratings[v, both])[0, 1], 0.0)
+        assert math.sqrt(squared[u, v]) == pytest.approx(expected, abs=1e-12)
 
 
 def test_similarity_is_zero_where_it_is_undefined():
     nothing_common = [[3, 0, 5], [0, 4, 0]]
     constant = [[3, 3, 3], [1, 2, 5]]
     for matrix in (nothing_common, constant):
-        np.testing.assert_array_equal(pearson(np.array(matrix, dtype=float)), np.zeros((2, 2)))
+        np.testing.assert_array_equal(squared_similarity(np.array(matrix, dtype=float)), np.zeros((2, 2)))
+
+
+@given(TABLES)
+def test_similarities_are_the_exact_ones_rounded_once(table):
+    expected = [[float(value) for value in row] for row in exact_similarities(table)]
+    np.testing.assert_array_equal(squared_similarity(table), expected)
+
+
+@given(TABLES.filter(np.any), st.booleans())
+def test_neighbours_of_a_prediction_are_those_of_rational_arithmetic(table, centred):
+    squared, filled = exact_similarities(table), complete(table, centred=centred)
+    np.testing.assert_array_equal(filled[table > 0], table[table > 0])
+    for u, film in np.argwhere(table == 0):
+        expected = predicted(table, squared, u, film, centred)
+        assert filled[u, film] == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("centred", [True, False])
 def test_completion_agrees_with_a_prediction_at_a_time(ratings, centred):
-    similarity, filled = pearson(ratings), complete(ratings, centred=centred)
-    rated = ratings > 0
-    mean = np.array([row[row > 0].mean() for row in ratings])
-    np.testing.assert_array_equal(filled[rated], ratings[rated])
-    for u, i in np.argwhere(~rated):
-        raters = sorted(np.flatnonzero(rated[:, i]), key=lambda v: -similarity[u, v])[:NEIGHBOURS]
-        friends = [v for v in raters if similarity[u, v] > 0]
-        expected = mean[u]
-        if friends:
-            weight = similarity[u, friends]
-            base = mean if centred else np.zeros(len(mean))
-            expected = base[u] + weight @ (ratings[friends, i] - base[friends]) / weight.sum()
-        assert filled[u, i] == pytest.approx(np.clip(expected, 1, 5), abs=1e-12)
+    squared, filled = exact_similarities(ratings), complete(ratings, centred=centred)
+    for u, film in np.argwhere(ratings == 0):
+        expected = predicted(ratings, squared, u, film, centred)
+        assert filled[u, film] == pytest.approx(expected, abs=1e-12)
+
+
+@given(TABLES.filter(np.any), st.randoms(use_true_random=False))
+def test_the_order_of_users_and_films_does_not_matter(table, random):
+    users, films = (random.sample(range(n), n) for n in table.shape)
+    mixed = table[np.ix_(users, films)]
+    np.testing.assert_array_equal(squared_similarity(mixed), squared_similarity(table)[np.ix_(users, users)])
+    np.testing.assert_allclose(complete(mixed), complete(table)[np.ix_(users, films)], rtol=0, atol=1e-12)
+
+
+def test_the_order_of_lines_does_not_matter(file, tmp_path):
+    other = tmp_path / "sorted.data"
+    other.write_text("\n".join(sorted(file.read_text().splitlines())) + "\n")
+    pairs = zip(
+        *(factors(path, 2, other_ratings=True, cache=tmp_path) for path in (file, other)), strict=True
+    )
+    for one, two in pairs:
+        np.testing.assert_array_equal(one, two)
+
+
+def test_ratings_beyond_exact_arithmetic_are_refused():
+    long = np.tile([1.0, 5.0], (2, 2435))
+    assert squared_similarity(long)[0, 1] == 1.0
+    with pytest.raises(ValueError, match=r"up to 4872 films in common. Use at most 4,870 films"):
+        squared_similarity(np.tile([1.0, 5.0], (2, 2436)))
 
 
 def test_the_environment_has_the_papers_structure(environment, file, tmp_path):
@@ -229,3 +302,33 @@ def test_movielens_is_nearly_as_the_paper_describes_it(tmp_path):
     assert 0.2 < found.smallest_norm2 < 0.4 < 0.8 < found.largest_norm2 < 1.5
     assert 0.0 < found.smallest_gap < 0.01
     assert 0.5 < found.largest_gap < 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DATA.exists(), reason="MovieLens-100K is not at ../shared/data/ml-100k")
+def test_predictions_of_movielens_are_those_of_rational_arithmetic():
+    """Pairs of users are ranked by exact similarity; every prediction has the neighbours of these ranks."""
+    user, film, rating, _ = np.loadtxt(DATA, dtype=np.int64).T
+    table = np.zeros((user.max(), film.max()), dtype=np.int64)
+    table[user - 1, film - 1] = rating
+    rated = (table > 0).astype(np.int64)
+    n, total, products, squares = rated @ rated.T, table @ rated.T, table @ table.T, table**2 @ rated.T
+    covariance, variance = n * products - total * total.T, n * squares - total**2
+    u, v = np.nonzero(np.triu((covariance > 0) & (variance * variance.T > 0), k=1))
+    pairs = zip(covariance[u, v].tolist(), variance[u, v].tolist(), variance[v, u].tolist(), strict=True)
+    exact = [Fraction(c**2, one * other) for c, one, other in pairs]
+    place = {value: i + 1 for i, value in enumerate(sorted(set(exact)))}
+    rank, weight = np.zeros(n.shape, dtype=np.int64), np.zeros(n.shape)
+    rank[u, v] = rank[v, u] = [place[value] for value in exact]
+    weight[u, v] = weight[v, u] = [math.sqrt(value) for value in exact]
+    mean = table.sum(axis=1) / rated.sum(axis=1)
+    plain, centred = (complete(table.astype(float), centred=centred) for centred in (False, True))
+    for i in range(table.shape[1]):
+        raters = np.flatnonzero(rated[:, i])
+        tenth = np.sort(rank[:, raters], axis=1)[:, -NEIGHBOURS:][:, :1]
+        share = np.where(rank[:, raters] >= tenth, weight[:, raters], 0.0)
+        for filled, base in ((plain, np.zeros(len(mean))), (centred, mean)):
+            votes, whole = (share * (table[raters, i] - base[raters])).sum(axis=1), share.sum(axis=1)
+            expected = np.where(whole > 0, base + votes / np.where(whole > 0, whole, 1.0), mean)
+            expected = np.where(rated[:, i] > 0, table[:, i], np.clip(expected, 1, 5))
+            np.testing.assert_allclose(filled[:, i], expected, rtol=0, atol=1e-12)
