@@ -47,6 +47,30 @@ def test_numbers_are_found_in_every_form_of_assignment() -> None:
     assert "SAFE" not in numbers(importlib.import_module("optdesign.runs.levels"))  # imported there
 
 
+def is_number(value: ast.expr) -> bool:
+    """Return True if an expression is a number, or arithmetic with one."""
+    if isinstance(value, ast.BinOp):
+        return is_number(value.left) or is_number(value.right)
+    if isinstance(value, ast.UnaryOp):
+        return is_number(value.operand)
+    return isinstance(value, ast.Constant) and type(value.value) in (int, float)
+
+
+def test_optdesign_has_few_numeric_constants() -> None:
+    """Parameters of an algorithm are fields of one documented class, and others are defaults of arguments."""
+    found = [
+        ast.unparse(statement)
+        for name in MODULES
+        if name.startswith("optdesign.")
+        for statement in ast.parse(inspect.getsource(importlib.import_module(name))).body
+        if isinstance(statement, ast.Assign | ast.AnnAssign)
+        and statement.value is not None
+        and is_number(statement.value)
+    ]
+    assert any(text.startswith("UNIT = ") for text in found)
+    assert len(found) <= 80, "\n".join(found)
+
+
 def test_no_numeric_constant_of_optdesign_is_defined_in_two_modules() -> None:
     owners = collections.defaultdict(list)
     for name in MODULES:

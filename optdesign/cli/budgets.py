@@ -47,12 +47,9 @@ def read(path: Path, groups: np.ndarray, option: str = "--budget") -> np.ndarray
     """
     suffix, header, mark = path.suffix.lower(), False, ","
     if suffix not in TABLES:
-        raise InputError(
-            option,
-            "must be a number, labels with numbers as in A=12,B=8, or a file with two columns, group label "
-            f"and budget, that ends in {' or '.join(TABLES)}",
-            f"got {str(path)!r}",
-        )
+        rule = "must be a number, labels with numbers as in A=12,B=8, or a file with two columns, group "
+        rule += f"label and budget, that ends in {' or '.join(TABLES)}"
+        raise InputError(option, rule, f"got {str(path)!r}")
     if suffix == ".csv":
         rows, mark = list(csv_rows(path)), separator(path)
         header = bool(rows) and len(rows[0]) == 2 and number(rows[0][1], mark) is None

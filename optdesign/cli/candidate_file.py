@@ -18,7 +18,18 @@ import numpy as np
 
 from optdesign.cli.budgets import parse
 from optdesign.cli.notices import categories, counting
-from optdesign.cli.roles import Label, LabelColumns, assumed, check_labels, chosen, doubtful, notes, numbered
+from optdesign.cli.roles import (
+    Label,
+    LabelColumns,
+    assumed,
+    check_features,
+    check_labels,
+    check_model,
+    chosen,
+    doubtful,
+    notes,
+    numbered,
+)
 from optdesign.design.display import BLOCK, GROUP, RUN, VARIANCE, WEIGHT, joined, without_roundoff
 from optdesign.errors import InputError
 from optdesign.factors.formula import Model, named
@@ -129,10 +140,7 @@ def read(
     With a ``model``, a formula, columns are factors instead, and the features are what the model makes of
     them; ``where``, a condition, says which rows are candidates.
     """
-    if model is None and where is not None:
-        raise InputError("--where", "must come with --model", remedy="Delete the rows, or add --model.")
-    if model is not None and features is not None:
-        raise InputError("--features", "must be left out with --model, which names the columns it uses")
+    check_model(model, features, where)
     given = (group, block)
     if check_suffix(path, "the file of candidates", (*SUFFIXES, ".xlsx")) == ".npz":
         if model is not None:
@@ -237,21 +245,11 @@ def from_columns(
     others = {*labels, WEIGHT, VARIANCE, *unused}
     categories = {name for name in stored_levels(path) if columns[name].dtype.kind in "biuf"}
     names = _infer(columns, path, others.union(categories)) if features is None else features
-    if not names:
-        raise InputError(
-            "there",
-            "must be a feature, that is a column of numbers that is neither group, parameter block, weight "
-            "nor variance",
-            f"the columns of {path} are {listed(columns)}",
-            "Choose with --features, or say with --model how columns of text enter.",
-        )
+    check_features(names, path, columns)
     for name in names:
         if name in categories:
-            value, remedy = (
-                f"column {name!r} of {path} has categories",
-                "Write it as numbers, or use --model.",
-            )
-            raise InputError(name, "must be numbers", value, remedy)
+            value = f"column {name!r} of {path} has categories"
+            raise InputError(name, "must be numbers", value, "Write it as numbers, or use --model.")
     candidates = np.column_stack([_finite(columns, name, path) for name in names])
     return _labelled(
         columns,
@@ -316,13 +314,9 @@ def _from_arrays(
         remedy = "Save it as numpy.savez(path, candidates=...), one candidate a row."
         raise InputError(str(path), rule, value, remedy)
     if "blocks" in arrays and given[1] != "blocks":
-        raise InputError(
-            f"arrays in {path}",
-            "must not be called 'blocks'",
-            "the word has two meanings",
-            f"{TWO_MEANINGS} Rename the array to 'parameter_blocks' if it labels parameter blocks, and drop "
-            "it otherwise.",
-        )
+        rule, value = "must not be called 'blocks'", "the word has two meanings"
+        remedy = f"{TWO_MEANINGS} Rename the array to 'parameter_blocks' if it labels parameter blocks, "
+        raise InputError(f"arrays in {path}", rule, value, remedy + "and drop it otherwise.")
     names = list(map(str, arrays.get("features", [f"x{j}" for j in range(x.shape[1])])))
     others = {WEIGHT: arrays["weights"]} if "weights" in arrays else {}
     for default, asked, key in zip((GROUP, BLOCK), given, ("groups", "parameter_blocks"), strict=True):

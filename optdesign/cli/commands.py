@@ -57,6 +57,7 @@ from optdesign.runs.exact import exact
 from optdesign.runs.runs import Runs, RunStatus
 from optdesign.runtime.progress import waiting
 from optdesign.solvers.solve import METHODS, solve
+from optdesign.sources.opening import is_larger_than_memory
 from optdesign.verification.verify import Verification, verify
 
 VERIFY_TOL = 1e-4
@@ -137,20 +138,15 @@ def solve_command(
                 raise InputError(option, "must come with --runs: weights are not searched", remedy="Drop it.")
         if keep_groups and randomise is None:
             raise InputError("--keep-groups", "must come with --randomise SEED", remedy="Add it.")
-        if large_file.is_large(file):
+        if is_larger_than_memory(file):
             large_file.check_options(runs, plot, out)
         inputs = [file, *(Path(given) for given in (runs, columns.budget) if given)]
         files.check_outputs(out, plot, inputs, force=force, is_run_list=runs is not None)
-        limits: dict[str, Any] = {
-            "tol": tol,
-            "method": method,
-            "max_iter": max_iter,
-            "time_limit": time_limit,
-        }
-        if large_file.is_large(file):
-            raise typer.Exit(
-                _solve_large(file, columns, where, out, limits, fresh=not again, as_json=as_json)
-            )
+        limits: dict[str, Any] = {"tol": tol, "method": method, "max_iter": max_iter}
+        limits["time_limit"] = time_limit
+        if is_larger_than_memory(file):
+            code = _solve_large(file, columns, where, out, limits, fresh=not again, as_json=as_json)
+            raise typer.Exit(code)
         with waiting(f"reading {file}"):
             source = columns.read(file, runs=runs, where=where, fresh=not again)
         with waiting("finding the rank of every parameter block"):

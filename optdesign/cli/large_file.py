@@ -13,7 +13,15 @@ import numpy as np
 from optdesign.cli import budgets
 from optdesign.cli.candidate_file import SUFFIXES, CandidateFile
 from optdesign.cli.options import ColumnOptions
-from optdesign.cli.roles import LabelColumns, assumed, check_labels, chosen, notes
+from optdesign.cli.roles import (
+    LabelColumns,
+    assumed,
+    check_features,
+    check_labels,
+    check_model,
+    chosen,
+    notes,
+)
 from optdesign.design.display import VARIANCE, WEIGHT
 from optdesign.design.large import LargeResult
 from optdesign.design.result import DesignResult
@@ -23,9 +31,8 @@ from optdesign.problem.large import LargeProblem
 from optdesign.runtime.files import atomic
 from optdesign.runtime.progress import waiting
 from optdesign.sources.modelled import LargeCandidates, modelled, selected
-from optdesign.sources.opening import is_larger_than_memory
 from optdesign.sources.parquet import NUMBERS, ParquetEngine, ParquetFiles, family, parquet_files
-from optdesign.tables.columns import Labels, listed
+from optdesign.tables.columns import Labels, objects
 from optdesign.tables.files import Table, write_table
 
 
@@ -62,10 +69,7 @@ class LargeFile:
         """Return the candidates of Parquet files; set the roles of their columns."""
         options, types = self.options, files.types
         model, features = options.model, options.feature_names
-        if model is None and where is not None:
-            raise InputError("--where", "must come with --model", remedy="Delete the rows, or add --model.")
-        if model is not None and features is not None:
-            raise InputError("--features", "must be left out with --model, which names the columns it uses")
+        check_model(model, features, where)
         given = options.labels
         in_model = set() if model is None else named(model)
         names: Table = {name: np.empty(1) for name in types}
@@ -85,14 +89,7 @@ class LargeFile:
         if features is None:
             features = [name for name in others if family(types[name]) == NUMBERS]
             self.ignored = tuple(name for name in others if name not in features)
-        if not features:
-            raise InputError(
-                "there",
-                "must be a feature, that is a column of numbers that is neither group, parameter block, "
-                "weight nor variance",
-                f"the columns of {self.path} are {listed(types)}",
-                "Choose with --features, or say with --model how columns of text enter.",
-            )
+        check_features(features, self.path, types)
         self.notes = notes(names, self.labels, given, rows, features)
         return selected(files, features)
 
@@ -100,10 +97,8 @@ class LargeFile:
         """Return the budgets that are given for the groups of some names."""
         if self.options.budget is None:
             return None
-        groups = np.empty(len(names or (0,)), dtype=object)
-        groups[:] = names or (0,)
-        known = self.problem_columns
-        return budgets.parse(self.options.budget, "--budget", self.labels.group, groups, known)
+        given, group = self.options.budget, self.labels.group
+        return budgets.parse(given, "--budget", group, _objects(names), self.problem_columns)
 
     @property
     def problem_columns(self) -> tuple[str, ...]:
@@ -134,14 +129,7 @@ class LargeFile:
 
 def _objects(names: tuple[Any, ...] | None) -> np.ndarray:
     """Return names of groups, or of the only one."""
-    out = np.empty(len(names or (0,)), dtype=object)
-    out[:] = names or (0,)
-    return out
-
-
-def is_large(path: Path) -> bool:
-    """Return True if the candidates of a path stay on disk."""
-    return is_larger_than_memory(path)
+    return objects(names or (0,))
 
 
 def check_options(runs: str | None, plot: Path | None, out: Path | None) -> None:

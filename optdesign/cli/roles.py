@@ -9,7 +9,7 @@ Columns that only name rows are never features: the unnamed first column that ``
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from optdesign.design.display import BLOCK, GROUP, VARIANCE, WEIGHT
 from optdesign.errors import InputError
-from optdesign.tables.columns import Labels, lookup, missing_label
+from optdesign.tables.columns import Labels, listed, lookup, missing_label
 from optdesign.tables.columns import number as number_labels
 from optdesign.tables.files import Table, place
 
@@ -30,6 +30,23 @@ Label = str | Literal[False] | None
 
 MISSING = {"na", "n/a", "#n/a", "nan", "null", "none", "nat", "<na>", "-", "."}
 """Text that other programs write for missing entries, in lower case."""
+
+
+def check_model(model: str | None, features: Sequence[str] | None, where: str | None) -> None:
+    """Raise InputError for a condition without a model, and for features beside a model."""
+    if model is None and where is not None:
+        raise InputError("--where", "must come with --model", remedy="Delete the rows, or add --model.")
+    if model is not None and features is not None:
+        raise InputError("--features", "must be left out with --model, which names the columns it uses")
+
+
+def check_features(features: Sequence[str], path: Path, columns: Iterable[str]) -> None:
+    """Raise InputError if a file has no features."""
+    if not features:
+        rule = "must be a feature, that is a column of numbers that is neither group, parameter block, "
+        value = f"the columns of {path} are {listed(columns)}"
+        remedy = "Choose with --features, or say with --model how columns of text enter."
+        raise InputError("there", f"{rule}weight nor variance", value, remedy)
 
 
 class LabelColumns(NamedTuple):
@@ -65,12 +82,9 @@ def check_labels(
         raise InputError(str(path), "must have one candidate a row", "it has no rows")
     taken = [name for name in (WEIGHT, VARIANCE) if name in columns]
     if fresh and taken:
-        raise InputError(
-            str(path),
-            f"must not have a column {taken[0]!r}: that is what a saved design adds",
-            remedy=f"If it is your data, rename it, say to 'body_{taken[0]}'; if {path} is a saved design, "
-            "add --again.",
-        )
+        rule = f"must not have a column {taken[0]!r}: that is what a saved design adds"
+        remedy = f"If it is your data, rename it, say to 'body_{taken[0]}'; "
+        raise InputError(str(path), rule, remedy=f"{remedy}if {path} is a saved design, add --again.")
     group, block = (
         name if wanted or name in columns else None for name, wanted in zip(labels, given, strict=True)
     )

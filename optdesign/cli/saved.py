@@ -27,13 +27,11 @@ def design(source: CandidateFile, path: Path) -> tuple[CandidateFile, DesignResu
     wrong = ~((budgets > 0) & (np.abs(sums - budgets) <= FEASIBILITY_RTOL * budgets))
     for i in np.flatnonzero(wrong)[:1]:
         given = source.budgets is not None
-        raise InputError(
-            "the weights of a group",
-            "must sum to the budget" if given else "must sum to something positive, its budget",
-            f"those of group {str(names[i])!r} in {path} sum to {sums[i]:g}"
-            + (f", and its budget is {budgets[i]:g}" if given else ""),
-            "Solve again with this budget." if given else "Drop its rows.",
-        )
+        rule = "must sum to the budget" if given else "must sum to something positive, its budget"
+        value = f"those of group {str(names[i])!r} in {path} sum to {sums[i]:g}"
+        value += f", and its budget is {budgets[i]:g}" if given else ""
+        remedy = "Solve again with this budget." if given else "Drop its rows."
+        raise InputError("the weights of a group", rule, value, remedy)
     note = (
         f"the certificate is that of the groups, parameter blocks and model named above, without "
         f"{', '.join(source.ignored)}; if the design was solved with other --model, --group, "

@@ -16,6 +16,7 @@ import numpy as np
 
 from optdesign.factors.formula import pandas
 from optdesign.problem.dependence import in_words
+from optdesign.tables.columns import objects
 
 if TYPE_CHECKING:
     from optdesign.design.result import DesignResult
@@ -51,11 +52,7 @@ def labels(problem: DesignProblem, which: str) -> np.ndarray:
         if which == GROUP
         else (problem.parameter_block_names, problem.parameter_blocks)
     )
-    if names is None:
-        return numbers
-    distinct = np.empty(len(names), dtype=object)
-    distinct[:] = names
-    return distinct[numbers]
+    return numbers if names is None else objects(names)[numbers]
 
 
 def columns(problem: DesignProblem) -> dict[str, np.ndarray]:

@@ -215,14 +215,11 @@ def _check_grid(saved: dict[str, Any], clients: int, arms: int, flat: np.ndarray
     active = np.zeros(clients * arms, bool)
     active[flat] = True
     group, arm = np.divmod(np.flatnonzero(active), arms)
-    blocks, labels = (
-        saved["n_parameter_blocks"],
-        (_values(saved["groups"]), _values(saved["parameter_blocks"])),
-    )
+    blocks, labels = saved["n_parameter_blocks"], (saved["groups"], saved["parameter_blocks"])
     arm = arm if blocks == arms else np.zeros_like(arm)
     are_alike = all(
         own.dtype == np.int64 and np.array_equal(own, true)
-        for own, true in zip(labels, (group, arm), strict=True)
+        for own, true in zip(map(_values, labels), (group, arm), strict=True)
     )
     if not (are_alike and blocks in (1, arms) and np.array_equal(np.unique(group), np.arange(clients))):
         raise ValueError("the labels of the candidates must be those of clients and arms")
@@ -255,12 +252,8 @@ def _restored_result(saved: dict[str, Any], problem: DesignProblem, path: Path) 
         raise InputError(f"the certificate in {path}", "must be that of its weights", difference, remedy)
     status, tol = Status[saved["status"]], saved.get("tol")
     if status is Status.CONVERGED and tol is not None and not stored.gap <= tol * stored.rank:
-        raise InputError(
-            f"the status in {path}",
-            "must be that of its weights",
-            f"it says converged at tol {tol:g}, and the relative gap is {stored.relative_gap:g}",
-            "Solve again.",
-        )
+        value = f"it says converged at tol {tol:g}, and the relative gap is {stored.relative_gap:g}"
+        raise InputError(f"the status in {path}", "must be that of its weights", value, "Solve again.")
     return DesignResult(
         problem=problem,
         weights=weights,

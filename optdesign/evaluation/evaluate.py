@@ -193,12 +193,9 @@ def _anticipated(
             found = [j for k in at for j in columns[k]]
             found = found or [j for j, known in enumerate(names) if name in (known, known.partition(": ")[2])]
             if not found:
-                raise InputError(
-                    "effect",
-                    "must name terms or coefficients",
-                    f"there is no {name!r}{suggestion(str(name), [*effects, *names])}",
-                    f"The terms are {listed(effects)}.",
-                )
+                missing = f"there is no {name!r}{suggestion(str(name), [*effects, *names])}"
+                remedy = f"The terms are {listed(effects)}."
+                raise InputError("effect", "must name terms or coefficients", missing, remedy)
             size[found] = _finite(value)
     elif isinstance(effect, Real):
         size[:] = _finite(effect)

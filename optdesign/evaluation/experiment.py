@@ -78,12 +78,9 @@ def experiment(
     """Return a design of any kind as rows of a model matrix. ``alias`` may name more columns of a table."""
     if isinstance(design, str | Path) and Path(design).suffix.lower() == ".json":
         design = load(design)
-    if isinstance(design, Runs):
-        found = _of_problem(design.problem, design.counts, model, region, coded)
-        known = model is None or model == design.problem.formula
-        found = replace(found, efficiency=design.efficiency if known else None)
-    elif isinstance(design, DesignResult):
-        found = _of_problem(design.problem, design.weights, model, region, coded)
+    if isinstance(design, Runs | DesignResult):
+        weights = design.counts if isinstance(design, Runs) else design.weights
+        found = _of_problem(design.problem, weights, model, region, coded)
         known = model is None or model == design.problem.formula
         found = replace(found, efficiency=design.efficiency if known else None)
     elif isinstance(design, tuple) and len(design) == 2 and isinstance(design[0], DesignProblem):

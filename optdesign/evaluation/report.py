@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from optdesign.design.display import html_table
 
 if TYPE_CHECKING:
     from optdesign.evaluation.evaluation import Evaluation
@@ -72,18 +73,13 @@ def text(e: Evaluation) -> str:
 def html(e: Evaluation) -> str:
     """Return the facts, the coefficients and the terms in HTML. Every name and value is escaped."""
 
-    def row(cells: list[str], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
     def table(rows: list[list[str]]) -> str:
-        body = "".join(row(cells, "td") for cells in rows[1:])
-        return f"<table><thead>{row(rows[0], 'th')}</thead><tbody>{body}</tbody></table>"
+        return html_table(rows[0], rows[1:])
 
-    told = "".join(row([name, value], "td") for name, value in facts(e))
     more = len(e.terms) - TERMS_SHOWN
     caption = f"<p>{more} coefficients are not shown; see to_frame().</p>" if more > 0 else ""
     terms = table(_terms(e)) if np.any(e.effect_df > 1) else ""
-    return f"<table>{told}</table>{table(_coefficients(e))}{caption}{terms}"
+    return f"{html_table(None, facts(e))}{table(_coefficients(e))}{caption}{terms}"
 
 
 def plain(e: Evaluation) -> dict[str, Any]:

@@ -123,22 +123,18 @@ def _evaluated(settings: Settings, where: str) -> np.ndarray:
     try:
         tree = ast.parse(_with_words(QUOTED.sub(stand_in, notation.condition(where)).strip()), mode="eval")
     except (SyntaxError, ValueError, tokenize.TokenError, RecursionError, MemoryError) as error:
-        raise InputError(
-            "where",
-            "must be an expression such as 'temp <= 60 and cat == \"a\"'",
-            f"{where!r} is none ({getattr(error, 'msg', error)})",
-            'A list is \'cat in ["a", "b"]\'.' if "%in%" in where else "",
-        ) from None
+        rule = "must be an expression such as 'temp <= 60 and cat == \"a\"'"
+        held = f"{where!r} is none ({getattr(error, 'msg', error)})"
+        remedy = 'A list is \'cat in ["a", "b"]\'.' if "%in%" in where else ""
+        raise InputError("where", rule, held, remedy) from None
     nodes = list(ast.walk(tree))
     functions = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     for node in nodes:
         if not isinstance(node, ALLOWED) and not _is_call(node, settings):
-            raise InputError(
-                "where",
-                "must be made of factors, numbers, text and comparisons",
-                f"{where!r} has {type(node).__name__.lower()}, which is not evaluated",
-                f"Functions are {' and '.join(FUNCTIONS)}; otherwise pass a function of the settings.",
-            )
+            rule = "must be made of factors, numbers, text and comparisons"
+            held = f"{where!r} has {type(node).__name__.lower()}, which is not evaluated"
+            remedy = f"Functions are {' and '.join(FUNCTIONS)}; otherwise pass a function of the settings."
+            raise InputError("where", rule, held, remedy)
         if isinstance(node, ast.Name) and id(node) not in functions:
             lookup(settings, names.get(node.id, node.id), "where")
     if not any(isinstance(node, ast.Name) for node in nodes):

@@ -79,14 +79,8 @@ def design_space(
             values = np.sort(one.variances)
             fraction = (np.arange(len(values)) + 1) / len(values)
             finite = np.isfinite(values)
-            axes.plot(
-                np.concatenate([[0], fraction[finite]]),
-                np.concatenate([values[:1], values[finite]]),
-                drawstyle="steps-pre",
-                linewidth=1.8,
-                label=name,
-                **LINES[k % len(LINES)],
-            )
+            x, y = np.concatenate([[0], fraction[finite]]), np.concatenate([values[:1], values[finite]])
+            axes.plot(x, y, drawstyle="steps-pre", linewidth=1.8, label=name, **LINES[k % len(LINES)])
         axes.set(
             title="Prediction variance over the region",
             xlabel="fraction of the region",

@@ -83,12 +83,9 @@ def _lines(evaluation: Evaluation, points: int = 81) -> dict[str, tuple[np.ndarr
     """Return settings along every factor, ``points`` along a numeric one, and the variances there."""
     x = evaluation.experiment
     if x.model is None or x.region_settings is None or len(x.block_names) > 1:
-        raise InputError(
-            "evaluation",
-            "must be that of a formula and one parameter block",
-            "the features have no factors" if x.model is None else f"there are {len(x.block_names)}",
-            "Evaluate a table of settings with a model.",
-        )
+        rule = "must be that of a formula and one parameter block"
+        value = "the features have no factors" if x.model is None else f"there are {len(x.block_names)}"
+        raise InputError("evaluation", rule, value, "Evaluate a table of settings with a model.")
     settings, model = x.region_settings, x.model.model
     labels = {name for name, is_numeric in x.model.factors.items() if not is_numeric}
     numeric = [name for name in model.factors if name not in model.levels and f"C({name})" not in labels]

@@ -210,12 +210,9 @@ def candidates(factors: Any, model: str, *, where: Any = None, coded: bool | Ite
     [20, 20, 40, 40, 60]
     """
     if hasattr(factors, "__dask_graph__"):
-        raise InputError(
-            "factors",
-            "must not be a Dask collection",
-            remedy="Write Parquet files, frame.to_parquet(directory), and pass the directory; or make the "
-            "features with Dask and pass them to DesignProblem.",
-        )
+        remedy = "Write Parquet files, frame.to_parquet(directory), and pass the directory; or make the "
+        remedy += "features with Dask and pass them to DesignProblem."
+        raise InputError("factors", "must not be a Dask collection", remedy=remedy)
     if isinstance(factors, str | Path):
         path = Path(factors)
         if is_larger_than_memory(path):

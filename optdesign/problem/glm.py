@@ -134,12 +134,9 @@ def rows(features: np.ndarray, parameters: np.ndarray, family: str) -> np.ndarra
     bad = np.flatnonzero(~(np.isfinite(scaled).all(axis=1) & (root > 0)))
     if len(bad):
         n = int(bad[0])
-        raise InputError(
-            "parameters",
-            "must give predictors whose weights can be held",
-            f"that of features[{n}] is {eta[n]:g}, and its {family} weight "
-            f"{'is too large' if root[n] > 1 else 'vanishes'}",
-            "Leave such rows out, or look at the units of the parameters.",
-        )
+        size = "is too large" if root[n] > 1 else "vanishes"
+        value = f"that of features[{n}] is {eta[n]:g}, and its {family} weight {size}"
+        remedy = "Leave such rows out, or look at the units of the parameters."
+        raise InputError("parameters", "must give predictors whose weights can be held", value, remedy)
     scaled.flags.writeable = False
     return scaled

@@ -24,6 +24,7 @@ from optdesign.tables.columns import (
     lookup,
     missing_label,
     number,
+    objects,
     refuse_mask,
 )
 
@@ -219,9 +220,7 @@ def label_names(names: Any, count: int, name: str) -> Names | None:
     if len(given) < count or len(set(given)) < len(given):
         rule = f"must be {count} different labels, one for each number"
         raise InputError(argument, rule, f"got {listed(given)}", "Give them in the order of the numbers.")
-    labels = np.empty(len(given), dtype=object)
-    labels[:] = given
-    _check_labels(labels, argument)
+    _check_labels(objects(given), argument)
     return given
 
 
@@ -329,13 +328,10 @@ def _check_columns(name: str, peaks: np.ndarray, names: tuple[str, ...] | None, 
     tiny = (peaks > 0) & (peaks < SMALLEST)
     if tiny.any():
         block, column = (int(i) for i in np.argwhere(tiny)[0])
-        raise InputError(
-            name,
-            f"must have columns of at least {SMALLEST:g} in size",
-            f"column {called(names, column)} is at most {peaks[block, column]:g} in parameter block "
-            f"{called(blocks, block)}",
-            "Change its unit: the design does not depend on it.",
-        )
+        rule = f"must have columns of at least {SMALLEST:g} in size"
+        value = f"column {called(names, column)} is at most {peaks[block, column]:g} in parameter block "
+        remedy = "Change its unit: the design does not depend on it."
+        raise InputError(name, rule, value + called(blocks, block), remedy)
 
 
 def check_span(name: str, maps: np.ndarray, blocks: Names | None = None) -> None:

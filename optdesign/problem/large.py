@@ -113,14 +113,9 @@ class LargeProblem(DesignProblem):
         if len(scanned.bad.rows):
             place, x = self.engine.place(int(scanned.bad.rows[0])), scanned.bad.x[0]
             at = int(np.argmin(np.isfinite(x)))
-            raise InputError(
-                "candidates",
-                "must be finite",
-                f"{place} = {x.tolist()}"
-                if self.names is None
-                else f"{self.names[at]!r} is {x[at]} in {place}",
-                "Drop the row or fill in its missing entries.",
-            )
+            named = self.names is not None and f"{self.names[at]!r} is {x[at]} in {place}"
+            remedy = "Drop the row or fill in its missing entries."
+            raise InputError("candidates", "must be finite", named or f"{place} = {x.tolist()}", remedy)
         check_peaks("candidates", scanned.peaks, self.n_candidates, self.names, self.parameter_block_names)
         check_groups(scanned.sizes, self.group_names)
 

@@ -85,13 +85,9 @@ def unpack(candidates: Any, names: Any, settings: Any, labels: Sequence[Any]) ->
     for name in features:
         at = missing(table[name])
         if table[name].dtype.kind not in "biuf" or name in table.levels:
-            raise InputError(
-                "candidates",
-                "must be numbers",
-                f"column {name!r} is not",
-                "Name it as groups or parameter_blocks, drop it, or make the features from a model: "
-                "candidates(frame, model=...).",
-            )
+            remedy = "Name it as groups or parameter_blocks, drop it, or make the features from a model: "
+            remedy += "candidates(frame, model=...)."
+            raise InputError("candidates", "must be numbers", f"column {name!r} is not", remedy)
         if at is not None:
             value = f"column {name!r} is missing"
             raise InputError("candidates", "must be finite", value, "Drop the row or fill it in.", at)

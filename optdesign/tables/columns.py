@@ -11,7 +11,7 @@ type, or from levels that were listed, keep the order of their levels. Missing e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from difflib import get_close_matches
@@ -94,6 +94,13 @@ class Labels(NamedTuple):
     numbers: np.ndarray
 
 
+def objects(values: Sequence[Any]) -> np.ndarray:
+    """Return values of any type, sequences included, as an array of objects with one dimension."""
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out
+
+
 def number(array: np.ndarray, levels: tuple[Any, ...] | None = None) -> Labels:
     """Assign numbers to the labels of a column, in the order of its levels or sorted.
 
@@ -106,9 +113,7 @@ def number(array: np.ndarray, levels: tuple[Any, ...] | None = None) -> Labels:
     present = set(values)
     ordered = sorted(present) if levels is None else [level for level in levels if level in present]
     at = {label: k for k, label in enumerate(ordered)}
-    names = np.empty(len(ordered), dtype=object)
-    names[:] = ordered
-    return Labels(names, np.fromiter(map(at.__getitem__, values), np.int64, len(values)))
+    return Labels(objects(ordered), np.fromiter(map(at.__getitem__, values), np.int64, len(values)))
 
 
 def missing(array: np.ndarray) -> int | None:
@@ -308,9 +313,7 @@ def _type_name(values: Any) -> str:
 
 def _by_code(codes: np.ndarray, levels: tuple[Any, ...]) -> np.ndarray:
     """Return the level of every code, None where the code is -1."""
-    table = np.empty(len(levels) + 1, dtype=object)
-    table[:-1] = levels
-    return table[codes]
+    return objects((*levels, None))[codes]
 
 
 def _utf8(array: np.ndarray, name: str) -> np.ndarray:
@@ -345,9 +348,8 @@ def _plain(array: np.ndarray, name: str) -> np.ndarray:
         return _numbers(values, name).reshape(array.shape)
     if kind == "boolean" and None not in values:
         return np.array(values, dtype=bool).reshape(array.shape)
-    out = np.empty(len(values), dtype=object)
-    out[:] = [None if v is None else v if kind == "boolean" else str(v) for v in values]
-    return out.reshape(array.shape)
+    out = [None if v is None else v if kind == "boolean" else str(v) for v in values]
+    return objects(out).reshape(array.shape)
 
 
 def _numbers(values: list[Any], name: str) -> np.ndarray:

@@ -55,12 +55,9 @@ class Marks:
         for name, example in self.grouped.items():
             if example and name not in text and (self.other or not self.own):
                 beside = f"{self.other!r} has a decimal {other}, and " if self.other else ""
-                raise InputError(
-                    f"numbers of {path}",
-                    "must be written in one way",
-                    f"{beside}column {name!r} holds {example!r}, a thousand or a decimal {own}",
-                    f"Leave out the thousands separators, or write all decimals with a {other}."
-                    if self.other
-                    else "Leave out the thousands separators, or separate the columns by commas and write "
-                    "decimals with a point.",
-                )
+                value = f"{beside}column {name!r} holds {example!r}, a thousand or a decimal {own}"
+                remedy = "separate the columns by commas and write decimals with a point."
+                if self.other:
+                    remedy = f"write all decimals with a {other}."
+                remedy = f"Leave out the thousands separators, or {remedy}"
+                raise InputError(f"numbers of {path}", "must be written in one way", value, remedy)
