@@ -29,7 +29,7 @@ from optdesign.design.result import DesignResult
 from optdesign.errors import InputError
 from optdesign.numbers.roundoff import UNIT, gamma
 from optdesign.problem.coordinates import log_gram, write_refined
-from optdesign.problem.inputs import floats
+from optdesign.problem.inputs import check_axes, floats
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
 from optdesign.solvers.solve import solve
@@ -153,9 +153,7 @@ def min_volume_ellipsoid(points: ArrayLike, *, centred: bool = False, **options:
     (True, True, 1.0)
     """
     x = floats(points, "points")
-    if x.ndim != 2 or 0 in x.shape:
-        remedy = "One point a row."
-        raise InputError("points", "must have shape (N, d), neither of them 0", f"got {x.shape}", remedy)
+    check_axes(x, "points", "N, d", "One point a row.")
     check_exact(np.asarray(points), x, "points")
     bad = ~np.isfinite(x).all(axis=1)
     if bad.any():
