@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -158,12 +158,17 @@ def csv_rows(path: Path) -> Iterator[list[str]]:
     """Return the rows of a CSV file that are not blank."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
-            yield from filter(None, csv.reader(file, delimiter=separator(path), skipinitialspace=True))
+            yield from filter(None, _reader(file, path))
     except UnicodeDecodeError as error:
         remedy = "Save it again as UTF-8."
         raise InputError(str(path), f"must be text in UTF-8 ({error.reason})", remedy=remedy) from None
     except csv.Error as error:
         raise InputError(str(path), f"must be a CSV file ({error})", remedy="Export it again.") from None
+
+
+def _reader(file: IO[str], path: Path) -> Any:
+    """Return the reader of a CSV file, which raises csv.Error for quotes that are not closed."""
+    return csv.reader(file, delimiter=separator(path), skipinitialspace=True, strict=True)
 
 
 def separator(path: Path) -> str:
@@ -224,7 +229,7 @@ def place(path: Path, row: int, header: bool = True) -> str:
         return f"row {row + 1 + (header and path.suffix.lower() == '.xlsx')}"
     left = row + header
     with open(path, newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file, delimiter=separator(path), skipinitialspace=True)
+        reader = _reader(file, path)
         before = 0
         for fields in reader:
             if fields and left == 0:

@@ -43,7 +43,7 @@ class Marks:
             self.other = next((v for v in fields if beside.fullmatch(v.replace(self.sign, ""))), "")
         if name in self.numeric and not self.own:
             self.own = next((v for v in fields if plain.fullmatch(v) and not thousands.fullmatch(v)), "")
-        if name in self.grouped and not all(map(thousands.fullmatch, fields)):
+        if name in self.grouped and not all(thousands.fullmatch(v) or beside.fullmatch(v) for v in fields):
             del self.grouped[name]
         elif name in self.grouped and not self.grouped[name]:
             self.grouped[name] = next((v for v in fields if self.sign in v), "")

@@ -172,3 +172,13 @@ def test_whole_numbers_are_integers_while_doubles_hold_them(write, last, kind):
     column = tables.read_table(write(f"x\n1\n{last}\n-{last}\n"), text=set())["x"]
     assert column.dtype.kind == kind
     assert [int(value) for value in column] == [1, last, -last]
+
+
+@pytest.mark.parametrize(
+    "text", ['x,k\n1,a\n2,"b\n3,c\n4,d\n', 'x,k\n1,a\n2,"b\n3,c\n4,"d\n', 'x,k\n1,"a"b\n2,c\n']
+)
+def test_quotes_that_are_not_closed_are_refused(tmp_path, text):
+    """The rows after such a quote were part of one label."""
+    (tmp_path / "f.csv").write_text(text)
+    with pytest.raises(ValueError, match="must be a CSV file"):
+        tables.read_table(tmp_path / "f.csv", text=set())

@@ -23,6 +23,8 @@ from optdesign.tables import files
         "b;y\n1,5;1.000\n2;-250\n",
         "y\tb\n1.000\t2,5\n",
         "y;b\n" + "900;1\n" * files.CSV_ROWS + "1.000;2,5\n",
+        "x;y\n1;999.5\n2;1,000\n3;1,001\n",
+        "x;y\n1;999,5\n2;1.000\n",
     ],
 )
 def test_thousands_beside_decimals_of_the_other_sign_are_refused(tmp_path, text):
