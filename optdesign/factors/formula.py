@@ -206,13 +206,30 @@ def _parsed(library: Any, formula: str, settings: Settings) -> Any:
 def _called(formula: str, settings: Settings, work: Any) -> Any:
     """Return the model matrix of formulaic. Raise InputError with the formula and the factors if it fails."""
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return work()
+        with np.errstate(all="ignore"), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = work()
     except Exception as error:
         value = f"{formula!r} is not: {_said(error, formula, settings)}"
         remedy = f"The factors are {listed(settings)}; names that are not Python's stand in backticks."
         raise InputError("model", "must be a formula that formulaic can evaluate", value, remedy) from None
+    for warning in caught:
+        if issubclass(
+            warning.category, formulaic().errors.DataMismatchWarning
+        ):  # they become the first level
+            value = f"{formula!r} has a category without one: {_unknown(str(warning.message))}"
+            raise InputError("settings", "must have known levels", value, "Leave such settings out.")
+    return found
+
+
+def _unknown(warning: str) -> str:
+    """Return the levels that a warning of formulaic lists in braces, or all of its text.
+
+    >>> _unknown("outside of the levels: {np.float64(9.0)}"), _unknown("{'c'}")
+    ('9.0', "'c'")
+    """
+    found = re.search(r"\{(.*)\}", warning)
+    return re.sub(r"np\.\w+\(([^)]*)\)|np\.(\w+)_", r"\1\2", found[1]) if found else warning
 
 
 def _said(error: Exception, formula: str, settings: Settings) -> str:

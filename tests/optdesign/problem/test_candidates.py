@@ -348,3 +348,22 @@ def test_evaluations_of_names_with_dots_are_those_of_other_names() -> None:
     np.testing.assert_allclose(dotted.relative_variances, plain.relative_variances)
     assert dotted.average_variance == pytest.approx(plain.average_variance)
     assert len(dotted.alias_terms) == len(plain.alias_terms)
+
+
+@pytest.mark.parametrize(
+    "model", ["~ C(k, levels=['b', 'a'])", "~ C(x, levels=[1, 2])", "~ C(x > 2, levels=[True])"]
+)
+def test_categories_that_the_formula_does_not_list_are_refused(model: str) -> None:
+    """They were the first level of the list."""
+    with pytest.raises(ValueError, match="must have known levels"):
+        od.candidates(pd.DataFrame({"k": ["a", "b", "c"], "x": [1.0, 2.0, 3.0]}), model)
+
+
+def test_categories_of_numbers_that_the_candidates_do_not_have_are_refused() -> None:
+    made = od.candidates({"day": [1, 2, 3], "x": [0, 1]}, "~ C(day) + x")
+    np.testing.assert_allclose(made.rows({"day": [2], "x": [1]}), [[1, 1, 0, 1]])
+    with pytest.raises(ValueError, match=r"must have known levels; .* has a category without one: 9"):
+        made.rows({"day": [9], "x": [1]})
+    e = od.evaluate((od.DesignProblem(made, budgets=6), np.ones(6)))
+    with pytest.raises(ValueError, match="must have known levels"):
+        e.predict({"day": [9], "x": [1]})
