@@ -6,10 +6,10 @@ A term with the coefficients b_L is tested by the F statistic with noncentrality
 The square of a noncentral t is a noncentral F with one degree of freedom in the numerator. With F as a ratio
 of a noncentral chi-square of m and a chi-square of n degrees of freedom, the power is
 
-    sum_j exp(-h) h^j / j!  I_z(n / 2, m / 2 + j),      h half the noncentrality,
+    sum_j exp(-h) h^j / j!  I_z(n / 2, m / 2 + j),      h half the noncentrality.
 
-where I is the regularised incomplete beta function and I_z(n / 2, m / 2) = alpha. SciPy's noncentral t and F
-are NaN for some noncentralities.
+I is the regularised incomplete beta function, and z is such that I_z(n / 2, m / 2) = alpha. SciPy's
+noncentral t and F are NaN for some noncentralities.
 """
 
 from __future__ import annotations
