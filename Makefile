@@ -16,21 +16,27 @@ COMMIT = $$(git describe --always)$$(git diff --quiet HEAD -- optdesign bandits 
 # Every table of docs/measured that a benchmark prints, whole, in one run of one commit.
 TABLES := first_use design suite before classical wide large machines exact rounding evaluation fedpe regret baselines movielens ablation
 
+# Tests of texts, which are a part of lint, and files with tests that also run as plain Python.
+LINT := tests/test_docstrings.py tests/test_language.py
+KERNELS = $$(grep -rl --include='test_*.py' 'mark\.kernels' tests)
+
 # Pictures of the page on the paper's experiments.
 EXPERIMENTS := fig1a fig1b fig1c fig2a fig2b fig2c fig3a fig3b fig3c fig4a fig4b fig4c fig5 table1 table2 \
 	shared protocols clients lowerbound
 
-.PHONY: demo test slow lint hooks hunt mutants bench experiments times docs look package clean
+.PHONY: demo test slow lint kernels hooks hunt mutants bench experiments times docs look package clean
 
 demo: $(STAMP)
 	@echo "== demo: an experiment in two plants, then the paper's synthetic instance (output in demo/)"
 	@$(BIN)/optdesign demo --out demo
 
-test: lint
+# Lint uses one core, and kernels are compiled once: two processes of pytest would compile many of them twice.
+test: $(STAMP)
+	@$(MAKE) --no-print-directory -j 2 lint kernels
 	@echo "== tests, with compiled kernels"
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" --cov --cov-report=
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(LINT:%=--ignore %) --cov --cov-report=
 	@echo "== kernel tests again as plain Python, for branch coverage of the kernels"
-	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "kernels and not slow" --cov --cov-append --cov-report=term --cov-fail-under=95
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "kernels and not slow" $(KERNELS) --cov --cov-append --cov-report=term --cov-fail-under=95
 
 slow: $(STAMP)
 	@echo "== slow tests"
@@ -54,7 +60,11 @@ lint: $(STAMP)
 	@$(BIN)/mypy
 	@$(BIN)/mypy --config-file tests/mypy.ini
 	@$(BIN)/lint-imports --no-logo --no-cache
-	@$(BIN)/python -m pytest -q tests/test_docstrings.py tests/test_language.py
+	@$(BIN)/python -m pytest -q $(LINT)
+
+kernels: $(STAMP)
+	@echo "== machine code of every kernel"
+	@$(BIN)/optdesign warm-up
 
 hooks: $(STAMP)
 	@echo "== the checks of make lint before every commit"
