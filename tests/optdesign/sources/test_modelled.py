@@ -50,10 +50,13 @@ FORMULAS = [
     "~ 0 + temp:cat + press",
     "~ poly(temp, 2, raw=True) + cat",
 ]
+CONDITION = "temp < 50 and not (cat == 'a' and press == 2)"
 
 
-@pytest.mark.parametrize("formula", FORMULAS)
-@pytest.mark.parametrize("where", [None, "temp < 50 and not (cat == 'a' and press == 2)"])
+@pytest.mark.parametrize(
+    ("formula", "where"),
+    [(formula, None) for formula in FORMULAS] + [(formula, CONDITION) for formula in FORMULAS[:2]],
+)
 def test_formulas_give_the_design_of_memory(formula: str, where: str | None, folder: Path) -> None:
     large = od.DesignProblem(od.candidates(folder, formula, where=where), groups="site")
     small = od.DesignProblem(od.candidates(folder / "x.parquet", formula, where=where), groups="site")
