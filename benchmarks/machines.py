@@ -316,8 +316,8 @@ def plan(name: str, one: dict[str, Any], n: int) -> None:
 
 
 def rows_of(path: Path, first: int, last: int) -> np.ndarray:
-    """Return some rows of an NPY file. Runs on a worker."""
-    return np.array(np.load(path, mmap_mode="r")[first:last])
+    """Return some rows of a memory map, as one process reads them. Runs on a worker."""
+    return np.load(path, mmap_mode="r")[first:last]
 
 
 def collection_of(path: Path, n: int, dim: int) -> Any:
