@@ -48,7 +48,7 @@ class LargeFile:
         self.assumed = ""
         candidates: Any = path
         if path.suffix.lower() == ".parquet" or parquet_files(path):
-            candidates = self._parquet(ParquetFiles(parquet_files(path)), where, fresh)
+            candidates = self._parquet(ParquetFiles(path), where, fresh)
         else:
             self._refuse_options(where)
         with waiting("reading all rows for the rank of every parameter block"):

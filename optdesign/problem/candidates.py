@@ -27,9 +27,10 @@ from optdesign.factors.conditions import kept
 from optdesign.factors.formula import Model, fit
 from optdesign.factors.grids import factorial
 from optdesign.problem.source import Frozen
+from optdesign.sources.clusters import DaskFrame
 from optdesign.sources.modelled import modelled
 from optdesign.sources.opening import is_larger_than_memory
-from optdesign.sources.parquet import ParquetFiles, parquet_files
+from optdesign.sources.parquet import ParquetFiles
 from optdesign.tables.columns import Settings, check_index, is_frame, is_single, listed
 from optdesign.tables.files import Table, check_suffix, number, place, read_table, row_names, stored_levels
 
@@ -167,8 +168,8 @@ def candidates(factors: Any, model: str, *, where: Any = None, coded: bool | Ite
         :func:`optdesign.factorial`). Every other form has one candidate a row: the settings that
         :func:`optdesign.factorial` or :func:`optdesign.simplex_lattice` return, a data frame of pandas,
         polars or pyarrow, or the path of a CSV or Parquet file. Columns of a frame or file that only name
-        rows are not used. A directory of Parquet files, and a Parquet file larger than memory, stay on disk:
-        the model is applied chunk by chunk, and must work row by row.
+        rows are not used. A directory of Parquet files, a Parquet file larger than memory, and a Dask frame
+        stay where they are: the model is applied chunk by chunk, and must work row by row.
     model : str
         Formula in the language of the library formulaic, such as ``"~ temp * cat + I(temp**2)"``. It has an
         intercept unless it contains ``0 +``. Text is coded by contrasts with the first level as reference.
@@ -185,7 +186,7 @@ def candidates(factors: Any, model: str, *, where: Any = None, coded: bool | Ite
     Returns
     -------
     Candidates or LargeCandidates
-        Features, names and settings. The features of files that stay on disk are made when they are read.
+        Features, names and settings. The features of rows that stay where they are are made in every pass.
 
     Raises
     ------
@@ -210,13 +211,14 @@ def candidates(factors: Any, model: str, *, where: Any = None, coded: bool | Ite
     [20, 20, 40, 40, 60]
     """
     if hasattr(factors, "__dask_graph__"):
-        remedy = "Write Parquet files, frame.to_parquet(directory), and pass the directory; or make the "
-        remedy += "features with Dask and pass them to DesignProblem."
-        raise InputError("factors", "must not be a Dask collection", remedy=remedy)
+        if not hasattr(factors, "columns"):
+            remedy = "Pass a Dask frame; an array of features goes to DesignProblem as it is."
+            raise InputError("factors", "must have columns with names", f"got {type(factors).__name__}", remedy)
+        return modelled(DaskFrame(factors), model, where, coded)
     if isinstance(factors, str | Path):
         path = Path(factors)
         if is_larger_than_memory(path):
-            return modelled(ParquetFiles(parquet_files(path)), model, where, coded)
+            return modelled(ParquetFiles(path), model, where, coded)
         check_suffix(path, "factors", TABLES)
         return from_table(read_table(path, text=set()), path, model, where=where, coded=coded)[0]
     settings, dropped = _without_row_names(_settings(factors), model, where, is_frame(factors))

@@ -2,6 +2,7 @@
 
 An engine runs pure functions on chunks of the data, beside the data (:mod:`.engine`). ``arrays`` has arrays,
 memory maps and directories of NPY files, ``parquet`` has Parquet files, ``clusters`` has Dask arrays and
-frames, and ``opening`` chooses the engine for the candidates of a problem. ``layout`` turns the columns of a
-table into features and labels, and ``modelled`` fits a formula to files. Read ``engine`` first.
+frames, whose passes are in ``partitions``, and ``opening`` chooses the engine for the candidates of a
+problem. ``layout`` turns the columns of a table into features and labels, and ``modelled`` fits a formula to
+files or frames. Read ``engine`` first.
 """

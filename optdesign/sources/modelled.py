@@ -1,4 +1,4 @@
-"""Candidates that a formula makes of Parquet files, chunk by chunk.
+"""Candidates that a formula makes of Parquet files or of a Dask frame, chunk by chunk.
 
 One pass surveys the columns that the formula names: their levels, and rows that have them. The model is
 fitted on these rows, which are few and have every level, so it is that of all rows. A formula that learns
@@ -18,38 +18,40 @@ import numpy as np
 from optdesign.errors import InputError
 from optdesign.factors.conditions import meeting
 from optdesign.factors.formula import Model, fit
+from optdesign.sources.clusters import DaskEngine, DaskFrame, place_in
+from optdesign.sources.engine import Engine
 from optdesign.sources.layout import Place, objects, settings_of
-from optdesign.sources.parquet import CATEGORIES, Batch, ParquetEngine, ParquetFiles, family
+from optdesign.sources.parquet import CATEGORIES, ParquetEngine, ParquetFiles, family
 from optdesign.tables.columns import Settings, listed, lookup
 from optdesign.tables.files import number
 
 LEVELS = 1000
-"""Columns of numbers with up to this many distinct values may be categories."""
+"""Largest number of levels of a factor: the pool of a design grows with the square of the dimension."""
 
-TEXT_LEVELS = 100_000
-"""Largest number of levels of a column of text."""
-
-DRAWN = 64
-"""Rows of the first batch on which the model is fitted besides those with the levels."""
-
-CHECKED = 16
-"""Rows whose features are computed one by one, to see if the formula works row by row."""
+DRAWN = 16
+"""Rows of the first batch on which the model is fitted besides those with the levels, and rows whose features
+are computed one by one, to see if the formula works row by row."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LargeCandidates:
-    """Candidates in Parquet files: some of their columns, or what a model makes of them."""
+    """Candidates in Parquet files or a Dask frame: some of the columns, or what a model makes of them."""
 
-    files: ParquetFiles
+    source: ParquetFiles | DaskFrame
     model: Model | None = None
     features: tuple[str, ...] | None = None
     where: str | None = None
     in_where: tuple[str, ...] = field(default=())
 
-    def open(self, groups: Any, parameter_blocks: Any) -> ParquetEngine:
+    def open(self, groups: Any, parameter_blocks: Any) -> Engine:
         """Return the engine of these candidates."""
+        if isinstance(self.source, DaskFrame):
+            return DaskEngine(
+                self.source, groups, parameter_blocks, model=self.model, where=self.where,
+                in_where=self.in_where,
+            )  # fmt: skip
         return ParquetEngine(
-            self.files, groups, parameter_blocks, features=self.features, model=self.model, where=self.where,
+            self.source, groups, parameter_blocks, features=self.features, model=self.model, where=self.where,
             in_where=self.in_where,
         )  # fmt: skip
 
@@ -60,13 +62,18 @@ class LargeCandidates:
 
     def __repr__(self) -> str:
         names = "" if self.names is None else f": {', '.join(self.names)}"
-        return f"LargeCandidates({len(self.files.files)} files{names})"
+        size = (
+            f"{len(self.source.parts)} partitions"
+            if isinstance(self.source, DaskFrame)
+            else f"{len(self.source.files)} files"
+        )
+        return f"LargeCandidates({size}{names})"
 
 
 def modelled(
-    files: ParquetFiles, formula: str, where: Any = None, coded: bool | Iterable[str] = False
+    source: ParquetFiles | DaskFrame, formula: str, where: Any = None, coded: bool | Iterable[str] = False
 ) -> LargeCandidates:
-    """Return the candidates that a formula makes of the rows of Parquet files that meet a condition."""
+    """Return the candidates that a formula makes of the rows that meet a condition."""
     if where is not None and not isinstance(where, str):
         raise InputError(
             "where",
@@ -77,30 +84,28 @@ def modelled(
     if not isinstance(formula, str):
         raise TypeError(f"model must be a formula; got {type(formula).__name__}. Pass text such as '~ temp'.")
     # A "." stands for all columns.
-    named = files.types if re.search(r"(^|[~+\s])\.($|[+\s])", formula) else _words(formula, files.types)
-    columns = tuple(named or files.types)
-    in_where = () if where is None else tuple(_words(where, files.types))
+    types = source.types
+    named = types if re.search(r"(^|[~+\s])\.($|[+\s])", formula) else _words(formula, types)
+    columns = tuple(named or types)
+    in_where = () if where is None else tuple(_words(where, types))
     for name in columns:
-        if family(files.types[name]) == CATEGORIES:
+        if isinstance(source, ParquetFiles) and family(types[name]) == CATEGORIES:
             raise InputError(
                 "factors of candidates larger than memory",
                 "must be numbers or text",
                 f"column {name!r} has categories of numbers",
                 "Write it as text, or as numbers if the model has a slope for it.",
             )
-    survey = _Survey(columns, where, in_where)
-    for span in files.spans:
-        for batch in files.read(span, list(dict.fromkeys([*columns, *in_where]))):
-            survey.add(batch, files.places(batch))
+    survey = _surveyed(source, columns, where, in_where)
     settings = survey.settings()
     try:
         model, x = fit(formula, settings, coded=coded, whole=survey.ranges())
     except InputError as error:
-        raise error if error.row is None else error.replace(place=survey.places[error.row]) from None
+        raise error if error.row is None else error.replace(place=survey.places()[error.row]) from None
     survey.check(model)
     _check_learned(model, survey.many)
     _check_row_by_row(model, settings, x)
-    return LargeCandidates(files, model, None, where, in_where)
+    return LargeCandidates(source, model, None, where, in_where)
 
 
 def selected(files: ParquetFiles, features: Sequence[str]) -> LargeCandidates:
@@ -110,25 +115,55 @@ def selected(files: ParquetFiles, features: Sequence[str]) -> LargeCandidates:
     return LargeCandidates(files, features=tuple(features))
 
 
+def _surveyed(
+    source: ParquetFiles | DaskFrame, columns: tuple[str, ...], where: str | None, in_where: tuple[str, ...]
+) -> _Survey:
+    """Return the survey of all rows, by one pass."""
+    if isinstance(source, DaskFrame):
+        return source.reduce(_survey_of, _Survey.merged, (columns, where, in_where))
+    survey, number = _Survey(columns, where, in_where), 0
+    for span in source.spans:
+        for batch in source.read(span, list(dict.fromkeys([*columns, *in_where]))):
+            survey.add(batch.table, number, source.places(batch))
+            number += 1
+    return survey
+
+
+def _survey_of(
+    part: Any, number: int, _: int, columns: tuple[str, ...], where: str | None, in_where: tuple[str, ...]
+) -> _Survey:
+    """Return the survey of a partition of a frame."""
+    survey = _Survey(columns, where, in_where)
+    if len(part):
+        survey.add(part, number, place_in(number))
+    return survey
+
+
+RowKey = tuple[int, int]
+"""The number of a batch, and a row in it."""
+
+
 class _Survey:
-    """Levels of columns, and rows that have them."""
+    """Levels of columns, and rows that have them. Surveys are merged in any order."""
 
     def __init__(self, columns: tuple[str, ...], where: str | None, in_where: tuple[str, ...]) -> None:
         self.columns, self.where, self.in_where = columns, where, in_where
-        self.known: dict[str, dict[Any, str]] = {name: {} for name in columns}
-        """Place of the first row with every level, by column."""
-        self.order: dict[str, dict[Any, None]] = {}
+        self.known: dict[str, dict[Any, RowKey]] = {name: {} for name in columns}
+        """First row with every level, by column."""
+        self.order: dict[str, dict[Any, RowKey]] = {}
+        """First batch with every level of a categorical column, and the place of the level there."""
         self.many: set[str] = set()
         """Columns of numbers with more than LEVELS values."""
         self.low: dict[str, float] = {}
         self.high: dict[str, float] = {}
-        self.rows: list[Settings] = []
-        self.places: list[str] = []
-        """Places of these rows."""
+        self.drawn: tuple[int, list[int]] | None = None
+        """The first batch with a row, and rows that are drawn from it."""
+        self.rows: dict[RowKey, tuple[str, Settings]] = {}
+        """Places and entries of these rows."""
 
-    def add(self, batch: Batch, place: Place) -> None:
+    def add(self, table: Any, number: int, place: Place) -> None:
         """Add the rows of a batch."""
-        every = settings_of(batch.table, dict.fromkeys([*self.columns, *self.in_where]), place)
+        every = settings_of(table, dict.fromkeys([*self.columns, *self.in_where]), place)
         for name in self.columns:
             values = every[name]
             if values.dtype.kind in "iuf" and np.isfinite(values).any():
@@ -140,32 +175,67 @@ class _Survey:
             rows = meeting(every, self.where)
         if not len(rows):
             return
-        chosen = set() if self.rows else set(rows[:: max(1, len(rows) // DRAWN)].tolist())
+        if self.drawn is None:
+            self.drawn = number, rows[:: max(1, len(rows) // DRAWN)].tolist()
         for name in self.columns:
-            values = every[name][rows]
+            values, known = every[name][rows], self.known[name]
             if name in every.levels:
-                self.order.setdefault(name, {}).update(dict.fromkeys(every.levels[name]))
+                order = self.order.setdefault(name, {})
+                for k, level in enumerate(every.levels[name]):
+                    order.setdefault(level, (number, k))
             elif values.dtype != object and name in self.many:
                 continue
             distinct, first = _distinct(values)
             for value, at in zip(distinct, rows[first].tolist(), strict=True):
-                if value not in self.known[name]:
-                    self.known[name][value] = place(at)
-                    chosen.add(at)
-            if len(self.known[name]) > (TEXT_LEVELS if values.dtype == object else LEVELS):
-                if values.dtype == object:
-                    raise InputError(
-                        "factors of the model",
-                        f"must have at most {TEXT_LEVELS} levels",
-                        f"column {name!r} has more",
-                        "Leave it out of the model.",
-                    )
-                self.many.add(name)
-                self.known[name] = {}
-        if chosen:
-            self.places += [place(at) for at in sorted(chosen)]
-            picked = every.take(np.array(sorted(chosen)))
-            self.rows.append(Settings({name: picked[name] for name in self.columns}))
+                known.setdefault(value, (number, at))
+            self._limit(name, values.dtype == object)
+        chosen = sorted(row for batch, row in self._needed() if batch == number)
+        picked = Settings({name: every[name] for name in self.columns})
+        self.rows |= {(number, at): (place(at), picked.take(np.array([at]))) for at in chosen}
+
+    def _limit(self, name: str, is_text: bool) -> None:
+        """Give up a column of numbers that has many values. Raise InputError if one of text has."""
+        if len(self.known[name]) <= LEVELS:
+            return
+        if is_text:
+            raise InputError(
+                "factors of the model",
+                f"must have at most {LEVELS} levels",
+                f"column {name!r} has more",
+                "Leave it out of the model.",
+            )
+        self.many.add(name)
+        self.known[name] = {}
+
+    def _needed(self) -> set[RowKey]:
+        """Return the rows that are drawn, and the first ones with every level."""
+        number, drawn = self.drawn or (0, [])
+        needed = {(number, row) for row in drawn}
+        return needed.union(*(known.values() for known in self.known.values()))
+
+    def merged(self, other: _Survey) -> _Survey:
+        """Return the survey of the rows of both. A merge."""
+        out = _Survey(self.columns, self.where, self.in_where)
+        out.many = self.many | other.many
+        for mine, theirs, into in ((self.low, other.low, out.low), (self.high, other.high, out.high)):
+            into.update({**mine, **theirs})
+        for name in self.low.keys() & other.low.keys():
+            out.low[name] = min(self.low[name], other.low[name])
+            out.high[name] = max(self.high[name], other.high[name])
+        for name in self.order.keys() | other.order.keys():
+            out.order[name] = _smaller(self.order.get(name, {}), other.order.get(name, {}))
+        for name in self.columns:
+            if name not in out.many:
+                out.known[name] = _smaller(self.known[name], other.known[name])
+                out._limit(name, any(isinstance(level, str) for level in out.known[name]))
+        out.drawn = min((d for d in (self.drawn, other.drawn) if d is not None), default=None)
+        rows = {**self.rows, **other.rows}
+        out.rows = {key: rows[key] for key in out._needed()}
+        return out
+
+    def places(self) -> list[str]:
+        """Return the places of the rows on which the model is fitted."""
+        return [self.rows[key][0] for key in sorted(self.rows)]
 
     def settings(self) -> Settings:
         """Return the rows on which the model is fitted."""
@@ -178,11 +248,13 @@ class _Survey:
             )
         columns: dict[str, Any] = {}
         for name in self.columns:
-            parts = [part[name] for part in self.rows]
+            parts = [self.rows[key][1][name] for key in sorted(self.rows)]
             if len({part.dtype == object for part in parts}) > 1:  # no row of a part has an entry
                 parts = [objects(part.tolist()) for part in parts]
             columns[name] = np.concatenate(parts)
-        return Settings(columns, {name: tuple(order) for name, order in self.order.items()})
+        return Settings(
+            columns, {name: tuple(sorted(own, key=own.__getitem__)) for name, own in self.order.items()}
+        )
 
     def ranges(self) -> Settings:
         """Return the smallest and the largest value of the columns of numbers."""
@@ -194,12 +266,19 @@ class _Survey:
             numeric = [number(str(level)) is not None for level in levels]
             if any(numeric) and name not in self.order:
                 odd = levels[numeric.index(False) if not all(numeric) else 0]
+                place, _ = self.rows[self.known[name][odd]]
                 raise InputError(
                     "factors",
                     "must be all numbers or all text",
-                    f"column {name!r} holds {odd!r} among numbers in {self.known[name].get(odd, 'a row')}",
+                    f"column {name!r} holds {odd!r} among numbers in {place}",
                     "Correct it, or spell all levels as text.",
                 )
+
+
+def _smaller(one: dict[Any, RowKey], other: dict[Any, RowKey]) -> dict[Any, RowKey]:
+    """Return both dicts as one, with the smaller of two values."""
+    out = {**one, **other}
+    return out | {key: min(one[key], other[key]) for key in one.keys() & other.keys()}
 
 
 def _distinct(values: np.ndarray) -> tuple[list[Any], np.ndarray]:
@@ -246,7 +325,7 @@ def _check_learned(model: Model, many: set[str]) -> None:
 def _check_row_by_row(model: Model, settings: Settings, x: np.ndarray) -> None:
     """Raise InputError if the features of a row depend on other rows."""
     scale = np.abs(x).max(axis=0)
-    for row in np.unique(np.linspace(0, settings.n_rows - 1, CHECKED).astype(int)).tolist():
+    for row in np.unique(np.linspace(0, settings.n_rows - 1, DRAWN).astype(int)).tolist():
         alone = model.features(settings.take(np.array([row])))[0]
         if np.any(np.abs(alone - x[row]) > 1e-9 * scale):
             at = int(np.argmax(np.abs(alone - x[row]) - 1e-9 * scale))

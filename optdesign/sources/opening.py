@@ -13,7 +13,7 @@ from optdesign.sources.arrays import ArrayEngine, npy_file
 from optdesign.sources.clusters import DaskEngine
 from optdesign.sources.engine import Engine
 from optdesign.sources.modelled import LargeCandidates
-from optdesign.sources.parquet import ParquetEngine, parquet_files
+from optdesign.sources.parquet import ParquetEngine, ParquetFiles, parquet_files
 from optdesign.tables.files import pyarrow
 
 MEMORY_SHARE = 0.1
@@ -66,7 +66,7 @@ def open_engine(candidates: Any, groups: Any, parameter_blocks: Any) -> Engine:
             "Move one kind elsewhere.",
         )
     if files:
-        return ParquetEngine(files, groups, parameter_blocks)
+        return ParquetEngine(ParquetFiles(path), groups, parameter_blocks)
     if arrays:
         return ArrayEngine([npy_file(file) for file in arrays], groups, parameter_blocks, arrays)
     raise InputError("candidates", "must be a directory of Parquet or NPY files", f"{path} has none")

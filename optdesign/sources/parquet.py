@@ -1,12 +1,12 @@
 """Parquet files as an engine: row groups of one file or of all files of a directory, batch by batch.
 
-Columns are read into the rows of one array, so that kernels read them column by column; nothing is
+Directories may hold columns in their names, as in ``site=Turin/part-0.parquet`` (the layout of Hive). Columns
+are read into the rows of one array, so that kernels read them column by column; nothing is
 transposed.
 """
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from functools import reduce as fold
@@ -18,6 +18,7 @@ import numpy as np
 from optdesign.errors import InputError
 from optdesign.factors.formula import Model
 from optdesign.runtime import threads
+from optdesign.runtime.optional import optional
 from optdesign.runtime.progress import rows_read
 from optdesign.runtime.stopping import raise_if_stopped
 from optdesign.sources.engine import ROWS, Chunk, Merge, Task
@@ -34,9 +35,6 @@ from optdesign.tables.files import (
     stored_index,
     written_schema,
 )
-
-BUFFER = 1 << 20
-"""Bytes of a column that are read at a time: a row group may be larger than memory."""
 
 
 class Span(NamedTuple):
@@ -59,14 +57,17 @@ class Batch(NamedTuple):
 
 
 class ParquetFiles:
-    """Parquet files whose columns of one name have types that go together."""
+    """A Parquet file, or those of a directory, whose columns of one name have types that go together."""
 
-    def __init__(self, files: list[Path]) -> None:
-        self.files, self.metadata, self.schemas = files, [], []
-        for file in files:
-            metadata = _metadata(file)
-            self.metadata.append(metadata)
-            self.schemas.append(written_schema(metadata))
+    def __init__(self, path: Path) -> None:
+        self.files = parquet_files(path)
+        self.metadata = [_metadata(file) for file in self.files]
+        self.schemas = [written_schema(metadata) for metadata in self.metadata]
+        self.in_names = _columns_in_names(path, self.files)
+        """Columns that the names of directories hold: the value of every one, by file."""
+        for k, own in enumerate(self.in_names):
+            for name, value in own.items():
+                self.schemas[k] = self.schemas[k].append(pyarrow().field(name, value.type))
         filled = [k for k, metadata in enumerate(self.metadata) if metadata.num_rows]
         self.first = filled[0] if filled else 0
         """The first file that has rows."""
@@ -119,15 +120,19 @@ class ParquetFiles:
     def read(self, span: Span, names: Sequence[str]) -> Iterator[Batch]:
         """Yield the batches of some row groups, with some columns."""
         before = span.before
-        arrow, path = pyarrow(), self.files[span.file]
+        arrow, path, in_names = pyarrow(), self.files[span.file], self.in_names[span.file]
+        stored = [name for name in names if name not in in_names]
         try:
+            # A row group may be larger than memory, so a column is read about a batch at a time.
             with arrow.parquet.ParquetFile(
-                path, metadata=self.metadata[span.file], buffer_size=BUFFER, pre_buffer=False
+                path, metadata=self.metadata[span.file], buffer_size=8 * ROWS, pre_buffer=False
             ) as file:
                 for batch in file.iter_batches(
-                    ROWS, row_groups=list(span.row_groups), columns=list(names), use_threads=False
+                    ROWS, row_groups=list(span.row_groups), columns=stored, use_threads=False
                 ):
-                    yield Batch(span.file, before, batch)
+                    made = {name: arrow.repeat(in_names[name], batch.num_rows) for name in in_names}
+                    columns = {**dict(zip(batch.schema.names, batch.columns, strict=True)), **made}
+                    yield Batch(span.file, before, arrow.RecordBatch.from_pydict(columns) if made else batch)
                     before += batch.num_rows
         except (arrow.ArrowException, OSError) as error:
             value = f"{_said(error)}, after row {before}"
@@ -163,7 +168,7 @@ class ParquetEngine:
 
     def __init__(
         self,
-        files: list[Path] | ParquetFiles,
+        files: ParquetFiles,
         groups: Any = None,
         parameter_blocks: Any = None,
         *,
@@ -172,7 +177,7 @@ class ParquetEngine:
         where: str | None = None,
         in_where: Sequence[str] = (),
     ) -> None:
-        self.files = files = files if isinstance(files, ParquetFiles) else ParquetFiles(files)
+        self.files = files
         arrow, types = pyarrow(), files.types
         for argument, name in zip(ARGUMENTS, (groups, parameter_blocks), strict=True):
             if name is not None and not isinstance(name, str):
@@ -350,6 +355,29 @@ def _metadata(file: Path) -> Any:
         raise InputError(str(file), "must be a Parquet file", value, remedy) from None
 
 
+def _columns_in_names(path: Path, files: list[Path]) -> list[dict[str, Any]]:
+    """Return the values of the columns that the names of directories below a path hold, for every file."""
+    if not any("=" in part for file in files if file != path for part in file.relative_to(path).parts[:-1]):
+        return [{} for _ in files]
+    arrow, dataset = pyarrow(), optional("pyarrow.dataset", "Parquet files need", "parquet")
+    try:
+        found = dataset.dataset(
+            list(map(str, files)), format="parquet", partitioning="hive", partition_base_dir=str(path)
+        )
+    except arrow.ArrowException as error:
+        rule = "must name columns in its directories in one way"
+        value = f"it does not ({_said(error)})"
+        remedy = "Write the files again; a column is in the files or in the names of directories."
+        raise InputError(str(path), rule, value, remedy) from None
+    return [
+        {
+            name: arrow.scalar(value, found.schema.field(name).type)
+            for name, value in dataset.get_partition_keys(fragment.partition_expression).items()
+        }
+        for fragment in found.get_fragments()
+    ]
+
+
 def _said(error: Exception) -> str:
     """Return the first line of an error."""
     return str(error).partition("\n")[0].rstrip(".")
@@ -367,13 +395,5 @@ def parquet_files(path: Path) -> list[Path]:
         parts = file.relative_to(path).parts
         if any(part.startswith((".", "_")) for part in parts) or not file.is_file():
             continue
-        for part in parts[:-1]:
-            if re.fullmatch(r"[^=]+=.*", part):
-                raise InputError(
-                    str(file),
-                    "must have its columns in the file",
-                    f"the name of the directory {part!r} holds one",
-                    "Write the files with this column.",
-                )
         found.append(file)
     return found

@@ -63,7 +63,7 @@ def test_a_killed_worker_does_not_change_the_design(monkeypatch: pytest.MonkeyPa
     import dask.array
     import distributed
 
-    from optdesign.sources import clusters
+    from optdesign.sources.partitions import Partitions
 
     x = dask.array.random.default_rng(0).normal(size=(40_000, 5), chunks=(4000, 5))
     alone = od.solve(od.DesignProblem(x))
@@ -76,15 +76,15 @@ def test_a_killed_worker_does_not_change_the_design(monkeypatch: pytest.MonkeyPa
         assert together.support_weights.tobytes() == alone.support_weights.tobytes()
         problem = od.DesignProblem(x)
         victim = next(iter(client.run(os.getpid).values()))
-        wait, passes = clusters.DaskEngine._wait, []
+        wait, passes = Partitions._wait, []
 
-        def killing(engine: clusters.DaskEngine, *args: Any) -> None:
+        def killing(partitions: Partitions, *args: Any) -> None:
             passes.append(len(args))
             if len(passes) == 2:
                 os.kill(victim, signal.SIGKILL)
-            wait(engine, *args)
+            wait(partitions, *args)
 
-        monkeypatch.setattr(clusters.DaskEngine, "_wait", killing)
+        monkeypatch.setattr(Partitions, "_wait", killing)
         survived = od.solve(problem)
         assert len(passes) >= 2
         assert survived.support_weights.tobytes() == alone.support_weights.tobytes()

@@ -60,6 +60,66 @@ def test_large_parquet_files_stay_on_disk(tmp_path: Path, monkeypatch: pytest.Mo
     assert_same_optimum(od.solve(large), od.solve(small))
 
 
+def hive(folder: Path, *columns: str) -> None:
+    """Write the table with some columns in the names of directories."""
+    dataset = pytest.importorskip("pyarrow.dataset")
+    dataset.write_dataset(
+        pyarrow.table(table()), folder, format="parquet", partitioning=list(columns),
+        partitioning_flavor="hive",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", [["site"], ["arm", "site"]])
+def test_names_of_directories_hold_columns(
+    columns: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "ROWS", 50)
+    hive(tmp_path, *columns)
+    frame = pytest.importorskip("pandas").DataFrame(table())
+    options: dict[str, Any] = {
+        "groups": "site",
+        "parameter_blocks": "arm",
+        "budgets": {"Bern": 1, "Lyon": 2, "Turin": 3},
+    }
+    large, small = od.DesignProblem(tmp_path, **options), od.DesignProblem(frame, **options)
+    assert isinstance(large, LargeProblem)
+    for name in ("names", "group_names", "parameter_block_names", "n_candidates", "rank"):
+        assert getattr(large, name) == getattr(small, name)
+    assert_same_optimum(od.solve(large), od.solve(small))
+    assert "site=" in large.engine.place(0)
+    factors = {"model": "~ a + b * site + C(arm)", "where": "site != 'Bern' or arm > 3"}
+    large, small = (
+        od.DesignProblem(od.candidates(rows, **factors), groups="arm") for rows in (tmp_path, frame)
+    )
+    assert isinstance(large, LargeProblem)
+    assert (large.names, large.n_candidates) == (small.names, small.n_candidates)
+    assert_same_optimum(od.solve(large), od.solve(small))
+
+
+def test_directories_that_name_other_columns(tmp_path: Path) -> None:
+    hive(tmp_path / "one", "site")
+    (tmp_path / "one" / "more").mkdir()
+    parquet_format.write_table(pyarrow.table(table()), tmp_path / "one" / "more" / "x.parquet")
+    od.DesignProblem(tmp_path / "one", groups="site")  # the file has the column itself
+    for name, site in (("two", ["a", "b"]), ("three", [1, 2])):
+        (tmp_path / name / "site=Turin").mkdir(parents=True)
+        columns = {"x": [1.0, 2.0], "site": site}
+        parquet_format.write_table(pyarrow.table(columns), tmp_path / name / "site=Turin" / "x.parquet")
+        with pytest.raises(od.InputError, match=r"must name (each column once|columns in its directories)"):
+            od.DesignProblem(tmp_path / name, groups="site")
+    hive(tmp_path / "four", "site")
+    parquet_format.write_table(pyarrow.table({"x": [1.0]}), tmp_path / "four" / "x.parquet")
+    with pytest.raises(od.InputError, match="must have the columns of"):
+        od.DesignProblem(tmp_path / "four", groups="site")
+    for site in ("Turin", "__HIVE_DEFAULT_PARTITION__"):
+        (tmp_path / "five" / f"site={site}").mkdir(parents=True)
+        parquet_format.write_table(
+            pyarrow.table({"x": [1.0]}), tmp_path / "five" / f"site={site}" / "x.parquet"
+        )
+    with pytest.raises(od.InputError, match="column 'site' is empty in row 1 of"):
+        od.DesignProblem(tmp_path / "five", groups="site")
+
+
 def test_npy_files_give_the_design_of_one_array(tmp_path: Path) -> None:
     x = np.random.default_rng(0).normal(size=(900, 4))
     for k in range(3):

@@ -12,8 +12,8 @@ import pytest
 
 import optdesign as od
 from optdesign.problem.large import LargeProblem
-from optdesign.sources import clusters
 from optdesign.sources.engine import LostEngineError
+from optdesign.sources.partitions import Partitions
 
 distributed = pytest.importorskip("distributed")
 
@@ -60,13 +60,13 @@ def test_shards_are_few_and_what_moves_is_counted(client: Any) -> None:
     problem = od.DesignProblem(normal(40_000, 100))
     assert isinstance(problem, LargeProblem)
     engine: Any = problem.engine
-    assert len(engine.parts) == 400
+    assert len(engine.partitions.parts) == 400
     submitted: list[Any] = []
     submit = client.submit
     client.submit = lambda *args, **options: submitted.append(args) or submit(*args, **options)
     result = od.solve(problem)
     client.submit = submit
-    assert len(submitted) == result.iterations * (2 * clusters.SHARDS + 2)
+    assert len(submitted) == result.iterations * (2 * Partitions.shards + 2)
     k = 16 * problem.support_bound
     for moved in engine.moved[-result.iterations :]:
         assert moved.workers == 2
@@ -109,17 +109,17 @@ def test_limits_and_interrupts_are_answered_in_a_pass() -> None:
 def test_a_lost_cluster_gives_the_certified_weights_so_far(
     client: Any, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clusters, "WORKER_PATIENCE", 3.0)
+    monkeypatch.setattr(Partitions, "patience", 3.0)
     problem = od.DesignProblem(normal(40_000, 2000))
-    wait, passes = clusters.DaskEngine._wait, [0]
+    wait, passes = Partitions._wait, [0]
 
-    def losing(engine: Any, *args: Any) -> None:
+    def losing(partitions: Any, *args: Any) -> None:
         passes[0] += 1
         if passes[0] == 2:
             client.cluster.scale(0) if what == "workers" else client.cluster.close(timeout=5)
-        wait(engine, *args)
+        wait(partitions, *args)
 
-    monkeypatch.setattr(clusters.DaskEngine, "_wait", losing)
+    monkeypatch.setattr(Partitions, "_wait", losing)
     with pytest.raises(LostEngineError, match="the cluster of Dask") as caught:
         od.solve(problem, tol=1e-12)
     result = caught.value.result

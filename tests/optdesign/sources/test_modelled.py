@@ -9,7 +9,7 @@ from chunked_problems import assert_same_optimum
 
 import optdesign as od
 from optdesign.problem.large import LargeProblem
-from optdesign.sources import parquet
+from optdesign.sources import modelled, parquet
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -78,6 +78,64 @@ def test_coded_factors_have_the_range_of_all_rows(folder: Path) -> None:
     assert isinstance(large, LargeProblem)
     np.testing.assert_allclose(large.fetch(np.arange(large.n_candidates)).x, small.source.whole(), rtol=1e-12)
     assert repr(made[0]) == "LargeCandidates(1 files: Intercept, temp, press)"
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+@pytest.mark.parametrize("where", [None, "temp < 50 and not (cat == 'a' and press == 2)"])
+def test_formulas_on_dask_frames_give_the_design_of_memory(formula: str, where: str | None) -> None:
+    dask_frames = pytest.importorskip("dask.dataframe")
+    frame = pa.table(columns()).to_pandas()
+    large = od.DesignProblem(
+        od.candidates(dask_frames.from_pandas(frame, npartitions=7), formula, where=where), groups="site"
+    )
+    small = od.DesignProblem(od.candidates(frame, formula, where=where), groups="site")
+    assert isinstance(large, LargeProblem)
+    for name in ("names", "group_names", "n_candidates", "rank"):
+        assert getattr(large, name) == getattr(small, name)
+    np.testing.assert_allclose(large.fetch(np.arange(large.n_candidates)).x, small.source.whole(), rtol=1e-12)
+    result = od.solve(large)
+    assert od.certify(small, result.weights).relative_gap <= 1e-6
+    assert_same_optimum(result, od.solve(small))
+
+
+def test_wrong_formulas_on_dask_frames() -> None:
+    dask_frames = pytest.importorskip("dask.dataframe")
+    frame = pa.table(columns()).to_pandas()
+    large = dask_frames.from_pandas(frame, npartitions=4)
+    assert repr(od.candidates(large, "~ temp")) == "LargeCandidates(4 partitions: Intercept, temp)"
+    coded = [
+        od.DesignProblem(od.candidates(rows, "~ temp", coded=True, where="temp > 30"))
+        for rows in (large, frame)
+    ]
+    np.testing.assert_allclose(
+        coded[0].fetch(np.arange(coded[0].n_candidates)).x,
+        coded[1].source.whole(),
+        rtol=1e-12,  # type: ignore[attr-defined]
+    )
+    with pytest.raises(od.InputError, match="must work row by row"):
+        od.candidates(large, "~ center(temp)")
+    with pytest.raises(od.InputError, match="must leave a candidate"):
+        od.candidates(large, "~ temp", where="temp > 1000")
+    frame.loc[N - 1, "temp"] = np.nan
+    with pytest.raises(od.InputError, match="'temp' is missing in row 100 of partition 4"):
+        od.DesignProblem(od.candidates(dask_frames.from_pandas(frame, npartitions=4), "~ temp"))
+    frame["temp"] = [f"level {k}" for k in range(N)]
+    with pytest.raises(od.InputError, match="must be numbers"):
+        od.DesignProblem(dask_frames.from_pandas(frame[["temp", "press"]], npartitions=4))
+    with pytest.raises(od.InputError, match="Pass a Dask frame"):
+        od.candidates(dask_frames.from_pandas(frame, npartitions=4).to_dask_array(lengths=True), "~ temp")
+
+
+def test_factors_have_a_limited_number_of_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    dask_frames = pytest.importorskip("dask.dataframe")
+    monkeypatch.setattr(modelled, "LEVELS", 50)
+    frame = pa.table({"temp": np.arange(400.0), "name": [f"n{k % 80}" for k in range(400)]}).to_pandas()
+    large = dask_frames.from_pandas(frame, npartitions=10)
+    assert od.candidates(large, "~ temp").names == ("Intercept", "temp")
+    with pytest.raises(od.InputError, match="must have at most 50 levels; column 'name' has more"):
+        od.candidates(large, "~ name")
+    with pytest.raises(od.InputError, match="few levels"):
+        od.candidates(large, r"~ C(temp)")
 
 
 def test_places_are_rows_of_the_file(folder: Path) -> None:

@@ -164,7 +164,7 @@ def test_files_that_are_not_parquet(tmp_path: Path) -> None:
     (tmp_path / "x.parquet").unlink()
     (tmp_path / "site=Lyon").mkdir()
     write(tmp_path / "site=Lyon", ab(0, 5))
-    with pytest.raises(od.InputError, match="directory 'site=Lyon' holds one"):
+    with pytest.raises(od.InputError, match=r"must have the columns of .*; 'site' is in one"):
         od.DesignProblem(tmp_path)
 
 
