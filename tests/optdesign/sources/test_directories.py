@@ -111,11 +111,9 @@ def test_directories_that_name_other_columns(tmp_path: Path) -> None:
     parquet_format.write_table(pyarrow.table({"x": [1.0]}), tmp_path / "four" / "x.parquet")
     with pytest.raises(od.InputError, match="must have the columns of"):
         od.DesignProblem(tmp_path / "four", groups="site")
-    for site in ("Turin", "__HIVE_DEFAULT_PARTITION__"):
-        (tmp_path / "five" / f"site={site}").mkdir(parents=True)
-        parquet_format.write_table(
-            pyarrow.table({"x": [1.0]}), tmp_path / "five" / f"site={site}" / "x.parquet"
-        )
+    for part in ("site=Turin", "site=__HIVE_DEFAULT_PARTITION__"):
+        (tmp_path / "five" / part).mkdir(parents=True)
+        parquet_format.write_table(pyarrow.table({"x": [1.0]}), tmp_path / "five" / part / "x.parquet")
     with pytest.raises(od.InputError, match="column 'site' is empty in row 1 of"):
         od.DesignProblem(tmp_path / "five", groups="site")
 

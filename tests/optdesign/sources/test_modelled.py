@@ -103,15 +103,12 @@ def test_wrong_formulas_on_dask_frames() -> None:
     frame = pa.table(columns()).to_pandas()
     large = dask_frames.from_pandas(frame, npartitions=4)
     assert repr(od.candidates(large, "~ temp")) == "LargeCandidates(4 partitions: Intercept, temp)"
-    coded = [
+    coded, small = (
         od.DesignProblem(od.candidates(rows, "~ temp", coded=True, where="temp > 30"))
         for rows in (large, frame)
-    ]
-    np.testing.assert_allclose(
-        coded[0].fetch(np.arange(coded[0].n_candidates)).x,
-        coded[1].source.whole(),
-        rtol=1e-12,  # type: ignore[attr-defined]
     )
+    assert isinstance(coded, LargeProblem)
+    np.testing.assert_allclose(coded.fetch(np.arange(coded.n_candidates)).x, small.source.whole(), rtol=1e-12)
     with pytest.raises(od.InputError, match="must work row by row"):
         od.candidates(large, "~ center(temp)")
     with pytest.raises(od.InputError, match="must leave a candidate"):
