@@ -50,6 +50,16 @@ def test_parquet_files_give_the_design_of_a_frame(folder: Path) -> None:
     assert_same_optimum(result, od.solve(small))
 
 
+def test_kernels_read_columns_without_a_transposed_copy(folder: Path) -> None:
+    large = od.DesignProblem(folder, groups="site")
+    assert isinstance(large, LargeProblem)
+
+    def task(_: int, x: np.ndarray, *labels: np.ndarray) -> set[tuple[bool, bool]]:
+        return {(x.T.flags.c_contiguous, x.flags.owndata)} if len(labels) == 2 else set()
+
+    assert large.reduce(task, set.union) == {(True, False)}
+
+
 def test_large_parquet_files_stay_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = {name: values for name, values in table().items() if name in "abc"}
     parquet_format.write_table(pyarrow.table(columns), tmp_path / "x.parquet")

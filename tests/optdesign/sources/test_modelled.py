@@ -10,6 +10,7 @@ from chunked_problems import assert_same_optimum
 import optdesign as od
 from optdesign.problem.large import LargeProblem
 from optdesign.sources import modelled, parquet
+from optdesign.sources.packing import pack, unpack
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -96,6 +97,17 @@ def test_formulas_on_dask_frames_give_the_design_of_memory(formula: str, where: 
     result = od.solve(large)
     assert od.certify(small, result.weights).relative_gap <= 1e-6
     assert_same_optimum(result, od.solve(small))
+
+
+def test_models_travel_to_workers() -> None:
+    dask_frames = pytest.importorskip("dask.dataframe")
+    frame = pa.table(columns()).to_pandas()
+    made = od.candidates(
+        dask_frames.from_pandas(frame, npartitions=4), "~ temp * grade + cat", where="temp < 50"
+    )
+    layout = made.open("site", None).layout
+    both = [one.chunk(0, frame, N, str, True).x for one in (layout, unpack(pack(layout)))]
+    assert both[0].tobytes() == both[1].tobytes()
 
 
 def test_wrong_formulas_on_dask_frames() -> None:
