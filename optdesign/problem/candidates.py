@@ -213,7 +213,8 @@ def candidates(factors: Any, model: str, *, where: Any = None, coded: bool | Ite
     if hasattr(factors, "__dask_graph__"):
         if not hasattr(factors, "columns"):
             remedy = "Pass a Dask frame; an array of features goes to DesignProblem as it is."
-            raise InputError("factors", "must have columns with names", f"got {type(factors).__name__}", remedy)
+            given = f"got {type(factors).__name__}"
+            raise InputError("factors", "must have columns with names", given, remedy)
         return modelled(DaskFrame(factors), model, where, coded)
     if isinstance(factors, str | Path):
         path = Path(factors)
