@@ -143,5 +143,5 @@ def test_regret_bound_knows_which_policies_the_paper_bounds():
         bandits.FedPE(design=bandits.ascent),
         bandits.FedPE(keep=lambda r, *_: r > 0),
     ):
-        with pytest.raises(ValueError, match="bounds no other"):
+        with pytest.raises(ValueError, match="no bound for other policies"):
             theory.regret_bound(policy, env, 1000)

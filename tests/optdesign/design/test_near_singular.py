@@ -80,17 +80,22 @@ PARALLEL = np.array([
 """Three rows that are parallel up to a rounding in one of their entries, and four others."""
 
 
-@pytest.mark.parametrize("seed", [13, 27, 30, 50, 57, 63, 68, 96, 126, 145])
+@pytest.mark.parametrize("seed", range(40))
 def test_log_det_of_nearly_parallel_rows_of_very_different_sizes(seed: int) -> None:
-    """The determinants of the maps have conditions at which twice the precision is not enough."""
+    """The determinants of the maps have conditions at which twice the precision is not enough.
+
+    A proof is certain for conditions up to 1e30, and about half of these cases have a larger one.
+    """
     rng = np.random.default_rng(seed)
     x = PARALLEL * 2.0 ** rng.integers(-40, 40, size=(7, 1))
     w = np.append(10.0 ** rng.uniform(-8, 0, size=3), np.zeros(4))
     w /= w.sum()
-    expected, c = log(exact_det(x, w)), od.certify(od.DesignProblem(x), w)
-    assert c.gap < np.inf
-    stated = 2 * c.rank * c.rounding / c.g_value
-    assert abs(c.log_det - expected) <= stated + 1e-12 * abs(expected)
+    det, c = exact_det(x, w), od.certify(od.DesignProblem(x), w)
+    trace = sum(v * sum(a * a for a in exactly(row)) for v, row in zip(exactly(w), x, strict=True))
+    is_provable = trace**2 < Fraction(10) ** 60 * det
+    assert c.gap < np.inf or not is_provable
+    if c.gap < np.inf:
+        assert abs(c.log_det - log(det)) <= 2 * c.rank * c.rounding / c.g_value + 1e-12 * abs(log(det))
 
 
 def test_many_groups_and_blocks() -> None:
