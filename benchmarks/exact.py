@@ -1,12 +1,11 @@
 """Whole runs: exact designs, rounding and sparse designs, with peers where they are installed.
 
-python benchmarks/exact.py [--cases 10000] [--seeds 20] [--only-targets] [--ablation]
+python benchmarks/exact.py [--cases 10000] [--seeds 20] [--only-targets]
 
 Time and efficiency of everything, in one run, single-threaded, in about 10 minutes. Efficiencies are our
 certified bounds against all designs; those of peers are computed by the same function from their runs. Peers
 (pyoptex, pydoe) are in the extra ``bench``; skpr's figures are those of its issue 64. The time limits of
-known values are seconds of the processor, since other work may go on beside. ``--ablation`` prints instead
-the same with constants changed and structures taken away, one by one, at the default work.
+known values are seconds of the processor, since other work may go on beside.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import contextlib
 import io
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -31,10 +30,6 @@ from enumeration import drawn, largest_log_det
 from harness import bar, duration, show
 
 import optdesign as od
-from optdesign.runs import exact as search_of_runs
-from optdesign.runs import lists, main_effects, search, structure
-from optdesign.runs.blocks import BlockMoves
-from optdesign.runs.levels import LevelMoves, ListedLevelMoves
 from optdesign.runtime import clock
 
 MAXIMAL = [
@@ -443,81 +438,21 @@ def proof_bars(cases: int, first: int) -> None:
     bar("prove: proofs that enumeration refutes", wrong, 0, at_least=False)
 
 
-def variants() -> Iterator[tuple[str, Any, str, Any]]:
-    """Return constants and structures of the search: description, owner, name, other value."""
-    yield "default", search, "HEAT", search.HEAT
-    yield "temperature / 4", search, "HEAT", search.HEAT / 4
-    yield "temperature x 4", search, "HEAT", search.HEAT * 4
-    yield "levels: restart after 100 idle perturbations", LevelMoves, "patience", 100
-    yield "levels: no restart", LevelMoves, "patience", 10**9
-    yield "blocks: restart after 20 idle perturbations", BlockMoves, "patience", 20
-    yield "blocks: no restart", BlockMoves, "patience", 10**9
-    yield "lists: 1 run moves in a perturbation", lists, "PERTURBATION", 1
-    yield "lists: 8 runs move in a perturbation", lists, "PERTURBATION", 8
-    yield "no changes of levels on listed grids", search_of_runs, "find_grid", nothing
-    yield "no moves between blocks", structure.BlockMoves, "fit", nothing
-    yield "no Hadamard matrices", main_effects, "hadamard", nothing
-    yield "no exchanges between all candidates at the end", search_of_runs, "POLISH", 0
-    yield "levels: starts that ignore the marginal optima", ListedLevelMoves, "start", uniform_start
-
-
-def nothing(*_: Any) -> None:
-    """Return None in place of a structure."""
-
-
-def uniform_start(moves: ListedLevelMoves, rng: np.random.Generator) -> Any:
-    rows = rng.integers(0, len(moves.grid.settings), moves.runs)
-    return moves.state(moves.grid.settings[rows], 1e-2)
-
-
-def ablation(seeds: int, first: int) -> None:
-    """Mean D or efficiency at the default work."""
-    rng = np.random.default_rng(0)
-    problems: dict[str, tuple[Any, Callable[[od.Runs], float]]] = {
-        "3^8, 50": (full_grid(3, 8, 50), value),
-        "3^6, 56": (full_grid(3, 6, 56), efficiency),
-        "16^4, 100": (full_grid(16, 4, 100), value),
-        "5^4 additive, 140": (full_grid_of_categories(4, 140), efficiency),
-        "BIB 19, 9, 19": (block_design(19, 9, 19), is_final),
-        "2^7 in 4 x 8": (blocked_factorial(), value),
-        "list 2,000 x 12, 30": (od.DesignProblem(rng.normal(size=(2000, 12)), budgets=30), efficiency),
-        "23 in 24": (two_level(23), efficiency),
-    }
-    rows: list[list[object]] = []
-    for text, owner, name, other in variants():
-        before = vars(owner)[name]
-        setattr(owner, name, other)
-        try:
-            means = [
-                np.mean([measure(od.exact(problem, seed=first + s)) for s in range(seeds)])
-                for problem, measure in problems.values()
-            ]
-        finally:
-            setattr(owner, name, before)
-        rows.append([text, *(f"{mean:.5f}" for mean in means)])
-        print(*rows[-1], sep=" | ", flush=True)
-    show(f"Mean of {seeds} seeds at the default work: D, efficiency, or share proved", ["", *problems], rows)
-
-
-def full_grid_of_categories(factors: int, runs: int) -> od.DesignProblem:
-    levels: dict[str, Any] = {f"f{j}": list("abcde") for j in range(factors)}
-    return od.DesignProblem(od.candidates(levels, model="~ " + " + ".join(levels)), budgets=runs)
+def compile_kernels() -> None:
+    """Solve small problems, so that the kernels are compiled."""
+    warm = od.DesignProblem(np.random.default_rng(0).normal(size=(50, 3)), budgets=5)
+    od.exact(warm, tries=1), od.sparsify(od.solve(warm)), od.round(od.solve(warm), exchange=True)
+    od.exact(od.MainEffects({"a": [0, 1], "b": list("xyz")}, runs=5), tries=1)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--only-targets", action="store_true")
-    parser.add_argument("--ablation", action="store_true")
     parser.add_argument("--cases", type=int, default=10_000)
     args = parser.parse_args()
     began = time.perf_counter()
-    warm = od.DesignProblem(np.random.default_rng(0).normal(size=(50, 3)), budgets=5)
-    od.exact(warm, tries=1), od.sparsify(od.solve(warm)), od.round(od.solve(warm), exchange=True)
-    od.exact(od.MainEffects({"a": [0, 1], "b": list("xyz")}, runs=5), tries=1)
-    if args.ablation:
-        ablation(min(args.seeds, 5), 2000)
-        return
+    compile_kernels()
     wall, clock.now = clock.now, lambda: time.process_time() - clock.first_use_seconds()
     target_bars(args.seeds, 1000)
     proof_bars(10 * args.seeds, 1000)

@@ -47,7 +47,7 @@ SLICE = 5e7
 OVERHEAD = 2e4
 """Multiplications that take as long as the calls of a perturbation."""
 
-HEAT = 0.2
+HEAT = 0.5
 """Temperature of the acceptance of worse runs, as a fraction of the mean loss."""
 
 

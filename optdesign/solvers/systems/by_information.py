@@ -125,34 +125,34 @@ def _add_squares(a, w, pivot, starts, blocks, ranks, offsets, first, last, lo, h
             else:
                 elsewhere += w[n]
                 if b > bp:
-                    _add_product(matrix[o : o + q, op : op + qp], -w[n], phi, head)
+                    _add_product(matrix[o : o + q], op, -w[n], phi, head[:qp])
                 else:
-                    _add_product(matrix[op : op + qp, o : o + q], -w[n], head, phi)
-            _add_square(matrix[o : o + q, o : o + q], w[n], phi)
+                    _add_product(matrix[op : op + qp], o, -w[n], head, phi[:q])
+            _add_square(matrix[o : o + q], o, w[n], phi)
             for k in range(q):
                 row[o + k] += w[n] * phi[k]
         if elsewhere > 0.0:
-            _add_square(matrix[op : op + qp, op : op + qp], elsewhere, head)
+            _add_square(matrix[op : op + qp], op, elsewhere, head)
             for k in range(qp):
                 row[op + k] -= elsewhere * head[k]
 
 
 @kernel
-def _add_square(matrix, scale, v):
-    """Add scale v v' to the lower triangle of matrix. Overwrites matrix."""
-    for k in range(len(matrix)):
-        c = scale * v[k]
-        for m in range(k + 1):
-            matrix[k, m] += c * v[m]
+def _add_square(rows, first, scale, v):
+    """Add scale v v' to the lower triangle of a block that begins at column ``first``. Overwrites rows."""
+    for k in range(len(rows)):
+        row, c = rows[k, first : first + k + 1], scale * v[k]
+        for m in range(len(row)):
+            row[m] += c * v[m]
 
 
 @kernel
-def _add_product(matrix, scale, v, y):
-    """Add scale v y' to matrix. Overwrites matrix."""
-    for k in range(matrix.shape[0]):
-        c = scale * v[k]
-        for m in range(matrix.shape[1]):
-            matrix[k, m] += c * y[m]
+def _add_product(rows, first, scale, v, y):
+    """Add scale v y' to a block that begins at column ``first``. Overwrites rows."""
+    for k in range(len(rows)):
+        row, c = rows[k, first : first + len(y)], scale * v[k]
+        for m in range(len(y)):
+            row[m] += c * y[m]
 
 
 @kernel
