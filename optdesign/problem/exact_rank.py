@@ -5,13 +5,13 @@ products of doubles have the values of the exact results: there is no rounding. 
 
 *A minor that is not zero modulo p is not zero.* Rows that are independent modulo p are independent.
 
-*Rows outside a span are seen.* Let v be drawn at random from the vectors with P v = 0 modulo p, for rows P
-that are independent modulo p. A row of the span of P has x v = 0. A row with x v != 0 therefore lies outside:
-the rank exceeds that of P. A row outside the span modulo p escapes with probability 1 / p, about 5e-10;
-a second prime squares that.
+*Rows outside a span are detected.* Let v be drawn at random from the vectors with P v = 0 modulo p, for rows
+P that are independent modulo p. A row of the span of P has x v = 0. A row with x v != 0 therefore lies
+outside: the rank exceeds that of P. A row outside the span modulo p is missed with probability 1 / p, about
+5e-10; a second prime squares that.
 
-So "more than rank r" is proved, and "r" holds but for a coincidence. That is what a rank decision made in
-floating point is compared with before it is believed without a word.
+So a rank above r is proved. A rank of r is wrong only if both primes fail by coincidence. The rank decision
+made in floating point is compared with this result.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
 """Coordinates in which every block has full rank and is well scaled.
 
-The problem is unchanged when the candidates of a block go through an invertible linear map, and it
-only sees the span of each block. So each block gets, once, a basis of that span made of its own
-candidates ("pivots"), and every later computation uses the coordinates
+The problem does not change under an invertible linear map of the candidates of a block, and it depends only
+on the span of each block. So each block gets, once, a basis of that span made of its own candidates (pivots).
+All later computations use the coordinates
 
-    t_n = x_n @ T_b        (rank_b numbers; the pivots of the block become unit vectors, nearly)
+    t_n = x_n @ T_b        (rank_b numbers)
 
 in which information matrices are non-singular and pseudo-inverses are inverses. Any T that is one-to-one on
-the span gives the same problem, so T need not be exact; what has to be is the product x_n @ T_b, see
+the span gives the same problem, so T need not be exact. The product x_n @ T_b must be accurate; see
 :mod:`optdesign.problem.coordinates`. Pivots are chosen for large volume after multiplication by the root of
-their budget. So z_n = sqrt(f_i) t_n stays modest for all candidates, and the information of an optimal
-design, in which no f_i g_n exceeds D, has no eigenvalue below 1 / (D r): it is well conditioned whatever the
-data are.
+their budget, and T is scaled so that z_p = sqrt(f_i) t_p is nearly a unit vector for every pivot p. So
+z_n = sqrt(f_i) t_n stays modest for all candidates. No f_i g_n exceeds D under an optimal design, so its
+information has no eigenvalue below 1 / (D r): it is well conditioned for any data.
 
-The rank decision is in :mod:`optdesign.problem.elimination`. ``Span.margin`` says how close a decision was;
+The rank decision is in :mod:`optdesign.problem.elimination`. ``Span.margin`` states how close a decision was;
 :mod:`optdesign.problem.exact_rank` compares it with the exact rank.
 """
 

@@ -75,7 +75,8 @@ def exact(
         The budgets of a problem are whole numbers: the runs of every group. An additive model over factors
         (:class:`optdesign.MainEffects`) has all combinations of levels as candidates, without a list of them.
     seed : int, default 0
-        The same seed and number of tries give the same runs, for every n_jobs.
+        The same seed and number of tries give the same runs, for every n_jobs. Other processors may give
+        other runs, because their round-off differs.
     tries : int, optional
         Number of starts, each with the default work at most if there is no time_limit. Default: as many as
         time_limit allows. Without time_limit, or with prove, a fixed amount of work of about 1 s, or less if

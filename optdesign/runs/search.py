@@ -8,8 +8,8 @@ not improve them.
 *Tries* are numbered, and each draws from a stream of its own number. So the best of them does not depend on
 how many run at a time, unless time runs out. Without a number of tries and without a time limit the search
 has a budget of work, which is counted in multiplications and takes about 1 s. It also ends once several
-tries have found the same value. Both rules give the same runs on every computer. A try has the same budget if
-their number is given.
+tries have found the same value. Both rules do not depend on the speed of the computer. A try has the same
+budget if the number of tries is given.
 
 *Time limits* cut a sequence of moves that does not depend on them, so a larger limit gives no worse runs.
 """

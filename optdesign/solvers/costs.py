@@ -1,7 +1,7 @@
 """Estimated times in nanoseconds. All choices between methods and systems are made by these estimates.
 
-The estimates depend on sizes alone, not on a clock. So results do not depend on the machine or its load. The
-units were measured once on one core; only their ratios matter.
+The estimates depend on sizes alone, not on a clock. So the choices do not depend on the speed or the load of
+the machine. The units were measured once on one core; only their ratios matter.
 """
 
 from __future__ import annotations

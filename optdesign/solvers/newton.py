@@ -12,11 +12,11 @@ system of a step, and the ways to solve it, are in :mod:`optdesign.solvers.syste
 candidate, or with zero vectors only, have no free shares and enter as fixed information.
 
 *Restarts.* The round-off of the linear system grows with the spread of u_n / s_n, fastest at degenerate
-optima, and the slacks drift from lambda_i - g_n. After more than PATIENCE steps that have not halved the gap
-the iteration restarts with slacks that fit: from the best shares if their gap has halved since the last
-start, else from the uniform design, which is used once at most. A restart mixes in the uniform design,
-because shares near the boundary make the products u_n s_n differ by orders of magnitude, and steps become
-short.
+optima. The slacks also drift from lambda_i - g_n. The iteration restarts after more than PATIENCE steps that
+have not halved the gap. The start is the best shares if their gap has halved since the last start, otherwise
+the uniform design, which is used at most once. A restart computes the slacks again. It also mixes the uniform
+design into the shares: near the boundary the products u_n s_n would differ by orders of magnitude, and steps
+would be short.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Parameters(NamedTuple):
     """Shares below this fraction of the largest share of their group are set to zero at the end if the target
     allows it."""
     overshoot: float = 0.1
-    """Unless the system is solved by iteration, steps continue to this fraction of the target, usually one
-    step more, so that negligible shares can be dropped."""
+    """Steps continue until the gap is at most this fraction of the target, usually one step more. The margin
+    permits negligible shares to be dropped. It is not used if the system is solved by iteration."""
 
 
 PARAMETERS = Parameters()
@@ -75,8 +75,8 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int = sys.maxs
     """Take Newton steps until the gap is at most ``target``. Overwrites u with the best shares found.
 
     Once the target is met, negligible shares are dropped if the gap stays within the target. An iteration is
-    a Newton step. Its gap is that of the current point, not of the shares in u. If the given shares meet the
-    target, one step is yielded with their gap.
+    a Newton step. The gap of a Step is that of the current point, not of the shares in u. If the given shares
+    meet the target, or if no share is free, one Step is yielded with the gap of the given shares.
     """
     raise_if_stopped()
     free = _free_rows(reduced, u)
@@ -85,14 +85,14 @@ def run(reduced: Reduced, u: np.ndarray, target: float, max_iter: int = sys.maxs
         yield Step(np.array([state.best_gap]), STAGE)
         return
     state.start(state.best_gap)
-    smallest = 2 * UNIT * reduced.rank  # a smaller gap is round-off in any certificate
+    roundoff_gap = 2 * UNIT * reduced.rank  # a smaller gap is round-off in any certificate
     for _ in range(max_iter):
         gap = state.step()
         met = state.best_gap <= target
         u[free.rows] = _without_negligible(free, state.best, target) if met else state.best
         yield Step(np.array([gap]), STAGE)
-        # Steps continue within the target while they halve the gap.
-        if gap <= max(state.inner_target(target), smallest) or (met and state.steps_since_halved > 0):
+        # Once the target is met, steps continue only while each of them halves the gap.
+        if gap <= max(state.inner_target(target), roundoff_gap) or (met and state.steps_since_halved > 0):
             return
         if state.is_stalled(gap) and not state.restart():
             return
@@ -106,20 +106,20 @@ class _State:
         self.to_boundary = PARAMETERS.to_boundary
         self.uniform_start_used = self.best_gap == np.inf  # the given shares lose rank
         self.system = cheapest_system(free.layout) if len(free.rows) else None
-        """None: a step is one compiled call, or no row is free."""
+        """Solver of the linear system; None if a step is one compiled call or no row is free."""
         self.point: _Point
 
     def start(self, gap: float) -> None:
-        """Move to an interior point near the best shares, whose gap is given.
+        """Move to an interior point near the best shares, or to the uniform design if ``gap`` is infinite.
 
-        An infinite gap means the uniform design. The first steps may have larger gaps than the best shares,
-        so the progress counters are reset.
+        A finite ``gap`` is that of the best shares. The first steps may have larger gaps than the best
+        shares, so the progress counters are reset.
         """
         self.point = _point_near(self.free, self.best, gap)
         self.gap_at_start, self.gap_at_last_halving, self.steps_since_halved = self.best_gap, np.inf, 0
 
     def step(self) -> float:
-        """Take a Newton step and keep its shares if they are the best. Returns its gap."""
+        """Take a Newton step and keep its shares if their gap is the smallest so far. Returns the gap."""
         gap = _newton_step(self.free, self.system, self.point, self.to_boundary)
         self.steps_since_halved += 1
         if gap < self.gap_at_last_halving / 2:
@@ -135,21 +135,21 @@ class _State:
         return target if isinstance(self.system, ByIteration) else PARAMETERS.overshoot * target
 
     def is_stalled(self, gap: float) -> bool:
-        """Return True if the last steps have not halved the gap, or the last one failed."""
+        """Return True if more than PATIENCE steps have not halved the gap, or the last step failed."""
         return not np.isfinite(gap) or self.steps_since_halved > PATIENCE
 
     def restart(self) -> bool:
         """Start again, from the best shares or once from the uniform design.
 
-        Returns False if no restart is left. Every restart from the best shares has halved their gap, so the
-        number of restarts is bounded.
+        Returns False if neither is permitted. A restart from the best shares is permitted only if their gap
+        has halved since the last start, so the number of restarts is bounded.
         """
-        gained = self.best_gap < self.gap_at_start / 2
-        if not gained and self.uniform_start_used:
+        has_halved = self.best_gap < self.gap_at_start / 2
+        if not has_halved and self.uniform_start_used:
             return False
-        self.uniform_start_used = self.uniform_start_used or not gained
+        self.uniform_start_used = self.uniform_start_used or not has_halved
         self.to_boundary = (self.to_boundary[0], self.to_boundary[0])
-        self.start(self.best_gap if gained else np.inf)
+        self.start(self.best_gap if has_halved else np.inf)
         return True
 
 
@@ -160,7 +160,7 @@ class _FreeRows(NamedTuple):
     z: np.ndarray
     layout: Layout
     fixed: np.ndarray
-    """Information of the other groups."""
+    """Information matrices of the rows that are not free, by block."""
 
     def evaluate(self, u: np.ndarray, a: np.ndarray, g: np.ndarray) -> float:
         """Overwrite a with the whitened rows at u and g with their variances.
@@ -183,7 +183,7 @@ class _FreeRows(NamedTuple):
         return gap_of(layout.starts, u, g)
 
     def _evaluate_in_pieces(self, u: np.ndarray, a: np.ndarray, g: np.ndarray) -> float:
-        """Evaluate on several threads."""
+        """Do the work of ``evaluate`` for narrow rows on several threads."""
         layout = self.layout
         information, factor = self.fixed.copy(), np.zeros_like(self.fixed)
         add_information(self.z, layout.block, layout.ranks, u, information)
@@ -221,7 +221,7 @@ class _Point(NamedTuple):
     s: np.ndarray
     """Slacks."""
     bound: np.ndarray
-    """lambda of every group."""
+    """The bounds lambda_i of the groups."""
     a: np.ndarray
     """Whitened rows at u."""
     g: np.ndarray
@@ -229,11 +229,12 @@ class _Point(NamedTuple):
 
 
 def _point_near(free: _FreeRows, u: np.ndarray, gap: float) -> _Point:
-    """Return an interior point near the given shares, the nearer the smaller their gap is.
+    """Return an interior point near the given shares. The distance decreases with their gap.
 
-    Mixing in the uniform design with fraction theta, and raising every bound by theta times the mean bound,
-    makes all products u_n s_n of the order of theta: supported candidates have small slacks, the others small
-    shares. theta is the largest possible loss of efficiency, gap / (gap + rank).
+    An infinite gap gives the uniform design. Mixing in the uniform design with fraction theta, and raising
+    every bound by theta times the mean bound, makes all products u_n s_n of the order of theta: supported
+    candidates have small slacks, the others small shares. theta is the largest possible loss of efficiency,
+    gap / (gap + rank).
     """
     starts = free.layout.starts
     theta = (
@@ -249,13 +250,14 @@ def _point_near(free: _FreeRows, u: np.ndarray, gap: float) -> _Point:
 def _without_negligible(free: _FreeRows, u: np.ndarray, target: float) -> np.ndarray:
     """Return the shares with negligible ones set to zero.
 
-    The threshold is the largest of 1e-4, 1e-5, ... of the largest share of a group that keeps the target.
+    Shares below a fraction of the largest share of their group are dropped. The fraction is the largest of
+    1e-4, 1e-5, ... for which the gap stays within the target.
     """
-    least, fewer = PARAMETERS.negligible, u.copy()
-    while _drop_below(free.layout.starts, least, fewer):
+    fraction, fewer = PARAMETERS.negligible, u.copy()
+    while _drop_below(free.layout.starts, fraction, fewer):
         if free.gap(fewer) <= target:
             return fewer
-        least, fewer = least / 10, u.copy()
+        fraction, fewer = fraction / 10, u.copy()
     return u
 
 
@@ -284,10 +286,11 @@ def _newton_step(
 
 @kernel
 def _split(z, starts, rows, free_starts, fixed_shares):
-    """Separate groups with free shares, which have two candidates or more that are not all zero.
+    """List the rows of groups with free shares.
 
-    Overwrites rows with their rows, free_starts (given as zeros) with the first of these rows for each group,
-    and their entries of fixed_shares with zeros. Returns the numbers of rows and groups.
+    Such a group has two candidates or more, and not all of them are zero. Overwrites rows with these rows,
+    free_starts (given as zeros) with the position in rows at which each such group starts, and their entries
+    of fixed_shares with zeros. Returns the numbers of rows and groups.
     """
     count, groups = 0, 0
     for i in range(len(starts) - 1):
@@ -331,7 +334,7 @@ def _set_slacks(starts, theta, g, s, bound):
 
 
 @kernel
-def _drop_below(starts, least, u):
+def _drop_below(starts, fraction, u):
     """Set shares below a fraction of the largest of their group to zero and rescale the others to sum 1.
 
     Overwrites u. Returns the number of shares that became zero.
@@ -342,7 +345,7 @@ def _drop_below(starts, least, u):
         for n in range(starts[i], starts[i + 1]):
             top = max(top, u[n])
         for n in range(starts[i], starts[i + 1]):
-            if 0.0 < u[n] < least * top:
+            if 0.0 < u[n] < fraction * top:
                 u[n] = 0.0
                 count += 1
             total += u[n]

@@ -28,7 +28,7 @@ from optdesign.solvers.start import default_start, given_start
 from optdesign.sources.engine import LostEngineError
 
 METHODS: dict[str, Method] = {"auto": auto.run, "bca": on_problem(bca.run), "newton": on_problem(newton.run)}
-"""The methods of ``solve`` by name: functions that improve weights step by step."""
+"""The methods of ``solve`` by name. ``on_problem`` adapts methods for reduced problems."""
 
 
 def solve(
@@ -54,8 +54,8 @@ def solve(
         Algorithm; see the page "Choosing a method".
     start : array_like of shape (N,), optional
         Initial weights, for example those of a similar problem. They are scaled to the budgets. A group
-        without positive weights starts uniform. A start that loses rank, or nearly so, is mixed with the
-        uniform design.
+        without positive weights starts uniform. A start with singular or nearly singular information is mixed
+        with the uniform design.
     max_iter : int, optional
         Largest number of iterations: sweeps, Newton steps, or rounds on a working set. Default: 100,000.
     time_limit : float, optional
@@ -65,7 +65,8 @@ def solve(
         Show a progress display on standard error after one second.
     threads : int, optional
         Number of threads. The result does not depend on it, up to round-off in large linear systems. Default:
-        1 for small problems and outside the main thread, otherwise all cores that this process may use.
+        1 if the problem is small or the call is outside the main thread, otherwise all cores that this
+        process may use.
 
     Returns
     -------
@@ -109,7 +110,7 @@ def solve(
                 raise InputError("start", "must be left out for candidates larger than memory", remedy=remedy)
             label = f"{method}: {STAGE}"
             certified, status = _solve_large(problem, tol, method, limit, recorder, stop, watch)
-            design: Callable[..., DesignResult] = partial(LargeResult, certified)
+            build_result: Callable[..., DesignResult] = partial(LargeResult, certified)
         else:
             weights = _initial_weights(problem, start, stop)
             stop.reserve_certificate(problem, weights)
@@ -117,10 +118,10 @@ def solve(
                 problem, METHODS[method], weights, tol * problem.rank, limit, recorder, stop
             )
             label = f"auto: {', then '.join(recorder.stages) or 'start'}" if method == "auto" else method
-            design = partial(DesignResult, problem, read_only(weights), certificate)
-        record = _record(label, tol, recorder, watch)
-    # An interrupt may arrive while the block is left, so it is checked after the block.
-    return design(status=Status.INTERRUPTED if interrupted else status, **record)
+            build_result = partial(DesignResult, problem, read_only(weights), certificate)
+        solver_fields = _solver_fields(label, tol, recorder, watch)
+    # An interrupt may arrive while the contexts exit, so it is read after them.
+    return build_result(status=Status.INTERRUPTED if interrupted else status, **solver_fields)
 
 
 def solve_many(problems: Iterable[DesignProblem], *, n_jobs: int = 1, **options: Any) -> list[DesignResult]:
@@ -157,10 +158,10 @@ def solve_many(problems: Iterable[DesignProblem], *, n_jobs: int = 1, **options:
     """
     check_jobs(n_jobs)
     if n_jobs == 1:
-        return [_or_interrupt(solve(problem, **options)) for problem in problems]
+        return [_raise_if_interrupted(solve(problem, **options)) for problem in problems]
     from joblib import Parallel, delayed
 
-    options = {"threads": 1, **options}  # the solves already use the cores
+    options = {"threads": 1, **options}  # the jobs already occupy the cores
     parallel = Parallel(n_jobs=n_jobs, prefer="threads")
     return list(parallel(delayed(solve)(problem, **options) for problem in problems))
 
@@ -176,20 +177,20 @@ def _solve_large(
 ) -> tuple[Certified, Status]:
     """Solve a problem whose candidates are larger than memory, in at most ``limit`` iterations.
 
-    If the workers that hold the candidates are lost, the attribute ``result`` of the error is the best
-    certified design so far, if there is one.
+    Raises LostEngineError if the workers that hold the candidates are lost. Its attribute ``result`` is then
+    the best certified design so far, if there is one.
     """
     try:
         return solve_large(problem, METHODS[method], tol * problem.rank, limit, recorder, stop)
     except LostEngineError as error:
         if error.certified is not None:
-            record = _record(f"{method}: {STAGE}", tol, recorder, watch)
-            error.result = LargeResult(error.certified, status=Status.INTERRUPTED, **record)
+            solver_fields = _solver_fields(f"{method}: {STAGE}", tol, recorder, watch)
+            error.result = LargeResult(error.certified, status=Status.INTERRUPTED, **solver_fields)
         raise
 
 
-def _record(method: str, tol: float, recorder: Recorder, watch: clock.Stopwatch) -> dict[str, Any]:
-    """Return the fields of a result that state how it was found."""
+def _solver_fields(method: str, tol: float, recorder: Recorder, watch: clock.Stopwatch) -> dict[str, Any]:
+    """Return the fields of a result that describe the solver run: method, iterations, times and history."""
     return {
         "method": method,
         "iterations": recorder.iterations,
@@ -199,17 +200,17 @@ def _record(method: str, tol: float, recorder: Recorder, watch: clock.Stopwatch)
     }
 
 
-def _or_interrupt(result: DesignResult) -> DesignResult:
-    """Raise KeyboardInterrupt if the solve was interrupted."""
+def _raise_if_interrupted(result: DesignResult) -> DesignResult:
+    """Return the result, or raise KeyboardInterrupt if its solve was interrupted."""
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     return result
 
 
 def _initial_weights(problem: DesignProblem, start: ArrayLike | None, stop: Stop) -> np.ndarray:
-    """Return the given start, else the default start.
+    """Return the weights of the given start, or of the default start if none is given.
 
-    The start is the uniform design if a stop ends the computation of the default.
+    If a stop ends the computation of the default start, the uniform design replaces it.
     """
     if start is not None:
         return given_start(problem, start)
@@ -219,9 +220,9 @@ def _initial_weights(problem: DesignProblem, start: ArrayLike | None, stop: Stop
 def _thread_context(
     problem: DesignProblem, threads: int | None, parallel_from: float = 5e6
 ) -> AbstractContextManager[None]:
-    """Return the context with the threads of a solve.
+    """Return the context manager that sets the number of threads of a solve.
 
-    By default this is one thread if a pass over the data takes fewer multiplications than ``parallel_from``.
+    The default is one thread if a pass over the data takes fewer multiplications than ``parallel_from``.
     """
     if threads is None:
         is_small = problem.n_candidates * problem.dim**2 < parallel_from

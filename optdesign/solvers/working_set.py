@@ -1,14 +1,14 @@
 """Column generation: solve on a working set of candidates, then price all candidates.
 
-Few candidates have weight at an optimum. Each round solves the problem on a working set. One pass over the
-data then computes the variances of all candidates (pricing). It gives an estimate of the gap over all
-candidates, which the loop certifies afterwards, and the violators: candidates whose variance exceeds the
-largest variance of their group in the working set. The next working set is the support of the weights and the
-violators.
+Few candidates have weight at an optimum. Each round solves the problem on a working set of candidates. One
+pass over the data then computes the variances of all candidates (pricing). The pass gives an estimate of the
+gap over all candidates, and the violators: candidates whose variance exceeds the largest variance of their
+group in the working set. The next working set is the support of the weights and the violators. The final
+certificate (:mod:`optdesign.solvers.loop`) does not use the estimate.
 
-Each round starts from the weights of the last one. With working sets solved exactly, log det rises until
-there are no violators. The gap need not fall in every round, so the rounds end after more than PATIENCE
-rounds without a smaller gap.
+Each round starts from the weights of the previous round. If the working sets are solved exactly, log det
+rises until there are no violators. The gap need not fall in every round. The method ends after more than
+PATIENCE rounds without a smaller gap.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Parameters(NamedTuple):
     accuracy: float = 0.005
     """A round solves its working set to this fraction of the last gap over all candidates."""
     violators: int = 16
-    """A round adds at most about this multiple of the candidates that an optimum needs. On fine grids a large
-    part of all candidates are violators."""
+    """A round adds at most about this multiple of ``problem.support_bound``, the number of candidates that an
+    optimum may need. The limit matters on fine grids, where a large part of all candidates are violators."""
 
 
 PARAMETERS = Parameters()
@@ -46,15 +46,17 @@ PARAMETERS = Parameters()
 def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
     """Alternate between solving and pricing, starting from the support of the weights. Overwrites weights.
 
-    An iteration is a round; the steps inside a round are neither counted nor limited. Its gap is the gap over
-    all candidates. ``weights`` holds the weights of smallest gap so far, ``trial`` the current ones.
+    An iteration is a round. The sweeps and Newton steps inside a round are neither counted nor limited. The
+    gap of a Step is the gap over all candidates. ``weights`` holds the weights of smallest gap so far,
+    ``trial`` the current ones.
     """
     trial, rows = weights.copy(), np.flatnonzero(weights)
     best_rows, best_gap, gap, rounds_since_best = rows, np.inf, np.inf, 0
     n_new = len(rows)
     for _ in range(max_iter):
         accuracy = max(target, PARAMETERS.accuracy * min(gap, problem.rank))  # the first gap is infinite
-        _solve_on(problem, rows, trial, accuracy, sweep=2 * n_new >= len(rows))
+        mostly_new = 2 * n_new >= len(rows)
+        _solve_on(problem, rows, trial, accuracy, sweep=mostly_new)
         gap, violators, variances = price(problem, rows, trial[rows])
         rounds_since_best += 1
         if gap < best_gap:
@@ -62,7 +64,8 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
             weights[rows] = trial[rows]
             best_rows, best_gap, rounds_since_best = rows, gap, 0
         yield Step(np.array([gap]), STAGE)
-        if gap <= target or not np.isfinite(gap) or rounds_since_best > PATIENCE:  # infinite if rank is lost
+        # The gap is infinite if the weights lose rank.
+        if gap <= target or not np.isfinite(gap) or rounds_since_best > PATIENCE:
             return
         violators = _subset(problem, violators, variances)
         n_new = len(violators)
@@ -74,8 +77,8 @@ def _solve_on(
 ) -> None:
     """Solve the problem on the candidates ``rows``. Overwrites their weights in trial.
 
-    With ``sweep`` a few sweeps come before the Newton steps, if the sweeps are estimated to take no longer
-    than the steps. They remove most of the new candidates that are not needed.
+    If ``sweep`` is True, SWEEPS sweeps come before the Newton steps, unless the sweeps are estimated to take
+    longer than the steps. The sweeps remove most of the new candidates that are not needed.
     """
     part = reduce(problem, rows)
     u = part.restrict(trial)
@@ -97,7 +100,7 @@ def price(
     The gap is infinite, and there are no violators, if the weights lose rank.
     """
     bound = np.zeros(problem.n_groups)
-    # One whitening is accurate enough for pricing; the certificate refines it.
+    # One whitening is accurate enough for pricing. The certificate repeats it until round-off dominates.
     if fits_one_call(problem.rows):
         found = measured(problem, problem.rows, rows, weights, attempts=1)
         if not found.full:
@@ -105,7 +108,7 @@ def price(
         raise_to_largest(problem.groups[rows], found.g[rows], bound)
         violators, largest = above(problem, found.g, bound), found.largest
         variances = found.g[violators]
-    else:  # keep no variances of all candidates
+    else:  # do not store the variances of all candidates
         white, _, log_det = whitened(problem, problem.rows, rows, weights, attempts=1)
         if np.minimum.reduce(log_det) == -np.inf:
             return np.inf, rows[:0], weights[:0]
@@ -116,9 +119,12 @@ def price(
 
 
 def _subset(problem: DesignProblem, violators: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """Return the violators; if very many, every k-th and the one of largest variance of every group."""
-    every = 1 + len(violators) // (PARAMETERS.violators * problem.support_bound)
-    if every == 1:
+    """Return the violators, or a subset if they are many.
+
+    The subset is every k-th violator, and the violator of largest variance in each group.
+    """
+    stride = 1 + len(violators) // (PARAMETERS.violators * problem.support_bound)
+    if stride == 1:
         return violators
     largest = first_largest(problem.groups[violators], variances, problem.n_groups)
-    return np.union1d(violators[::every], violators[largest[largest >= 0]])
+    return np.union1d(violators[::stride], violators[largest[largest >= 0]])
