@@ -84,6 +84,7 @@ class BlockMoves:
             return None
         # Random projections sort the treatments of all groups alike.
         order = np.lexsort((z @ np.random.default_rng(0).random(z.shape[1]), problem.groups)).reshape(g, v)
+        order = order[:, np.argsort(order[0])]
         centred = z[order] - z[order].mean(axis=1, keepdims=True)
         if np.abs(centred - centred[0]).max() > NEARLY * np.abs(centred).max():
             return None
@@ -209,15 +210,15 @@ def _climb(block, sizes, treatments, s, place, log_det, most):
     while place[IDLE] < n and place[CHANGES] < REFRESH and work <= most:
         r = place[ROW]
         b, old = block[r], treatments[r]
-        best, to, gain = -1, -1, 1.0 + MOVE_GAIN
+        best, to, gain = -1, -1, 1.0
         for t in range(v):
             value = _price(sizes, s, b, old, b, t)
-            if value > gain:
+            if value > gain + MOVE_GAIN:
                 to, gain = t, value
         for q in range(n):
             if block[q] != b and treatments[q] != old:
                 value = _price(sizes, s, b, old, block[q], treatments[q])
-                if value > gain:
+                if value > gain + MOVE_GAIN:
                     best, to, gain = q, treatments[q], value
         if to >= 0:
             _move(sizes, s, b, old, block[best] if best >= 0 else b, to)

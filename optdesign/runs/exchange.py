@@ -257,12 +257,12 @@ def _best_move(z, columns, groups, blocks, at, ranks, row, inverse, g, work):
             else:
                 c = work[n]
             value = (1.0 + g[n]) * keep + c * c
-            if value > gain:
+            if value > gain + GAIN:
                 best, gain = n, value
     if hi - lo < at[i, -1] - at[i, 0]:
         for n in range(at[i, 0], at[i, -1]):
             value = (1.0 + g[n]) * keep
-            if value > gain and not lo <= n < hi:
+            if value > gain + GAIN and not lo <= n < hi:
                 best, gain = n, value
     return best, gain
 

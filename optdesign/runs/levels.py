@@ -225,11 +225,11 @@ def _climb(
                     d[i, level] = entries[first + level * s] - z[run, column]
             _price(d, blocks[j], own[:width], size, old, b, c, t)
             work += 0.5 * size * width * (width + 4)
-            best, gain = -1, 1.0 + MOVE_GAIN
+            best, gain = -1, 1.0
             for level in range(size):
                 ratio = det_ratio(a, b[level], c[level], 1.0)
                 is_allowed = len(allowed) == 0 or allowed[base + strides[j] * (level - old)]
-                if ratio > gain and is_allowed and level != old:
+                if ratio > gain + MOVE_GAIN and is_allowed and level != old:
                     best, gain = level, ratio
             if best >= 0:
                 base += strides[j] * (best - old)

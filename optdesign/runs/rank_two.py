@@ -25,7 +25,8 @@ import numpy as np
 from optdesign.runtime.jit import kernel
 
 MOVE_GAIN = 1e-8
-"""Gains of log det below this are round-off."""
+"""Gains and differences of gains below this are round-off. The first of equal moves is made, so that runs do
+not depend on the round-off of a computer."""
 
 SAFE = 1e-5
 """A perturbation may not lower the determinant by more than this factor: the rank would be in doubt."""

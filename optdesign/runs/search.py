@@ -203,9 +203,9 @@ def iterate(
         if best.is_final or idle >= moves.patience or work > most or watch.stopped():
             break
         loss = value - new
-        if loss > 0:
+        if loss > GAIN:
             losses, loss_sum = losses + 1, loss_sum + loss
-        if loss <= 0 or rng.random() < math.exp(-loss * losses / (HEAT * loss_sum)):
+        if loss <= GAIN or rng.random() < math.exp(-loss * losses / (HEAT * loss_sum)):
             value, current = new, _copy(state)
         else:
             state = _copy(current)

@@ -118,7 +118,7 @@ def one_call(blocks: int, rank: int, size: float, groups: int) -> float:
     """Return the time of the system of a step in one call, for blocks of ``size`` candidates each."""
     if rank >= WIDE:
         return math.inf
-    return UNITS.loop * (blocks * (size**2 * rank / 2 + size**3 / 2) + groups**3 / 3)
+    return UNITS.loop * (blocks * (size**2 * rank / 2 + size**3 / 2) + groups**3 / 6)
 
 
 def by_group(blocks: int, rank: int, rows: float, groups: int) -> float:

@@ -1,8 +1,11 @@
 """The search for whole runs: against all whole runs of tiny problems, and against itself."""
 
 import itertools
+import os
 import re
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -330,3 +333,33 @@ def test_rank_deficient_blocks_and_large_scales():
     runs = od.exact(problem, tries=2)
     assert runs.rank == 6
     assert 0.8 < runs.efficiency <= 1
+
+
+LISTS = """
+import optdesign as od
+levels, surface = {"x": [20, 40, 60], "y": [0.1, 0.2, 0.3]}, "(x + y)**2 + I(x**2) + I(y**2)"
+for factors, model, groups, runs in (
+    ({"day": list("abc"), **levels}, "~ day + " + surface, "day", 4),
+    (levels, "~ " + surface, None, 9),
+    (levels, "~ " + surface, "x", 4),
+):
+    candidates = od.candidates(factors, model=model)
+    print(od.exact(od.DesignProblem(candidates, groups=groups, budgets=runs)).counts.tolist())
+"""
+"""Block effects, a grid of levels and a list; every optimum has mirror images."""
+
+
+@pytest.mark.slow
+def test_runs_do_not_depend_on_the_round_off_of_linear_algebra():
+    """OpenBLAS chooses its kernels by the processor, unless it is told to use others."""
+    printed = {
+        core: subprocess.run(
+            [sys.executable, "-c", LISTS],
+            env={**os.environ, "OPENBLAS_CORETYPE": core},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for core in ("Nehalem", "Sandybridge", "Haswell")
+    }
+    assert len(set(printed.values())) == 1, printed
