@@ -54,13 +54,8 @@ FORMULAS = [
 CONDITION = "temp < 50 and not (cat == 'a' and press == 2)"
 
 
-@pytest.mark.parametrize(
-    ("formula", "where"),
-    [(formula, None) for formula in FORMULAS] + [(formula, CONDITION) for formula in FORMULAS[:2]],
-)
-def test_formulas_give_the_design_of_memory(formula: str, where: str | None, folder: Path) -> None:
-    large = od.DesignProblem(od.candidates(folder, formula, where=where), groups="site")
-    small = od.DesignProblem(od.candidates(folder / "x.parquet", formula, where=where), groups="site")
+def assert_design_of_memory(large: od.DesignProblem, small: od.DesignProblem) -> None:
+    """Assert that a large problem has the candidates, the rank and the optimum of one in memory."""
     assert isinstance(large, LargeProblem)
     for name in ("names", "group_names", "n_candidates", "rank"):
         assert getattr(large, name) == getattr(small, name)
@@ -68,6 +63,16 @@ def test_formulas_give_the_design_of_memory(formula: str, where: str | None, fol
     result = od.solve(large)
     assert od.certify(small, result.weights).relative_gap <= 1e-6
     assert_same_optimum(result, od.solve(small))
+
+
+@pytest.mark.parametrize(
+    ("formula", "where"),
+    [(formula, None) for formula in FORMULAS] + [(formula, CONDITION) for formula in FORMULAS[:2]],
+)
+def test_formulas_give_the_design_of_memory(formula: str, where: str | None, folder: Path) -> None:
+    large = od.DesignProblem(od.candidates(folder, formula, where=where), groups="site")
+    small = od.DesignProblem(od.candidates(folder / "x.parquet", formula, where=where), groups="site")
+    assert_design_of_memory(large, small)
 
 
 def test_coded_factors_have_the_range_of_all_rows(folder: Path) -> None:
@@ -82,7 +87,7 @@ def test_coded_factors_have_the_range_of_all_rows(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
-@pytest.mark.parametrize("where", [None, "temp < 50 and not (cat == 'a' and press == 2)"])
+@pytest.mark.parametrize("where", [None, CONDITION])
 def test_formulas_on_dask_frames_give_the_design_of_memory(formula: str, where: str | None) -> None:
     dask_frames = pytest.importorskip("dask.dataframe")
     frame = pa.table(columns()).to_pandas()
@@ -90,13 +95,7 @@ def test_formulas_on_dask_frames_give_the_design_of_memory(formula: str, where: 
         od.candidates(dask_frames.from_pandas(frame, npartitions=7), formula, where=where), groups="site"
     )
     small = od.DesignProblem(od.candidates(frame, formula, where=where), groups="site")
-    assert isinstance(large, LargeProblem)
-    for name in ("names", "group_names", "n_candidates", "rank"):
-        assert getattr(large, name) == getattr(small, name)
-    np.testing.assert_allclose(large.fetch(np.arange(large.n_candidates)).x, small.source.whole(), rtol=1e-12)
-    result = od.solve(large)
-    assert od.certify(small, result.weights).relative_gap <= 1e-6
-    assert_same_optimum(result, od.solve(small))
+    assert_design_of_memory(large, small)
 
 
 def test_models_travel_to_workers() -> None:
