@@ -113,8 +113,6 @@ def _of_problem(
         fitted, x = coded_model(formula, problem.settings, coded=coded)
     support = np.flatnonzero(weights)
     by_group = support[np.argsort(problem.groups[support], kind="stable")]
-    is_whole = bool(np.all(weights == np.floor(weights)))
-    order = np.repeat(np.arange(len(by_group)), weights[by_group].astype(np.int64)) if is_whole else None
     names = (
         fitted.names if fitted is not None else problem.names or tuple(f"x{j}" for j in range(problem.dim))
     )
@@ -130,7 +128,7 @@ def _of_problem(
         features=x[by_group],
         weights=weights[by_group].astype(np.float64),
         blocks=problem.parameter_blocks[by_group],
-        order=order,
+        order=_order(weights[by_group]),
         names=tuple(names),
         terms=terms,
         block_names=tuple(map(str, block_names)),
@@ -172,12 +170,11 @@ def _of_table(table: Any, model: str | None, region: Any, coded: bool, alias: st
     rows = np.flatnonzero(weights)
     features = fitted.model.features(used.take(rows))
     zeros = np.zeros(len(x), np.int64)
-    is_whole = bool(np.all(weights == np.floor(weights)))
     return Experiment(
         features=features,
         weights=weights[rows],
         blocks=np.zeros(len(rows), np.int64),
-        order=np.repeat(np.arange(len(rows)), weights[rows].astype(np.int64)) if is_whole else None,
+        order=_order(weights[rows]),
         names=fitted.names,
         terms=fitted.terms,
         block_names=("0",),
@@ -192,6 +189,12 @@ def _of_table(table: Any, model: str | None, region: Any, coded: bool, alias: st
         pool_blocks=np.zeros(len(x) + len(rows), np.int64),
         notes=(*notes, *made.doubtful_levels, *fitted.notes),
     )
+
+
+def _order(weights: np.ndarray) -> np.ndarray | None:
+    """Return the row of every run if the weights of the rows are whole numbers of runs, and None if not."""
+    is_whole = np.all(weights == np.floor(weights))
+    return np.repeat(np.arange(len(weights)), weights.astype(np.int64)) if is_whole else None
 
 
 def common_region(paths: list[Path], model: str) -> Settings:

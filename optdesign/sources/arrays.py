@@ -13,8 +13,8 @@ from optdesign.errors import InputError
 from optdesign.runtime import threads
 from optdesign.runtime.progress import rows_read
 from optdesign.sources.engine import ROWS, Chunk, Merge, Task
-from optdesign.sources.layout import ARGUMENTS, labels_of, objects
-from optdesign.tables.columns import Labels, is_single, plain_levels
+from optdesign.sources.layout import ARGUMENTS, labels_of
+from optdesign.tables.columns import Labels, is_single, objects, plain_levels
 
 
 class ArrayEngine:

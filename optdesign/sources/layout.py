@@ -15,7 +15,7 @@ from optdesign.errors import InputError
 from optdesign.factors.conditions import meeting
 from optdesign.factors.formula import Model
 from optdesign.sources.engine import Chunk
-from optdesign.tables.columns import Labels, Settings, column, missing_label, plain_levels
+from optdesign.tables.columns import Labels, Settings, column, missing_label, objects, plain_levels
 from optdesign.tables.columns import number as number_labels
 
 Place = Callable[[int], str]
@@ -167,14 +167,6 @@ def _coded(values: Any, name: str) -> tuple[np.ndarray, np.ndarray, bool]:
     codes = np.full(len(array), -1)
     codes[~gone] = found.numbers
     return codes, found.names, False
-
-
-def objects(values: Iterable[Any]) -> np.ndarray:
-    """Return an array of objects, which NumPy does not convert."""
-    listed = list(values)
-    out = np.empty(len(listed), dtype=object)
-    out[:] = listed
-    return out
 
 
 def _taken(labels: Labels, rows: np.ndarray | None) -> Labels:

@@ -20,9 +20,9 @@ from optdesign.factors.conditions import meeting
 from optdesign.factors.formula import Model, fit
 from optdesign.sources.clusters import DaskEngine, DaskFrame, place_in
 from optdesign.sources.engine import Engine
-from optdesign.sources.layout import Place, objects, settings_of
+from optdesign.sources.layout import Place, settings_of
 from optdesign.sources.parquet import CATEGORIES, ParquetEngine, ParquetFiles, family
-from optdesign.tables.columns import Settings, listed, lookup
+from optdesign.tables.columns import Settings, listed, lookup, objects
 from optdesign.tables.files import number
 
 LEVELS = 1000
