@@ -89,12 +89,8 @@ class LargeFile:
         if self.options.budget is None:
             return None
         given, group = self.options.budget, self.labels.group
-        return budgets.parse(given, "--budget", group, _objects(names), self.problem_columns)
-
-    @property
-    def problem_columns(self) -> tuple[str, ...]:
-        """Names of all columns that have a role."""
-        return tuple(filter(None, (*self.features, *self.labels, *self.ignored)))
+        columns = filter(None, (*self.features, *self.labels, *self.ignored))
+        return budgets.parse(given, "--budget", group, _objects(names), columns)
 
     def with_weight(self, result: LargeResult) -> tuple[CandidateFile, DesignResult]:
         """Return the rows with weight, and the design on them, as a file in memory has them."""

@@ -11,6 +11,7 @@ from optdesign.errors import InputError
 from optdesign.evaluation.evaluation import Evaluation
 from optdesign.factors.coding import is_mixture
 from optdesign.plot.draw_correlations import check_evaluation
+from optdesign.plot.panels import arrangement
 from optdesign.plot.style import BLUE, picture
 from optdesign.plot.text import all_distinct, all_readable
 from optdesign.tables.columns import number
@@ -51,8 +52,7 @@ def profiles(evaluation: Evaluation, *, path: str | Path | None = None) -> Any:
     """
     check_evaluation(evaluation)
     lines = _lines(evaluation)
-    columns = 2 if len(lines) == 4 else min(len(lines), 3)
-    shape = (-(-len(lines) // columns), columns)
+    shape = arrangement(len(lines))
     size = (1.0 + 2.6 * shape[1] if shape[1] > 1 else 5.0, 0.9 + 2.3 * shape[0])
     with picture(None, path, size=size, shape=shape, sharey=True) as axes:
         for empty in axes[len(lines) :]:

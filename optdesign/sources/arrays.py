@@ -14,7 +14,7 @@ from optdesign.runtime import threads
 from optdesign.runtime.progress import rows_read
 from optdesign.sources.engine import ROWS, Chunk, Merge, Task
 from optdesign.sources.layout import ARGUMENTS, labels_of
-from optdesign.tables.columns import Labels, is_single, objects, plain_levels
+from optdesign.tables.columns import Labels, category_codes, is_single, objects
 
 
 class ArrayEngine:
@@ -110,10 +110,8 @@ class _LabelArray:
                 f"got {labels!r}",
                 "Arrays have no columns by name: pass the labels, or Parquet files with a column of labels.",
             )
-        categorical = getattr(labels, "cat", labels)
-        if hasattr(categorical, "categories") and hasattr(categorical, "codes"):
-            self.levels = objects(plain_levels(list(categorical.categories), name))
-            self.array = np.asarray(categorical.codes)
+        if (categorical := category_codes(labels, name)) is not None:
+            self.array, self.levels = categorical[0], objects(categorical[1])
         elif not isinstance(labels, np.ndarray):
             self.array = np.asarray(labels)
         if self.array.shape != (n_rows,):

@@ -290,16 +290,22 @@ def plain_levels(levels: list[Any], name: str) -> tuple[Any, ...]:
     return plain
 
 
+def category_codes(values: Any, name: str) -> tuple[np.ndarray, tuple[Any, ...]] | None:
+    """Return the codes of a categorical column of pandas, -1 if missing, and its levels; None for others."""
+    categorical = getattr(values, "cat", values)
+    if not (hasattr(categorical, "categories") and hasattr(categorical, "codes")):
+        return None
+    return np.asarray(categorical.codes), plain_levels(list(categorical.categories), name)
+
+
 def _date_text(value: Any) -> str:
     return str(np.datetime_as_string(_instant(value), unit="auto"))
 
 
 def _decoded(values: Any, name: str) -> tuple[Any, tuple[Any, ...] | None]:
     """Values without their categorical type, and its levels. Other values as they are."""
-    categorical = getattr(values, "cat", values)
-    if hasattr(categorical, "categories") and hasattr(categorical, "codes"):  # pandas
-        levels = plain_levels(list(categorical.categories), name)
-        return _by_code(np.asarray(categorical.codes), levels), levels
+    if (categorical := category_codes(values, name)) is not None:
+        return _by_code(*categorical), categorical[1]
     if hasattr(values, "get_chunks") and _type_name(values).endswith("int128"):  # which NumPy does not have
         return values.to_list(), None
     if hasattr(values, "get_chunks") and _type_name(values).startswith(("int", "uint")):
