@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chunked_problems import assert_same_optimum
+from chunked_problems import assert_design_of_memory
 
 import optdesign as od
 from optdesign.problem.large import LargeProblem
@@ -52,17 +52,6 @@ FORMULAS = [
     "~ poly(temp, 2, raw=True) + cat",
 ]
 CONDITION = "temp < 50 and not (cat == 'a' and press == 2)"
-
-
-def assert_design_of_memory(large: od.DesignProblem, small: od.DesignProblem) -> None:
-    """Assert that a large problem has the candidates, the rank and the optimum of one in memory."""
-    assert isinstance(large, LargeProblem)
-    for name in ("names", "group_names", "n_candidates", "rank"):
-        assert getattr(large, name) == getattr(small, name)
-    np.testing.assert_allclose(large.fetch(np.arange(large.n_candidates)).x, small.source.whole(), rtol=1e-12)
-    result = od.solve(large)
-    assert od.certify(small, result.weights).relative_gap <= 1e-6
-    assert_same_optimum(result, od.solve(small))
 
 
 @pytest.mark.parametrize(
@@ -221,9 +210,4 @@ def test_drawn_problems_of_factors_have_the_design_of_memory(
         od.DesignProblem(od.candidates(path, formula, where=where), **labels)
         for path in (tmp_path, tmp_path / "x.parquet")
     )
-    assert isinstance(large, LargeProblem)
-    for name in ("names", "group_names", "parameter_block_names", "n_candidates", "rank"):
-        assert getattr(large, name) == getattr(small, name)
-    result = od.solve(large)
-    assert od.certify(small, result.weights).relative_gap <= 1e-6
-    assert_same_optimum(result, od.solve(small))
+    assert_design_of_memory(large, small)
