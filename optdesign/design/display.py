@@ -48,11 +48,9 @@ def own_columns(problem: DesignProblem) -> dict[str, np.ndarray]:
 
 def labels(problem: DesignProblem, which: str) -> np.ndarray:
     """Return the label of the group, or of the parameter block, of every candidate."""
-    names, numbers = (
-        (problem.group_names, problem.groups)
-        if which == GROUP
-        else (problem.parameter_block_names, problem.parameter_blocks)
-    )
+    names, numbers = problem.parameter_block_names, problem.parameter_blocks
+    if which == GROUP:
+        names, numbers = problem.group_names, problem.groups
     return numbers if names is None else objects(names)[numbers]
 
 

@@ -293,9 +293,8 @@ def _check_text(values: np.ndarray, name: str, rows: np.ndarray, path: Path) -> 
     numeric = [number(str(v)) is not None for v in values]
     if not any(numeric):
         return
-    at, why = (
-        (0, "too large for double precision") if all(numeric) else (numeric.index(False), "among numbers")
-    )
+    at = 0 if all(numeric) else numeric.index(False)
+    why = "too large for double precision" if all(numeric) else "among numbers"
     value = f"{place(path, int(rows[at]))}, column {name!r} of {path} holds {values[at]!r}, {why}"
     remedy = "Correct it, or spell all levels as text."
     raise InputError("factors", "must be all numbers or all text", value, remedy)

@@ -136,12 +136,9 @@ def refine(problem: DesignProblem, *, where: Any = None, tol: float = 1e-4, roun
     model, settings = problem.model, problem.settings
     moves = [] if model is None or settings is None else _moves(settings, model)
     if model is None or settings is None or not moves:
-        raise InputError(
-            "problem",
-            "must have a model with a numeric factor of several levels",
-            "it has none" if model is not None else "it was not made by candidates(factors, model)",
-            "Pass DesignProblem(candidates(factors, model)).",
-        )
+        rule = "must have a model with a numeric factor of several levels"
+        value = "it has none" if model is not None else "it was not made by candidates(factors, model)"
+        raise InputError("problem", rule, value, "Pass DesignProblem(candidates(factors, model)).")
     solved = 1e-7  # relative gap of every design
     old = design = solve(problem, tol=solved)
     step, history, before = 1.0, [], 1.0

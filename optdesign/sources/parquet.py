@@ -89,20 +89,14 @@ class ParquetFiles:
                 )
             if own.keys() != self.types.keys():
                 odd = sorted(own.keys() ^ self.types.keys())
-                raise InputError(
-                    file,
-                    f"must have the columns of {first}",
-                    f"{listed(odd)} {'is' if len(odd) == 1 else 'are'} in one of the two only",
-                    "Write the files with the same columns, or move the file elsewhere.",
-                )
+                value = f"{listed(odd)} {'is' if len(odd) == 1 else 'are'} in one of the two only"
+                remedy = "Write the files with the same columns, or move the file elsewhere."
+                raise InputError(file, f"must have the columns of {first}", value, remedy)
             for name, kind in own.items():
                 if family(kind) != family(self.types[name]):
-                    raise InputError(
-                        file,
-                        f"must have columns of the types of {first}",
-                        f"column {name!r} is {kind} instead of {self.types[name]}",
-                        "Write the column with one type in all files.",
-                    )
+                    value = f"column {name!r} is {kind} instead of {self.types[name]}"
+                    remedy = "Write the column with one type in all files."
+                    raise InputError(file, f"must have columns of the types of {first}", value, remedy)
 
     def kinds(self, name: str) -> list[Any]:
         """Return the types of a column in the files that have rows."""
@@ -182,12 +176,9 @@ class ParquetEngine:
         arrow, types = pyarrow(), files.types
         for argument, name in zip(ARGUMENTS, (groups, parameter_blocks), strict=True):
             if name is not None and not isinstance(name, str):
-                raise InputError(
-                    argument,
-                    "must be the name of a column of files larger than memory",
-                    f"got {type(name).__name__}",
-                    f"The columns are {listed(types)}.",
-                )
+                rule = "must be the name of a column of files larger than memory"
+                remedy = f"The columns are {listed(types)}."
+                raise InputError(argument, rule, f"got {type(name).__name__}", remedy)
             if name is not None:
                 lookup(types, name, argument, str(files.files[files.first]))
         labels = (groups, parameter_blocks)
@@ -239,13 +230,12 @@ class ParquetEngine:
         path, types = self.files.files[self.files.first], self.files.types
         for name in features:
             if family(types[name]) != NUMBERS:
-                raise InputError(
-                    "candidates",
-                    "must be numbers",
-                    f"column {name!r} of {path} is {types[name]}",
+                value = f"column {name!r} of {path} is {types[name]}"
+                remedy = (
                     "Name it as groups or parameter_blocks, drop it, or make the features from a model: "
-                    "candidates(path, model=...).",
+                    "candidates(path, model=...)."
                 )
+                raise InputError("candidates", "must be numbers", value, remedy)
 
     def reduce(self, task: Task, merge: Merge, args: tuple[Any, ...] = (), *, features: bool = True) -> Any:
         """Return the merged results of all chunks; threads work on several row groups at a time."""
