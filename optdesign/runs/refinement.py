@@ -104,10 +104,10 @@ def refine(problem: DesignProblem, *, where: Any = None, tol: float = 1e-4, roun
         Condition that new settings must meet, as in :func:`optdesign.candidates`; a problem does not keep it.
         Factors stay within the range of the old candidates. Components of a mixture with a condition are
         limited by the condition alone, because a lattice may not reach its bounds.
-    tol : float
+    tol : float, default 1e-4
         Smallest relative gain of a round that is followed by another one with the same step, and largest
         loss by the last halving of the step.
-    rounds : int
+    rounds : int, default 40
         Largest number of rounds.
 
     Returns
