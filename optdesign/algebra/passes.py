@@ -15,7 +15,7 @@ from scipy.linalg.lapack import dtrtri
 
 from optdesign.algebra.blocks import WIDE, cholesky, factorise
 from optdesign.numbers.roundoff import two_sum
-from optdesign.problem.coordinates import Rows, write_coordinates
+from optdesign.problem.coordinates import Rows, sort_by_block, write_coordinates
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
 from optdesign.runtime import threads
@@ -296,7 +296,7 @@ def variances_of_few(x, blocks, white, out):
                 out[lo + i] = g[i]
         return
     end, rows = np.empty(len(white) + 1, np.int64), np.empty(len(x), np.int64)
-    _sort_by_block(blocks, 0, len(x), end, rows)
+    sort_by_block(blocks, 0, len(x), end, rows)
     for b in range(len(white)):
         for lo in range(end[b], end[b + 1], TILE):
             m = min(TILE, end[b + 1] - lo)
@@ -348,7 +348,7 @@ def _variances(x, blocks, white, out):
     rows = np.empty(min(len(x), CHUNK), np.int64)
     some, g = np.empty((TILE, x.shape[1])), np.empty(TILE)
     for start in range(0, len(x), CHUNK):
-        _sort_by_block(blocks, start, min(start + CHUNK, len(x)), end, rows)
+        sort_by_block(blocks, start, min(start + CHUNK, len(x)), end, rows)
         for b in range(len(white)):
             for lo in range(end[b], end[b + 1], TILE):
                 m = min(TILE, end[b + 1] - lo)
@@ -388,21 +388,3 @@ def raise_to_largest(groups, values, largest):
             top = values[n]
     if i >= 0:
         largest[i] = top
-
-
-@kernel
-def _sort_by_block(blocks, start, stop, end, rows):
-    """Write the rows start .. stop - 1 block by block; block b gets end[b] .. end[b + 1] - 1.
-
-    Overwrites end and rows.
-    """
-    for b in range(len(end)):
-        end[b] = 0
-    for i in range(start, stop):
-        if blocks[i] + 2 < len(end):
-            end[blocks[i] + 2] += 1
-    for b in range(2, len(end)):
-        end[b] += end[b - 1]
-    for i in range(start, stop):
-        rows[end[blocks[i] + 1]] = i
-        end[blocks[i] + 1] += 1

@@ -90,11 +90,8 @@ def whitened(
     computed. A block that loses rank ends the attempts: its log det is -inf, and only the matrices of other
     blocks are valid.
     """
-    white, off, log_det = (
-        rows.maps,
-        np.zeros(problem.n_parameter_blocks),
-        np.zeros(problem.n_parameter_blocks),
-    )
+    white = rows.maps
+    off, log_det = np.zeros((2, problem.n_parameter_blocks))
     for attempt in range(attempts):
         information = information_matrices(problem, weights, support, rows._replace(maps=white))
         if attempt > 0 and (is_white(information, problem.ranks, off) or attempt == attempts - 1):

@@ -324,14 +324,14 @@ def evaluate_command(
             designs, formula = run_list_file.comparable(given, model)
         options: dict[str, Any] = {"effect": effect, "sigma": sigma, "alpha": alpha, "runs": runs}
         found = [evaluate(design, formula, region=region, **options) for design, region in designs]
-        both = file, found[0], against, None if against is None else found[1]
+        evaluated = list(zip(given, found, strict=True))
         if plot is not None:
             with _drawing(plot):
-                evaluation_report.draw(*both, plot)
+                evaluation_report.draw(evaluated, plot)
     if as_json:
-        report.print_json(evaluation_report.described(*both))
+        report.print_json(evaluation_report.described(evaluated))
     else:
-        evaluation_report.print_evaluation(*both)
+        evaluation_report.print_evaluations(evaluated)
 
 
 @app.command("demo", short_help="Plan, evaluate and verify an experiment; then the paper's instance.")

@@ -13,30 +13,29 @@ from optdesign.evaluation.evaluation import Evaluation
 from optdesign.evaluation.report import aligned, cell, facts, text
 
 
-def described(path: Path, e: Evaluation, other_path: Path | None, other: Evaluation | None) -> dict[str, Any]:
-    """Return the figures of one design, or of two under the names of their files."""
-    if other is None:
-        return e.to_dict()
-    return {"designs": [{"file": str(path), **e.to_dict()}, {"file": str(other_path), **other.to_dict()}]}
+def described(found: list[tuple[Path, Evaluation]]) -> dict[str, Any]:
+    """Return the report of one design, or of two, in JSON."""
+    if len(found) == 1:
+        return found[0][1].to_dict()
+    return {"designs": [{"file": str(path), **e.to_dict()} for path, e in found]}
 
 
-def print_evaluation(path: Path, e: Evaluation, other_path: Path | None, other: Evaluation | None) -> None:
+def print_evaluations(found: list[tuple[Path, Evaluation]]) -> None:
     """Print the table of one design, or of two side by side."""
-    if other is None:
-        typer.echo(text(e))
+    if len(found) == 1:
+        typer.echo(text(found[0][1]))
         return
-    for file, one in ((path, e), (other_path, other)):
-        typer.echo(str(file))
-        for fact, value in facts(one):
+    for path, e in found:
+        typer.echo(str(path))
+        for fact, value in facts(e):
             typer.echo(f"  {fact:<12}{value}")
         typer.echo()
-    pair = [path.stem, Path(str(other_path)).stem]
+    pair = [path.stem for path, _ in found]
     if pair[0] == pair[1]:
-        pair = [str(path), str(other_path)]
+        pair = [str(path) for path, _ in found]
     rows = [["", "standard error", "", "VIF", "", "power", ""], ["coefficient", *pair * 3]]
-    names = [*e.terms, *(name for name in other.terms if name not in e.terms)]
-    for name in names:
-        values = [_value(one, column, name) for column in COLUMNS for one in (e, other)]
+    for name in dict.fromkeys(name for _, e in found for name in e.terms):
+        values = [_value(e, column, name) for column in COLUMNS for _, e in found]
         rows.append([name, *(cell(value) for value in values)])
     typer.echo("\n".join(aligned(rows)))
 
@@ -49,9 +48,7 @@ def _value(e: Evaluation, column: str, name: str) -> float:
     return float(getattr(e, column)[e.terms.index(name)]) if name in e.terms else np.nan
 
 
-def draw(path: Path, e: Evaluation, other_path: Path | None, other: Evaluation | None, plot: Path) -> None:
+def draw(found: list[tuple[Path, Evaluation]], plot: Path) -> None:
     """Draw the prediction variance of one design or two over the fraction of the region."""
-    if other is None:
-        pictures.design_space(e, path=plot)
-    else:
-        pictures.design_space(e, other, labels=[path.name, Path(str(other_path)).name], path=plot)
+    labels = [path.name for path, _ in found] if len(found) > 1 else None
+    pictures.design_space(*(e for _, e in found), labels=labels, path=plot)

@@ -10,18 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from optdesign.cli import budgets
+from optdesign.cli import budgets, roles
 from optdesign.cli.candidate_file import SUFFIXES, CandidateFile
 from optdesign.cli.options import ColumnOptions
-from optdesign.cli.roles import (
-    LabelColumns,
-    assumed,
-    check_features,
-    check_labels,
-    check_model,
-    chosen,
-    notes,
-)
 from optdesign.design.display import VARIANCE, WEIGHT
 from optdesign.design.large import LargeResult
 from optdesign.design.result import DesignResult
@@ -41,7 +32,7 @@ class LargeFile:
 
     def __init__(self, path: Path, options: ColumnOptions, where: str | None, *, fresh: bool) -> None:
         self.path, self.options = path, options
-        self.labels = LabelColumns(None, None)
+        self.labels = roles.LabelColumns(None, None)
         self.notes: tuple[str, ...] = ()
         self.ignored: tuple[str, ...] = ()
         self.features: tuple[str, ...] = ()
@@ -69,28 +60,28 @@ class LargeFile:
         """Return the candidates of Parquet files; set the roles of their columns."""
         options, types = self.options, files.types
         model, features = options.model, options.feature_names
-        check_model(model, features, where)
+        roles.check_model(model, features, where)
         given = options.labels
         in_model = set() if model is None else named(model)
         names: Table = {name: np.empty(1) for name in types}
-        labels = chosen(*given, in_model | set(features or ()))
-        self.labels = check_labels(names, self.path, labels, given, features or [], fresh)
-        self.assumed = assumed(self.labels, given)
+        labels = roles.chosen(*given, in_model | set(features or ()))
+        self.labels = roles.check_labels(names, self.path, labels, given, features or [], fresh)
+        self.assumed = roles.assumed(self.labels, given)
         if model is not None:
             made = modelled(files, model, where)
             assert made.model is not None
             self.ignored = tuple(
                 k for k in types if k not in {*made.model.factors, *self.labels, WEIGHT, VARIANCE}
             )
-            self.notes = notes(names, self.labels, given, (), made.model.factors)
+            self.notes = roles.notes(names, self.labels, given, (), made.model.factors)
             return made
         rows = files.row_names({*self.labels, *(features or ())})
         others = [k for k in types if k not in {*self.labels, WEIGHT, VARIANCE, *rows}]
         if features is None:
             features = [name for name in others if family(types[name]) == NUMBERS]
             self.ignored = tuple(name for name in others if name not in features)
-        check_features(features, self.path, types)
-        self.notes = notes(names, self.labels, given, rows, features)
+        roles.check_features(features, self.path, types)
+        self.notes = roles.notes(names, self.labels, given, rows, features)
         return selected(files, features)
 
     def _budgets(self, names: tuple[Any, ...] | None) -> Any:
@@ -98,12 +89,8 @@ class LargeFile:
         if self.options.budget is None:
             return None
         given, group = self.options.budget, self.labels.group
-        return budgets.parse(given, "--budget", group, _objects(names), self.problem_columns)
-
-    @property
-    def problem_columns(self) -> tuple[str, ...]:
-        """Names of all columns that have a role."""
-        return tuple(filter(None, (*self.features, *self.labels, *self.ignored)))
+        columns = filter(None, (*self.features, *self.labels, *self.ignored))
+        return budgets.parse(given, "--budget", group, _objects(names), columns)
 
     def with_weight(self, result: LargeResult) -> tuple[CandidateFile, DesignResult]:
         """Return the rows with weight, and the design on them, as a file in memory has them."""

@@ -88,10 +88,10 @@ def check_labels(
     group, block = (
         name if wanted or name in columns else None for name, wanted in zip(labels, given, strict=True)
     )
-    wanted = ((OPTIONS[GROUP], [group]), (OPTIONS[BLOCK], [block]), ("--features", features))
-    for argument, name in (
-        (argument, name) for argument, names in wanted for name in names if name is not None
-    ):
+    used = [(OPTIONS[GROUP], group), (OPTIONS[BLOCK], block), *(("--features", name) for name in features)]
+    for argument, name in used:
+        if name is None:
+            continue
         lookup(columns, name, argument, str(path))
         if name in (WEIGHT, VARIANCE):
             rule = f"must not be {name!r}, which is an output column"

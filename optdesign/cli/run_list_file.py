@@ -27,7 +27,7 @@ from optdesign.errors import InputError
 from optdesign.evaluation.experiment import common_region
 from optdesign.runtime.files import atomic
 from optdesign.solvers.solve import solve
-from optdesign.tables.columns import lookup
+from optdesign.tables.columns import lookup, row_codes
 from optdesign.tables.files import Table, place, read_table, written
 
 FORMAT, RECIPE_VERSION = "optdesign run list", 1
@@ -160,14 +160,14 @@ def _matched(source: CandidateFile, table: Table, path: Path) -> np.ndarray:
     """Return the candidate of every run of a list."""
     n = len(source.candidates)
     names = dict.fromkeys(k for k in (source.group, source.block, *source.factors) if k is not None)
-    place_of = np.zeros(n + len(next(iter(table.values()), ())), np.int64)
-    known = np.ones(len(place_of) - n, bool)
+    known, codes = np.ones(len(next(iter(table.values()), ())), bool), []
     for name in names:
         # A column of the candidates that is called "run" is called "run_" in the list.
         runs = lookup(table, name if name != RUN else f"{RUN}_", "the columns of the candidates", str(path))
-        codes, found = _codes(source.columns[name], runs)
+        own, found = _codes(source.columns[name], runs)
         known &= found
-        place_of = np.unique(place_of * (int(codes.max()) + 1) + codes, return_inverse=True)[1]
+        codes.append(own)
+    place_of = row_codes(codes, n + len(known))
     distinct, first = np.unique(place_of[:n], return_index=True)
     at = np.minimum(np.searchsorted(distinct, place_of[n:]), len(distinct) - 1)
     for k in np.flatnonzero(~(known & (distinct[at] == place_of[n:])))[:1]:

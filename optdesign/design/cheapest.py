@@ -87,10 +87,8 @@ def cheapest(
     if excess[rows] @ w <= value + rounding * size:
         best, value = (rows, w), float(excess[rows] @ w)
     lower = 0.5  # the program is solved again if the cost falls below this fraction
-    factor, highest = (
-        1e3,
-        1e12,
-    )  # between two ceilings of the costs, the first of which it is; the last ceiling
+    # The ratio of two ceilings of the costs, which is the first ceiling as well, and the last ceiling.
+    factor, highest = 1e3, 1e12
     for attempt in ATTEMPTS:
         unit, ceiling = value / program.lengths, factor
         while unit > 0 and (found := program.solve(rows, w, unit, ceiling, attempt)) is not None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optdesign.factors.coding import is_mixture
 from optdesign.factors.formula import pandas
 from optdesign.problem.dependence import in_words
 from optdesign.tables.columns import objects
@@ -47,11 +48,9 @@ def own_columns(problem: DesignProblem) -> dict[str, np.ndarray]:
 
 def labels(problem: DesignProblem, which: str) -> np.ndarray:
     """Return the label of the group, or of the parameter block, of every candidate."""
-    names, numbers = (
-        (problem.group_names, problem.groups)
-        if which == GROUP
-        else (problem.parameter_block_names, problem.parameter_blocks)
-    )
+    names, numbers = problem.parameter_block_names, problem.parameter_blocks
+    if which == GROUP:
+        names, numbers = problem.group_names, problem.groups
     return numbers if names is None else objects(names)[numbers]
 
 
@@ -196,10 +195,10 @@ def grid_note(problem: DesignProblem) -> str:
         for name in model.factors
         if name not in model.levels and settings[name].dtype.kind in "iuf"
     ]
-    total = sum(columns, np.zeros(settings.n_rows))
     bounded = False
-    if len(columns) > 2 and np.ptp(total) <= 1e-9 * np.abs(total).max():
-        bounded = any(c.min() > 0 or c.max() < total.max() * (1 - 1e-9) for c in columns)
+    if len(columns) > 2 and is_mixture(columns):
+        total = sum(columns, np.zeros(settings.n_rows)).max() * (1 - 1e-9)
+        bounded = any(c.min() > 0 or c.max() < total for c in columns)
     if not columns or not (bounded or HIGH_POWER.search(model.formula)):
         return ""
     why = "the mixtures have bounds" if bounded else "the model has a power of 3 or more"

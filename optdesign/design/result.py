@@ -263,9 +263,9 @@ class DesignResult(Frozen):
         """Return a pandas data frame with a row for every candidate.
 
         The columns are the settings of the factors (or the features, if only these have names), ``group`` and
-        ``block`` by their labels, ``weight`` and ``variance``. A setting that has one of these names is
-        called ``weight_setting``, and so on. The index, ``candidate``, counts from 0 as arrays do. Needs the
-        extra ``frames``.
+        ``parameter_block`` by their labels, ``weight`` and ``variance``. A setting that has one of these
+        names is called ``weight_setting``, and so on. The index, ``candidate``, counts from 0 as arrays do.
+        Needs the extra ``frames``.
 
         Returns
         -------

@@ -161,7 +161,7 @@ class Runs(Frozen):
         best : DesignResult, optional
             A solved design of the problem, ``solve(problem)``. Without it the efficiency is the bound that
             the counts alone prove, ``runs.certificate.g_efficiency``.
-        method : str
+        method : str, default "given"
             Origin of the runs, for display.
 
         Returns

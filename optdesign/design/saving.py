@@ -375,12 +375,9 @@ def _restored_labels(saved: list[Any] | None) -> list[Any] | None:
 def _array(array: np.ndarray) -> dict[str, Any]:
     """Return an array as JSON: its type, its shape, and its entries in order."""
     flat = array.reshape(-1)
-    if array.dtype.kind in "mM":
-        entries: list[Any] = flat.astype(np.int64).tolist()
-    elif array.dtype.kind == "f":
-        entries = flat.tolist() if np.isfinite(flat).all() else [_number(v) for v in flat.tolist()]
-    else:
-        entries = flat.tolist()
+    entries: list[Any] = (flat.astype(np.int64) if array.dtype.kind in "mM" else flat).tolist()
+    if array.dtype.kind == "f" and not np.isfinite(flat).all():
+        entries = list(map(_number, entries))
     return {"dtype": array.dtype.str, "shape": list(array.shape), "entries": entries}
 
 

@@ -41,15 +41,15 @@ def evaluate(
     model : str, optional
         Formula of the model. Default: that of the candidates. If they have none, their features are the
         columns of the model.
-    effect : float, mapping of names to floats, or sequence of p floats
+    effect : float, mapping of names to floats, or sequence of p floats, default 1.0
         The change of the response, in its own units, between the lowest and the highest setting of a factor.
         The anticipated coefficient is half of it in the standard coding, with alternating signs within a term
         of several coefficients. In other codings it is the effect divided by the range of its column. A
         mapping gives effects by name of term or coefficient; those that are not named have effect 1. A
         sequence has one effect for each coefficient, with its sign.
-    sigma : float
+    sigma : float, default 1.0
         Standard deviation of the error of a run.
-    alpha : float
+    alpha : float, default 0.05
         Level of the tests.
     runs : float, optional
         Number of runs to which the weights are scaled. Default: the weights as they are.
@@ -60,7 +60,7 @@ def evaluate(
     alias : str, optional
         Formula of terms that the model leaves out. Default: interactions of two factors and squares of
         numeric factors that are not in the model.
-    coded : bool
+    coded : bool, default True
         True for the standard coding: numeric factors from -1 to 1 over the candidates of the problem, or
         over the region of a table, and sum contrasts. False for the units and contrasts of the formula.
 

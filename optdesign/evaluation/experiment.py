@@ -84,7 +84,7 @@ def experiment(
         known = model is None or model == design.problem.formula
         found = replace(found, efficiency=design.efficiency if known else None)
     elif isinstance(design, tuple) and len(design) == 2 and isinstance(design[0], DesignProblem):
-        found = _of_problem(design[0], _checked_weights(*design), model, region, coded)
+        found = _of_problem(design[0], _nonnegative(design[1], design[0].n_candidates), model, region, coded)
     elif isinstance(design, RunTable):
         own = Settings({k: v for k, v in design.columns.items() if k not in (RUN, CANDIDATE)})
         found = _of_table(own, model, region, coded, alias)
@@ -113,8 +113,6 @@ def _of_problem(
         fitted, x = coded_model(formula, problem.settings, coded=coded)
     support = np.flatnonzero(weights)
     by_group = support[np.argsort(problem.groups[support], kind="stable")]
-    is_whole = bool(np.all(weights == np.floor(weights)))
-    order = np.repeat(np.arange(len(by_group)), weights[by_group].astype(np.int64)) if is_whole else None
     names = (
         fitted.names if fitted is not None else problem.names or tuple(f"x{j}" for j in range(problem.dim))
     )
@@ -130,7 +128,7 @@ def _of_problem(
         features=x[by_group],
         weights=weights[by_group].astype(np.float64),
         blocks=problem.parameter_blocks[by_group],
-        order=order,
+        order=_order(weights[by_group]),
         names=tuple(names),
         terms=terms,
         block_names=tuple(map(str, block_names)),
@@ -155,9 +153,7 @@ def _of_table(table: Any, model: str | None, region: Any, coded: bool, alias: st
     made = candidates(Settings(table) if isinstance(table, Mapping) else table, model)
     settings, n = made.settings, len(made)
     is_saved = {WEIGHT, VARIANCE} <= set(settings) - set(made.model.factors)
-    weights = np.asarray(settings[WEIGHT], np.float64) if is_saved else np.ones(n)
-    if is_saved:
-        _check_nonnegative(weights, n)
+    weights = _nonnegative(settings[WEIGHT], n) if is_saved else np.ones(n)
     names = {*made.model.factors, *(named(alias) if alias else ())} & set(settings)
     used = Settings(
         {name: settings[name] for name in settings if name in names},
@@ -172,12 +168,11 @@ def _of_table(table: Any, model: str | None, region: Any, coded: bool, alias: st
     rows = np.flatnonzero(weights)
     features = fitted.model.features(used.take(rows))
     zeros = np.zeros(len(x), np.int64)
-    is_whole = bool(np.all(weights == np.floor(weights)))
     return Experiment(
         features=features,
         weights=weights[rows],
         blocks=np.zeros(len(rows), np.int64),
-        order=np.repeat(np.arange(len(rows)), weights[rows].astype(np.int64)) if is_whole else None,
+        order=_order(weights[rows]),
         names=fitted.names,
         terms=fitted.terms,
         block_names=("0",),
@@ -192,6 +187,12 @@ def _of_table(table: Any, model: str | None, region: Any, coded: bool, alias: st
         pool_blocks=np.zeros(len(x) + len(rows), np.int64),
         notes=(*notes, *made.doubtful_levels, *fitted.notes),
     )
+
+
+def _order(weights: np.ndarray) -> np.ndarray | None:
+    """Return the row of every run if the weights of the rows are whole numbers of runs, and None if not."""
+    is_whole = np.all(weights == np.floor(weights))
+    return np.repeat(np.arange(len(weights)), weights.astype(np.int64)) if is_whole else None
 
 
 def common_region(paths: list[Path], model: str) -> Settings:
@@ -237,17 +238,14 @@ def _region(
     return rows, None
 
 
-def _checked_weights(problem: DesignProblem, weights: ArrayLike) -> np.ndarray:
+def _nonnegative(weights: ArrayLike, n: int) -> np.ndarray:
+    """Return weights as floats. Raise InputError unless they are n, none negative and one positive."""
     w = np.asarray(weights, dtype=np.float64)
-    _check_nonnegative(w, problem.n_candidates)
-    return w
-
-
-def _check_nonnegative(weights: np.ndarray, n: int) -> None:
-    if weights.shape != (n,) or not np.all(np.isfinite(weights)) or weights.min() < 0 or not weights.any():
+    if w.shape != (n,) or not np.all(np.isfinite(w)) or w.min() < 0 or not w.any():
         rule = f"must be {n} finite numbers of at least 0 with a positive sum"
-        value = f"got shape {weights.shape}, smallest {weights.min(initial=np.inf):g}"
+        value = f"got shape {w.shape}, smallest {w.min(initial=np.inf):g}"
         raise InputError("weights", rule, value, "Give one weight for each candidate.")
+    return w
 
 
 def _scaled(found: Experiment, runs: float) -> Experiment:

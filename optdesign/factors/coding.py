@@ -113,12 +113,12 @@ def _standard(given: Model, settings: Settings, scaled: list[str]) -> tuple[Code
     has_intercept = "1" in written
     standard = " + ".join(["1" if has_intercept else "0", *(part for part in written if part != "1")])
     model, features = fit(f"~ {standard}", settings, coded=scaled)
-    terms = []
+    terms, recoded = [], {name for text in words for name in _names(text)}
     for term, columns in model.spec.term_indices.items():
         if not columns:  # a category of one level
             continue
         used = {name for factor in term.factors for name in _names(factor.expr)}
-        plain = used & set(given.factors) <= set(scaled) | set(given.levels) | _sum_coded(words)
+        plain = used & set(given.factors) <= set(scaled) | set(given.levels) | recoded
         terms.append(Term(_worded(_called(term), words), tuple(columns), plain))
     names = tuple(_worded(name, words) for name in model.names)
     own = CodedModel(given.formula, model, names, tuple(terms), _factors(given), frozenset(scaled))
@@ -176,10 +176,6 @@ def _worded(name: str, words: dict[str, str]) -> str:
     for written, given in words.items():
         name = name.replace(written, given)
     return name
-
-
-def _sum_coded(words: dict[str, str]) -> set[str]:
-    return {name for text in words for name in _names(text)}
 
 
 def _expressions(model: Model) -> list[str]:

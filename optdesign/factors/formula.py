@@ -92,7 +92,8 @@ def fit(
         if f"`{name}`" in formula and name.replace(".", "", 1).isdecimal():
             value = f"{formula!r} has `{name}`, which formulaic takes for the number"
             raise InputError("model", "must not name factors by numbers", value, "Rename the column.")
-    parsed = _called(formula, settings, lambda: _parsed(library, formula, settings))
+    context = {"__formulaic_variables_available__": list(settings)}
+    parsed = _called(formula, settings, lambda: library.Formula(notation.formula(formula), _context=context))
     if not isinstance(parsed, library.SimpleFormula):
         remedy = "Leave out the response before the ~, and parts after a |."
         raise InputError("model", "must be the right side of a formula alone", f"got {formula!r}", remedy)
@@ -195,12 +196,6 @@ def _check_present(settings: Settings, factors: Iterable[str]) -> None:
             value = f"{name!r} is missing"
             remedy = "Fill it in or drop the row: none is dropped for you."
             raise InputError("factors of the model", "must not be missing", value, remedy, at)
-
-
-def _parsed(library: Any, formula: str, settings: Settings) -> Any:
-    return library.Formula(
-        notation.formula(formula), _context={"__formulaic_variables_available__": list(settings)}
-    )
 
 
 def _called(formula: str, settings: Settings, work: Any) -> Any:

@@ -35,7 +35,7 @@ def power(
         Result of :func:`optdesign.evaluate`. Its effect, sigma and alpha are used.
     runs : iterable of float, optional
         Numbers of runs. Default: from one degree of freedom for the error to 3 times the runs of the design.
-    target : float
+    target : float, default 0.8
         Power at which a horizontal line is drawn.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on. Default: a new figure.

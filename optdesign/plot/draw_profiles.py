@@ -9,7 +9,9 @@ import numpy as np
 
 from optdesign.errors import InputError
 from optdesign.evaluation.evaluation import Evaluation
+from optdesign.factors.coding import is_mixture
 from optdesign.plot.draw_correlations import check_evaluation
+from optdesign.plot.panels import arrangement
 from optdesign.plot.style import BLUE, picture
 from optdesign.plot.text import all_distinct, all_readable
 from optdesign.tables.columns import number
@@ -50,8 +52,7 @@ def profiles(evaluation: Evaluation, *, path: str | Path | None = None) -> Any:
     """
     check_evaluation(evaluation)
     lines = _lines(evaluation)
-    columns = 2 if len(lines) == 4 else min(len(lines), 3)
-    shape = (-(-len(lines) // columns), columns)
+    shape = arrangement(len(lines))
     size = (1.0 + 2.6 * shape[1] if shape[1] > 1 else 5.0, 0.9 + 2.3 * shape[0])
     with picture(None, path, size=size, shape=shape, sharey=True) as axes:
         for empty in axes[len(lines) :]:
@@ -96,9 +97,8 @@ def _lines(evaluation: Evaluation, points: int = 81) -> dict[str, tuple[np.ndarr
             centre[name] = (float(values.min()) + float(values.max())) / 2
         else:
             centre[name] = number(values, settings.levels.get(name)).names[0]
-    total = np.sum([settings[name] for name in numeric], axis=0) if len(numeric) > 1 else np.arange(2)
-    is_mixture = np.ptp(total) <= 1e-9 * np.abs(total).max()
-    if is_mixture:
+    proportions = is_mixture([settings[name] for name in numeric])
+    if proportions:
         centre |= {name: float(settings[name].mean()) for name in numeric}
     out = {}
     for name in model.factors:
@@ -109,10 +109,10 @@ def _lines(evaluation: Evaluation, points: int = 81) -> dict[str, tuple[np.ndarr
             at = number(values, settings.levels.get(name)).names.astype(object)
         columns: dict[str, Any] = {other: np.full(len(at), value) for other, value in centre.items()}
         columns[name] = at if name in numeric else list(at)
-        if is_mixture and name in numeric:
-            rest = float(total[0]) - centre[name]
+        if proportions and name in numeric:
+            total = float(sum(settings[other][0] for other in numeric))
             for other in numeric:
                 if other != name:
-                    columns[other] = centre[other] * (float(total[0]) - at) / rest
+                    columns[other] = centre[other] * (total - at) / (total - centre[name])
         out[name] = at, evaluation.predict(columns)
     return out

@@ -48,7 +48,7 @@ def runs(
         two.
     words : tuple of str, optional
         Words for groups and for parameter blocks. Default: the columns of the settings that distinguish them,
-        or "group" and "block".
+        or "group" and "parameter block".
     rows : array_like of shape (N,), optional
         Row numbers of the candidates. Default: 1, 2, ...
     ax : matplotlib.axes.Axes, optional

@@ -46,14 +46,23 @@ def panels(names: Names, most: int = 6) -> list[Panel]:
     return [Panel(f"all {p.n_groups} {names.words[0]}s{together}", np.arange(p.n_candidates), None)]
 
 
+def arrangement(count: int) -> tuple[int, int]:
+    """Return the rows and columns of a number of panels.
+
+    >>> arrangement(4), arrangement(5)
+    ((2, 2), (2, 3))
+    """
+    columns = 2 if count == 4 else min(count, 3)
+    return -(-count // columns), columns
+
+
 @contextmanager
 def panel_picture(
     names: Names, title: str, ax: Any, path: str | Path | None, margin: float
 ) -> Iterator[tuple[np.ndarray, list[Panel]]]:
     """Yield the axes and candidates of every panel; then write the title, over the panels if several."""
     cells = panels(names, 1) if ax is not None else panels(names)
-    columns = 2 if len(cells) == 4 else min(len(cells), 3)
-    rows = -(-len(cells) // columns)
+    rows, columns = arrangement(len(cells))
     size = (margin + (3.9 * columns if columns > 1 else 4.6), 1.2 + 3.3 * rows)
     with picture(ax, path, size=size, shape=(rows, columns), sharex=True, sharey=True) as axes:
         for empty in axes[len(cells) :]:

@@ -31,7 +31,7 @@ from optdesign.sources.clusters import DaskFrame
 from optdesign.sources.modelled import modelled
 from optdesign.sources.opening import is_larger_than_memory
 from optdesign.sources.parquet import ParquetFiles
-from optdesign.tables.columns import Settings, check_index, is_frame, is_single, listed
+from optdesign.tables.columns import Settings, check_index, is_frame, is_single, listed, row_codes
 from optdesign.tables.files import Table, check_suffix, number, place, read_table, row_names, stored_levels
 
 TABLES = (".csv", ".parquet", ".xlsx")
@@ -102,7 +102,7 @@ class Candidates(Frozen):
         [[1.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
         """
         if isinstance(settings, Mapping):
-            settings = {name: _at_least_one(values) for name, values in settings.items()}
+            settings = {name: [v] if np.ndim(v) == 0 else v for name, v in settings.items()}
         return self.model.features(Settings(settings))
 
     @property
@@ -130,9 +130,8 @@ class Candidates(Frozen):
                 f"not in the model: {listed(unused)}; such factors may still be groups or parameter blocks"
             )
         single = [name for name, levels in self.model.levels.items() if len(levels) == 1]
-        single += [
-            name for name in self.model.factors if name not in single and _is_constant(self.settings[name])
-        ]
+        constant = [k for k in self.model.factors if np.all(self.settings[k] == self.settings[k][0])]
+        single += [name for name in constant if name not in single]
         if single:
             found.append(f"only one level, so no effect to estimate: {listed(single)}")
         found += self.doubtful_levels
@@ -294,9 +293,8 @@ def _check_text(values: np.ndarray, name: str, rows: np.ndarray, path: Path) -> 
     numeric = [number(str(v)) is not None for v in values]
     if not any(numeric):
         return
-    at, why = (
-        (0, "too large for double precision") if all(numeric) else (numeric.index(False), "among numbers")
-    )
+    at = 0 if all(numeric) else numeric.index(False)
+    why = "too large for double precision" if all(numeric) else "among numbers"
     value = f"{place(path, int(rows[at]))}, column {name!r} of {path} holds {values[at]!r}, {why}"
     remedy = "Correct it, or spell all levels as text."
     raise InputError("factors", "must be all numbers or all text", value, remedy)
@@ -316,21 +314,9 @@ def _settings(factors: Any) -> Settings:
     )
 
 
-def _at_least_one(values: Any) -> Any:
-    return [values] if isinstance(values, str) or np.ndim(values) == 0 else values
-
-
-def _is_constant(values: np.ndarray) -> bool:
-    return bool(np.all(values == values[0]))
-
-
 def _repeated(settings: Settings) -> str:
     """Return a sentence about rows that have the same settings, or an empty string."""
-    codes = np.zeros(settings.n_rows, np.int64)
-    for values in settings.values():
-        plain = values.astype(str) if values.dtype == object else values
-        own = np.unique(plain, return_inverse=True)[1]
-        codes = np.unique(codes * (int(own.max()) + 1) + own, return_inverse=True)[1]
+    codes = row_codes(settings.values(), settings.n_rows)
     distinct = int(codes.max()) + 1
     if distinct == len(codes):
         return ""

@@ -193,3 +193,21 @@ def log_gram(x, x_low, scale, ranks):
                 for m in range(k + 1, i + 1):
                     gram[i, m] -= factor * gram[m, k]
     return total
+
+
+@kernel
+def sort_by_block(blocks, start, stop, end, rows):
+    """Write the rows start .. stop - 1 block by block; block b gets end[b] .. end[b + 1] - 1.
+
+    Overwrites end and rows.
+    """
+    for b in range(len(end)):
+        end[b] = 0
+    for i in range(start, stop):
+        if blocks[i] + 2 < len(end):
+            end[blocks[i] + 2] += 1
+    for b in range(2, len(end)):
+        end[b] += end[b - 1]
+    for i in range(start, stop):
+        rows[end[blocks[i] + 1]] = i
+        end[blocks[i] + 1] += 1

@@ -19,6 +19,7 @@ import math
 import numpy as np
 
 from optdesign.numbers.roundoff import UNIT
+from optdesign.problem.coordinates import sort_by_block
 from optdesign.runtime.jit import kernel
 
 FIT_ROUNDS = 8
@@ -37,22 +38,10 @@ def eliminate(x, candidates, blocks, groups, row_scale, rtol, maps, ranks, pivot
     the smallest accepted residual.
     """
     n, d, n_blocks = len(candidates), x.shape[1], len(ranks)
-    start = np.empty(n_blocks + 1, np.int64)
-    for b in range(n_blocks + 1):
-        start[b] = 0
-    for c in candidates:
-        start[blocks[c] + 1] += 1
-    for b in range(n_blocks):
-        start[b + 1] += start[b]
-    fill = np.empty(n_blocks, np.int64)
-    for b in range(n_blocks):
-        fill[b] = start[b]
-    order = np.empty(n, np.int64)
+    block, order, start = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n_blocks + 1, np.int64)
     for k in range(n):
-        b = blocks[candidates[k]]
-        order[fill[b]] = k
-        fill[b] += 1
-
+        block[k] = blocks[candidates[k]]
+    sort_by_block(block, 0, n, start, order)
     y, size, column, fitted = np.empty((n, d)), np.empty(n), np.empty(d), np.empty(d)
     again_map, again_pivots, again_margin = np.empty((d, d)), np.empty(d, np.int64), np.empty(2)
     # Scalings whose ratios differ by no more than this factor are similar: one of them is tried.

@@ -27,6 +27,7 @@ from optdesign.errors import InputError
 from optdesign.numbers.checks import check_choice
 from optdesign.problem.candidates import Candidates
 from optdesign.problem.inputs import floats, in_order, matrix
+from optdesign.problem.source import read_only
 from optdesign.tables.columns import is_single
 
 
@@ -138,5 +139,4 @@ def rows(features: np.ndarray, parameters: np.ndarray, family: str) -> np.ndarra
         value = f"that of features[{n}] is {eta[n]:g}, and its {family} weight {size}"
         remedy = "Leave such rows out, or look at the units of the parameters."
         raise InputError("parameters", "must give predictors whose weights can be held", value, remedy)
-    scaled.flags.writeable = False
-    return scaled
+    return read_only(scaled)

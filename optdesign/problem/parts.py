@@ -22,7 +22,15 @@ from optdesign.tables.columns import (
     missing,
     missing_label,
 )
-from optdesign.tables.files import check_suffix, place, read_table, row_names, stored_index, stored_levels
+from optdesign.tables.files import (
+    check_suffix,
+    place,
+    read_table,
+    refuse_saved_design,
+    row_names,
+    stored_index,
+    stored_levels,
+)
 
 
 class Parts(NamedTuple):
@@ -68,10 +76,7 @@ def unpack(candidates: Any, names: Any, settings: Any, labels: Sequence[Any]) ->
             if at is not None and path is not None:
                 value = f"{place(path, at)}, column {name!r} of {path} is empty"
                 raise InputError(argument, "must not be missing", value, "Fill it in or drop the row.")
-    if {"weight", "variance"} <= set(table).difference(taken):
-        value = "the columns 'weight' and 'variance' are those of a saved design"
-        remedy = "Drop them, or rename them if they are features."
-        raise InputError("candidates", "must have features", value, remedy)
+    refuse_saved_design(set(table).difference(taken), "candidates")
     rows = [name for name in table if name in {*row_names(table), *index}.difference(taken)]
     if rows:
         warnings.warn(

@@ -160,15 +160,20 @@ NEARLY, SMALLEST_SINGULAR = 1e-9, 1e-5
 
 
 @kernel
+def _rows_of_move(sizes, v, b, old, other):
+    """Return the rows m and k of P whose difference is e, and a (:mod:`optdesign.runs.rank_two`)."""
+    if other == b:
+        return v + b, old, 1.0 - 1.0 / sizes[b]
+    return v + b, v + other, -1.0 / sizes[b] - 1.0 / sizes[other]
+
+
+@kernel
 def _price(sizes, s, b, old, other, t):
     """Return the factor of det C if a run of block b goes from treatment old to t.
 
     If ``other`` is another block, one of its runs goes from t to old.
     """
-    v = len(s) - len(sizes)
-    m, k, a = v + b, old, 1.0 - 1.0 / sizes[b]
-    if other != b:
-        k, a = v + other, -1.0 / sizes[b] - 1.0 / sizes[other]
+    m, k, a = _rows_of_move(sizes, len(s) - len(sizes), b, old, other)
     ee = s[k, k] + s[m, m] - 2.0 * s[k, m]
     ed = s[k, t] - s[k, old] - s[m, t] + s[m, old]
     return det_ratio(ee, ed, s[t, t] + s[old, old] - 2.0 * s[t, old], a)
@@ -186,10 +191,7 @@ def _shift(s, m, t, old, scale):
 @kernel
 def _move(sizes, s, b, old, other, t):
     """Apply the move that ``_price`` prices. Updates s in place."""
-    v = len(s) - len(sizes)
-    m, k, a = v + b, old, 1.0 - 1.0 / sizes[b]
-    if other != b:
-        k, a = v + other, -1.0 / sizes[b] - 1.0 / sizes[other]
+    m, k, a = _rows_of_move(sizes, len(s) - len(sizes), b, old, other)
     e, d = np.empty(len(s)), np.empty(len(s))
     for i in range(len(s)):
         e[i], d[i] = s[i, k] - s[i, m], s[i, t] - s[i, old]

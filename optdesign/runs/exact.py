@@ -121,12 +121,8 @@ def exact(
     stopwatch = clock.Stopwatch()
     check_search(seed, tries, time_limit, n_jobs)
     if prove and isinstance(problem, MainEffects):
-        raise InputError(
-            "prove",
-            "must be False without a list of candidates",
-            f"got {problem!r}",
-            "List them: DesignProblem(candidates(factors, model)).",
-        )
+        remedy = "List them: DesignProblem(candidates(factors, model))."
+        raise InputError("prove", "must be False without a list of candidates", f"got {problem!r}", remedy)
     deadline = np.inf if time_limit is None else stopwatch.began + float(time_limit)
     if isinstance(problem, MainEffects):
         with DeferredInterrupt() as interrupted:

@@ -141,12 +141,6 @@ def promising(
     )
 
 
-def variances_under(problem: DesignProblem, counts: np.ndarray) -> np.ndarray:
-    """Variance of every candidate under some runs, whatever the budgets are."""
-    support = np.flatnonzero(counts)
-    return measured(problem, problem.rows, support, counts[support].astype(np.float64)).g
-
-
 def climbed(
     problem: DesignProblem, counts: np.ndarray, g: np.ndarray, stopped: Callable[[], bool] = lambda: False
 ) -> np.ndarray:
@@ -161,7 +155,8 @@ def climbed(
         counts[order] = state.counts
         if len(order) == problem.n_candidates or value <= best + GAIN or stopped():
             break
-        best, g = value, variances_under(problem, counts)
+        best, support = value, np.flatnonzero(counts)
+        g = measured(problem, problem.rows, support, counts[support].astype(np.float64)).g
     return counts
 
 

@@ -9,14 +9,12 @@ import numpy as np
 from optdesign.design.result import DesignResult
 from optdesign.runs.exchange import (
     PASS,
-    Board,
     State,
     climb,
     lay_out,
     passes_of,
     perturb,
     promising,
-    refresh,
     refreshed,
     state_of,
 )
@@ -40,7 +38,7 @@ class ListMoves:
         self.board, self.order = lay_out(problem, promising(problem, best.variances, used, best.weights))
         self.weights, self.runs, self.n_candidates = best.weights[self.order], runs, problem.n_candidates
         self.kept = kept[self.order]
-        self.reach = refresh_of(self.board, self.weights)
+        self.reach = float(state_of(self.board, self.weights).log_det[0])
         # Perturbations in a row without a gain that end a try; fewer if they are expensive.
         self.patience = int(np.clip(2e9 / (len(self.order) * self.board.z.shape[1] * runs.sum() + 1), 1, 200))
 
@@ -78,13 +76,6 @@ class ListMoves:
         counts = np.zeros(self.n_candidates, np.int64)
         counts[self.order] = state.counts
         return counts
-
-
-def refresh_of(board: Board, weights: np.ndarray) -> float:
-    """Return log det of weights."""
-    width = board.z.shape[1]
-    inverse = np.zeros((len(board.ranks), width, width))
-    return float(refresh(board.z, board.blocks, board.ranks, weights, inverse, np.zeros(len(board.z))))
 
 
 def _drawn(weights: np.ndarray, kept: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:

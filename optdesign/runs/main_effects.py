@@ -119,12 +119,8 @@ class MainEffects:
                 raise TypeError(f"levels of {name!r} must be a list; got {values!r}. For instance: [-1, 1].")
         levels = {str(name): tuple(values) for name, values in factors.items()}
         if len(levels) < len(factors):
-            raise InputError(
-                "factors",
-                "must have names that differ as text",
-                f"got {', '.join(map(repr, factors))}",
-                "Rename one of them.",
-            )
+            value = f"got {', '.join(map(repr, factors))}"
+            raise InputError("factors", "must have names that differ as text", value, "Rename one of them.")
         tables, names = [], ["1"]
         for name, values in levels.items():
             table, columns = _effects(name, values, int(degree))
@@ -132,24 +128,17 @@ class MainEffects:
             names.extend(columns)
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise InputError(
-                "factors",
-                "must give parameters with names that differ",
-                f"{twice!r} occurs twice ('1' is the intercept)",
-                "Rename a factor.",
-            )
+            rule = "must give parameters with names that differ"
+            value = f"{twice!r} occurs twice ('1' is the intercept)"
+            raise InputError("factors", rule, value, "Rename a factor.")
         if runs < len(names):
-            raise InputError(
-                "runs",
-                f"must be enough to keep the rank: {len(names)} parameters need at least {len(names)} runs",
-                f"{runs} were given",
-                "Raise runs, or drop factors or levels.",
-            )
-        for key, value in {
+            rule = f"must be enough to keep the rank: {len(names)} parameters need at least {len(names)} runs"
+            raise InputError("runs", rule, f"{runs} were given", "Raise runs, or drop factors or levels.")
+        for key, attribute in {
             "factors": levels, "runs": int(runs), "degree": int(degree), "names": tuple(names),
             "tables": tuple(tables),
         }.items():  # fmt: skip
-            object.__setattr__(self, key, value)
+            object.__setattr__(self, key, attribute)
 
     @property
     def n_parameters(self) -> int:
@@ -235,34 +224,24 @@ def _check_whole(value: object, name: str, least: int) -> None:
 def _effects(name: str, values: tuple[Any, ...], degree: int) -> tuple[np.ndarray, list[str]]:
     """Return f_j of the levels of a factor, and the names of its entries."""
     if len(set(values)) < max(2, len(values)):
-        raise InputError(
-            "factors",
-            "must have two levels or more, all different",
-            f"{name!r} has {list(values)}",
-            "Drop the factor, or the levels that repeat.",
-        )
+        rule = "must have two levels or more, all different"
+        remedy = "Drop the factor, or the levels that repeat."
+        raise InputError("factors", rule, f"{name!r} has {list(values)}", remedy)
     if _are_text(values):
         table = np.vstack([np.eye(len(values) - 1), -np.ones(len(values) - 1)])
         return table, [f"{name}[{value}]" for value in values[:-1]]
     levels = _floats(name, values)
     if len(set(levels)) < len(levels):
-        raise InputError(
-            "levels",
-            "must differ in double precision",
-            f"{name!r} has {list(values)}",
-            "Subtract a constant.",
-        )
+        rule = "must differ in double precision"
+        raise InputError("levels", rule, f"{name!r} has {list(values)}", "Subtract a constant.")
     powers = range(1, min(degree, len(values) - 1) + 1)
     names = [name if k == 1 else f"{name}^{k}" for k in powers]
     largest = max(abs(Fraction(level)) for level in levels)
     for k in powers:
         if not SMALLEST <= largest**k <= LARGEST:
-            raise InputError(
-                "levels",
-                f"must have powers between {SMALLEST:g} and {LARGEST:g} in size",
-                f"{name!r} has levels up to {float(largest):g} and power {k}",
-                "Change the unit, or lower degree.",
-            )
+            rule = f"must have powers between {SMALLEST:g} and {LARGEST:g} in size"
+            value = f"{name!r} has levels up to {float(largest):g} and power {k}"
+            raise InputError("levels", rule, value, "Change the unit, or lower degree.")
     return np.array([[float(Fraction(level) ** k) for k in powers] for level in levels]), names
 
 

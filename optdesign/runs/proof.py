@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from optdesign.algebra.blocks import accumulate, factorise, invert, multiply
+from optdesign.algebra.blocks import accumulate, add_outer, factorise, invert, multiply
 from optdesign.problem.problem import DesignProblem
 from optdesign.runtime.jit import kernel
 
@@ -196,7 +196,5 @@ def _relax(z, groups, runs, lower, upper, weights, g, target):
                         for j in range(d):
                             s += y[j] * z[k, j]
                         u[k] -= scale * s * s
-                    for j in range(d):
-                        for q in range(d):
-                            inverse[0, j, q] -= scale * y[j] * y[q]
+                    add_outer(inverse[0], y, -scale)
     return bound, log_det, total

@@ -203,39 +203,32 @@ def _refuse(problem: DesignProblem, runs: np.ndarray, reached: np.ndarray, rest:
     """Say how many runs the groups that were reached must have."""
     needed, which = problem.rank - rest, np.flatnonzero(reached)
     if len(which) == 0:
-        raise InputError(
-            "candidates",
-            f"must have rank {problem.rank}, that of the problem, in exact arithmetic too",
-            f"it is {rest}",
-            f"{problem.rank_note} Drop columns that follow from others.",
-        )
+        rule = f"must have rank {problem.rank}, that of the problem, in exact arithmetic too"
+        remedy = f"{problem.rank_note} Drop columns that follow from others."
+        raise InputError("candidates", rule, f"it is {rest}", remedy)
     given = f"{int(runs[which].sum())} were given"
     terms, by_block = "or drop terms of the model.", ""
     if problem.n_parameter_blocks > 1:
         terms += " If the labels are those of a blocking factor, make it a term of the model instead."
         by_block = _by_block(problem)
     if rest == 0:
-        raise InputError(
-            "budgets",
+        rule = (
             f"must be enough runs to keep the rank: {problem.rank} estimable parameters"
-            f"{by_block} need at least {needed} runs",
-            given,
-            f"Raise the budget, {terms}",
+            f"{by_block} need at least {needed} runs"
         )
+        raise InputError("budgets", rule, given, f"Raise the budget, {terms}")
     called = which.tolist() if problem.group_names is None else [problem.group_names[i] for i in which]
     named = 5  # groups that a message names before the rest is only counted
     names = ", ".join(map(str, called[:named]))
     if len(called) > named:
         names += f" and {len(called) - named} more"
     several = len(which) > 1
-    raise InputError(
-        "budgets",
+    rule = (
         f"must be enough runs to keep the rank: the other groups reach {rest} of {problem.rank}{by_block}, "
         f"so group{'s' if several else ''} {names} must have at least {needed} runs"
-        f"{' in all' if several else ''}",
-        given,
-        f"Raise {'their budgets' if several else 'its budget'}, {terms}",
+        f"{' in all' if several else ''}"
     )
+    raise InputError("budgets", rule, given, f"Raise {'their budgets' if several else 'its budget'}, {terms}")
 
 
 def _by_block(problem: DesignProblem) -> str:

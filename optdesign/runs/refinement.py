@@ -16,10 +16,11 @@ import numpy as np
 from optdesign.design.efficiency import efficiency
 from optdesign.design.result import DesignResult, rounded_down
 from optdesign.errors import InputError
+from optdesign.factors.coding import is_mixture
 from optdesign.factors.conditions import kept
 from optdesign.problem.problem import DesignProblem, check_problem
 from optdesign.solvers.solve import solve
-from optdesign.tables.columns import Settings
+from optdesign.tables.columns import Settings, row_codes
 
 SAME_LEVEL = 1e-9
 """Settings that differ by at most this fraction of the range of their factor are the same."""
@@ -103,10 +104,10 @@ def refine(problem: DesignProblem, *, where: Any = None, tol: float = 1e-4, roun
         Condition that new settings must meet, as in :func:`optdesign.candidates`; a problem does not keep it.
         Factors stay within the range of the old candidates. Components of a mixture with a condition are
         limited by the condition alone, because a lattice may not reach its bounds.
-    tol : float
+    tol : float, default 1e-4
         Smallest relative gain of a round that is followed by another one with the same step, and largest
         loss by the last halving of the step.
-    rounds : int
+    rounds : int, default 40
         Largest number of rounds.
 
     Returns
@@ -135,12 +136,9 @@ def refine(problem: DesignProblem, *, where: Any = None, tol: float = 1e-4, roun
     model, settings = problem.model, problem.settings
     moves = [] if model is None or settings is None else _moves(settings, model)
     if model is None or settings is None or not moves:
-        raise InputError(
-            "problem",
-            "must have a model with a numeric factor of several levels",
-            "it has none" if model is not None else "it was not made by candidates(factors, model)",
-            "Pass DesignProblem(candidates(factors, model)).",
-        )
+        rule = "must have a model with a numeric factor of several levels"
+        value = "it has none" if model is not None else "it was not made by candidates(factors, model)"
+        raise InputError("problem", rule, value, "Pass DesignProblem(candidates(factors, model)).")
     solved = 1e-7  # relative gap of every design
     old = design = solve(problem, tol=solved)
     step, history, before = 1.0, [], 1.0
@@ -178,8 +176,7 @@ def _moves(settings: Settings, model: Any) -> list[dict[str, float]]:
         values = np.unique(settings[name]) if settings[name].dtype.kind in "iuf" else np.empty(0)
         if name not in model.levels and len(values) > 1:
             numeric[name] = float(np.diff(values).min()) / 2
-    total = sum((settings[name].astype(np.float64) for name in numeric), np.zeros(settings.n_rows))
-    if len(numeric) > 1 and np.ptp(total) <= SAME_LEVEL * np.abs(total).max():  # a mixture
+    if is_mixture([settings[name].astype(np.float64) for name in numeric]):
         h = min(numeric.values())
         return [{a: h, b: -h} for a in numeric for b in numeric if a != b]
     return [{name: sign * h} for name, h in numeric.items() for sign in (-1.0, 1.0)]
@@ -205,15 +202,14 @@ def _moved(
     whole = Settings({k: np.concatenate(v) for k, v in columns.items()}, settings.levels)
     origin = np.concatenate([np.arange(settings.n_rows), *(support for _ in moves)])
     inside = np.ones(whole.n_rows, bool)
-    codes = np.zeros(whole.n_rows, np.int64)
+    cells = []
     for name, column in whole.items():
         if name in names:
             room = SAME_LEVEL * (high[name] - low[name])
             inside &= (column >= low[name] - room) & (column <= high[name] + room)
             column = np.round((column - low[name]) / (high[name] - low[name]) / SAME_LEVEL)
-        own = np.unique(column.astype(str) if column.dtype == object else column, return_inverse=True)[1]
-        codes = np.unique(codes * (int(own.max()) + 1) + own, return_inverse=True)[1]
-    first = np.unique(codes, return_index=True)[1]
+        cells.append(column)
+    first = np.unique(row_codes(cells, whole.n_rows), return_index=True)[1]
     rows = first[(first >= settings.n_rows) & inside[first]]
     if where is not None and len(rows):
         possible = np.zeros(whole.n_rows, bool)

@@ -191,19 +191,13 @@ def _rounded_up(result: DesignResult) -> np.ndarray:
     totals = _totals(problem, counts)
     if np.any(totals > MOST_RUNS):
         i = int(np.argmax(totals))
-        raise InputError(
-            "budgets",
-            "must be at most 2^53 runs, rounded up",
-            f"budgets[{i}] = {problem.budgets[i]} needs {totals[i]}",
-            "Lower the budget: larger counts are not exact in double precision.",
-        )
+        value = f"budgets[{i}] = {problem.budgets[i]} needs {totals[i]}"
+        remedy = "Lower the budget: larger counts are not exact in double precision."
+        raise InputError("budgets", "must be at most 2^53 runs, rounded up", value, remedy)
     if not result.gap < np.inf and exact_rank(problem, np.flatnonzero(counts)) < problem.rank:
-        raise InputError(
-            "result",
-            "must have weights of full rank to be rounded up",
-            "they lose some",
-            f'Its status is "{result.status.value}". Use method="efficient", which adds a basis.',
-        )
+        rule = "must have weights of full rank to be rounded up"
+        remedy = f'Its status is "{result.status.value}". Use method="efficient", which adds a basis.'
+        raise InputError("result", rule, "they lose some", remedy)
     return counts.astype(np.int64)
 
 
@@ -273,19 +267,11 @@ def apportion(weights: ArrayLike, runs: ArrayLike) -> np.ndarray:
     """
     w, totals = floats(weights, "weights"), np.asarray(runs)
     if w.ndim != 2 or not np.all(np.isfinite(w) & (w >= 0)):
-        raise InputError(
-            "weights",
-            "must be finite, not negative, and of shape (rows, columns)",
-            f"got shape {w.shape}",
-            "Give one row for every sum.",
-        )
+        rule = "must be finite, not negative, and of shape (rows, columns)"
+        raise InputError("weights", rule, f"got shape {w.shape}", "Give one row for every sum.")
     if totals.dtype.kind not in "iu" or totals.shape != w.shape[:1]:
-        raise InputError(
-            "runs",
-            f"must be integers of shape {w.shape[:1]}, one per row of weights",
-            f"got {totals.dtype} of shape {totals.shape}",
-            "Round them first.",
-        )
+        rule = f"must be integers of shape {w.shape[:1]}, one per row of weights"
+        raise InputError("runs", rule, f"got {totals.dtype} of shape {totals.shape}", "Round them first.")
     support = (w > 0).sum(axis=1)
     wrong = np.flatnonzero((totals < support) | ((support == 0) & (totals > 0)) | (totals > MOST_RUNS))
     if len(wrong):

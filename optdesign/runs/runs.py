@@ -35,12 +35,9 @@ def whole_runs(problem: DesignProblem) -> np.ndarray:
     budgets = problem.budgets
     bad = np.flatnonzero((budgets != np.floor(budgets)) | (budgets > MOST_RUNS))
     if len(bad):
-        raise InputError(
-            "budgets",
-            "must be whole numbers of runs, at most 2^53",
-            f"budgets[{bad[0]}] = {budgets[bad[0]]}",
-            "Build the problem with the number of runs of every group: DesignProblem(..., budgets=runs).",
-        )
+        rule = "must be whole numbers of runs, at most 2^53"
+        remedy = "Build the problem with the number of runs of every group: DesignProblem(..., budgets=runs)."
+        raise InputError("budgets", rule, f"budgets[{bad[0]}] = {budgets[bad[0]]}", remedy)
     return budgets.astype(np.int64)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from optdesign.algebra.blocks import accumulate, factorise, invert
+from optdesign.problem.coordinates import sort_by_block
 from optdesign.runtime.jit import kernel
 from optdesign.solvers.systems.by_group import add_by_group
 from optdesign.solvers.systems.dense import RIDGES
@@ -46,11 +47,15 @@ def _factorise_system(a, w, blocks, starts, ranks):
     row of each block, the inverse factor of the Schur complement, and the group of every row.
     """
     n, m = len(a), len(starts) - 1
-    rows, first, group = np.empty(n, np.int64), np.zeros(len(ranks) + 1, np.int64), np.empty(n, np.int64)
-    largest = _block_by_block(blocks, starts, first, rows, group)
-    sizes, of_rows = np.empty(len(ranks), np.int64), np.empty(n, np.int64)
+    rows, first, group = np.empty(n, np.int64), np.empty(len(ranks) + 1, np.int64), np.empty(n, np.int64)
+    sort_by_block(blocks, 0, n, first, rows)
+    for i in range(m):
+        for k in range(starts[i], starts[i + 1]):
+            group[k] = i
+    sizes, of_rows, largest = np.empty(len(ranks), np.int64), np.empty(n, np.int64), 0
     for b in range(len(ranks)):
         sizes[b] = first[b + 1] - first[b]
+        largest = max(largest, sizes[b])
     for k in range(n):
         of_rows[k] = group[rows[k]]
     matrix, factor = np.zeros((len(ranks), largest, largest)), np.zeros((len(ranks), largest, largest))
@@ -74,27 +79,6 @@ def _factorise_system(a, w, blocks, starts, ranks):
         if found:
             break
     return found, factor, rows, first, schur_factor, group
-
-
-@kernel
-def _block_by_block(blocks, starts, first, rows, group):
-    """Overwrite rows with all rows block by block, and return the size of the largest block.
-
-    Overwrites first (given as zeros) with the first row of each block, and group with the group of every row.
-    """
-    for k in range(len(blocks)):
-        first[blocks[k] + 1] += 1
-    largest = 0
-    for b in range(len(first) - 1):
-        largest = max(largest, first[b + 1])
-        first[b + 1] += first[b]
-    at = first.copy()
-    for i in range(len(starts) - 1):
-        for k in range(starts[i], starts[i + 1]):
-            group[k] = i
-            rows[at[blocks[k]]] = k
-            at[blocks[k]] += 1
-    return largest
 
 
 @kernel

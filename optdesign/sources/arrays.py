@@ -13,8 +13,8 @@ from optdesign.errors import InputError
 from optdesign.runtime import threads
 from optdesign.runtime.progress import rows_read
 from optdesign.sources.engine import ROWS, Chunk, Merge, Task
-from optdesign.sources.layout import ARGUMENTS, labels_of, objects
-from optdesign.tables.columns import Labels, is_single, plain_levels
+from optdesign.sources.layout import ARGUMENTS, labels_of
+from optdesign.tables.columns import Labels, category_codes, is_single, objects
 
 
 class ArrayEngine:
@@ -32,13 +32,12 @@ class ArrayEngine:
         self.arrays, self.files = arrays, files
         for k, x in enumerate(arrays):
             if x.ndim != 2 or x.shape[1] != arrays[0].shape[1] or x.dtype.kind not in "buif":
-                raise InputError(
-                    "candidates" if files is None else str(files[k]),
-                    f"must have shape (N, {arrays[0].shape[-1]}) and real numbers"
-                    + ("" if k == 0 else f", as {'the first array' if files is None else files[0]}"),
-                    f"got {x.dtype} of shape {x.shape}",
-                    "Put one candidate a row.",
+                rule = f"must have shape (N, {arrays[0].shape[-1]}) and real numbers" + (
+                    "" if k == 0 else f", as {'the first array' if files is None else files[0]}"
                 )
+                value = f"got {x.dtype} of shape {x.shape}"
+                remedy = "Put one candidate a row."
+                raise InputError("candidates" if files is None else str(files[k]), rule, value, remedy)
         self.n_rows, self.dim = sum(map(len, arrays)), arrays[0].shape[1]
         self.is_single = any(map(is_single, arrays))
         self.columns = [
@@ -81,12 +80,9 @@ class ArrayEngine:
             )
             if len(lost):
                 at = int(lost[0])
-                raise InputError(
-                    "candidates",
-                    "must fit double precision",
-                    f"{self.place(first + at)} is {rows[at].tolist()}",
-                    "Subtract an offset, or round them: astype(float).",
-                )
+                value = f"{self.place(first + at)} is {rows[at].tolist()}"
+                remedy = "Subtract an offset, or round them: astype(float)."
+                raise InputError("candidates", "must fit double precision", value, remedy)
         out.flags.writeable = False
         return out
 
@@ -104,25 +100,17 @@ class _LabelArray:
     def __init__(self, labels: Any, name: str, n_rows: int) -> None:
         self.name, self.levels, self.array = name, None, labels
         if isinstance(labels, str):
-            raise InputError(
-                name,
-                "must be an array of labels, one per candidate",
-                f"got {labels!r}",
-                "Arrays have no columns by name: pass the labels, or Parquet files with a column of labels.",
+            remedy = (
+                "Arrays have no columns by name: pass the labels, or Parquet files with a column of labels."
             )
-        categorical = getattr(labels, "cat", labels)
-        if hasattr(categorical, "categories") and hasattr(categorical, "codes"):
-            self.levels = objects(plain_levels(list(categorical.categories), name))
-            self.array = np.asarray(categorical.codes)
+            raise InputError(name, "must be an array of labels, one per candidate", f"got {labels!r}", remedy)
+        if (categorical := category_codes(labels, name)) is not None:
+            self.array, self.levels = categorical[0], objects(categorical[1])
         elif not isinstance(labels, np.ndarray):
             self.array = np.asarray(labels)
         if self.array.shape != (n_rows,):
-            raise InputError(
-                name,
-                f"must have one label per candidate, shape ({n_rows},)",
-                f"got {self.array.shape}",
-                "Label every row of candidates.",
-            )
+            rule = f"must have one label per candidate, shape ({n_rows},)"
+            raise InputError(name, rule, f"got {self.array.shape}", "Label every row of candidates.")
 
     def part(self, low: int, high: int) -> np.ndarray | Labels:
         """Return the labels of the rows low .. high - 1: integers, or labels numbered in this part."""
@@ -148,14 +136,13 @@ class _LabelArray:
             wrong = np.flatnonzero(whole != part)
             if len(wrong):
                 missing = np.isnan(part[wrong[0]])
-                raise InputError(
-                    self.name,
-                    "must not be missing" if missing else "must be integers 0, 1, 2, ...",
-                    f"{place(wrong[0])} is {part[wrong[0]]}",
+                rule = "must not be missing" if missing else "must be integers 0, 1, 2, ..."
+                remedy = (
                     "Fill it in or drop the row."
                     if missing
-                    else "Renumber: numpy.unique(labels, return_inverse=True)[1].",
+                    else "Renumber: numpy.unique(labels, return_inverse=True)[1]."
                 )
+                raise InputError(self.name, rule, f"{place(wrong[0])} is {part[wrong[0]]}", remedy)
             return whole
         return labels_of(part, self.name, lambda k: f"{place(k)} is")
 
@@ -165,9 +152,6 @@ def npy_file(file: Path) -> np.ndarray:
     try:
         return np.load(file, mmap_mode="r")
     except (ValueError, EOFError, OSError) as error:
-        raise InputError(
-            str(file),
-            "must be an NPY file of numbers",
-            f"it is none ({error})",
-            "Write it again with numpy.save, or move it elsewhere.",
-        ) from None
+        rule = "must be an NPY file of numbers"
+        remedy = "Write it again with numpy.save, or move it elsewhere."
+        raise InputError(str(file), rule, f"it is none ({error})", remedy) from None

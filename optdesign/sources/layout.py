@@ -15,7 +15,15 @@ from optdesign.errors import InputError
 from optdesign.factors.conditions import meeting
 from optdesign.factors.formula import Model
 from optdesign.sources.engine import Chunk
-from optdesign.tables.columns import Labels, Settings, column, missing_label, plain_levels
+from optdesign.tables.columns import (
+    Labels,
+    Settings,
+    category_codes,
+    column,
+    missing_label,
+    objects,
+    plain_levels,
+)
 from optdesign.tables.columns import number as number_labels
 
 Place = Callable[[int], str]
@@ -62,7 +70,7 @@ class Layout(NamedTuple):
         else:
             x = np.empty((n if rows is None else len(rows), 0))
         labels = (
-            None if name is None else _taken(_column_labels(table[name], argument, name, place), rows)
+            None if name is None else _column_labels(table[name], argument, name, place, rows)
             for argument, name in zip(ARGUMENTS, self.labels, strict=True)
         )
         return Chunk(first, x, *labels)
@@ -123,9 +131,10 @@ def numbers(values: Any, name: str, place: Place) -> np.ndarray:
     return array
 
 
-def _column_labels(values: Any, argument: str, name: str, place: Place) -> Labels:
-    """Return the labels of a column of a table."""
-    return labels_of(values, argument, lambda k: f"column {name!r} is empty in {place(k)}")
+def _column_labels(values: Any, argument: str, name: str, place: Place, rows: np.ndarray | None) -> Labels:
+    """Return the labels of some rows of a column of a table, or of all."""
+    found = labels_of(values, argument, lambda k: f"column {name!r} is empty in {place(k)}")
+    return found if rows is None else Labels(found.names, found.numbers[rows])
 
 
 def labels_of(values: Any, argument: str, missing: Place) -> Labels:
@@ -150,10 +159,8 @@ def labels_of(values: Any, argument: str, missing: Place) -> Labels:
 
 def _coded(values: Any, name: str) -> tuple[np.ndarray, np.ndarray, bool]:
     """Return the code of every row, -1 if missing, the labels, and True if these have an order."""
-    categorical: Any = getattr(values, "cat", None)
-    if hasattr(categorical, "categories") and hasattr(categorical, "codes"):  # pandas
-        levels = plain_levels(list(categorical.categories), name)
-        return np.asarray(categorical.codes, np.int64), objects(levels), True
+    if (categorical := category_codes(values, name)) is not None:
+        return categorical[0].astype(np.int64), objects(categorical[1]), True
     if hasattr(values, "dictionary_encode"):
         has_order = hasattr(values, "dictionary")
         coded = values if has_order else values.dictionary_encode()
@@ -167,15 +174,3 @@ def _coded(values: Any, name: str) -> tuple[np.ndarray, np.ndarray, bool]:
     codes = np.full(len(array), -1)
     codes[~gone] = found.numbers
     return codes, found.names, False
-
-
-def objects(values: Iterable[Any]) -> np.ndarray:
-    """Return an array of objects, which NumPy does not convert."""
-    listed = list(values)
-    out = np.empty(len(listed), dtype=object)
-    out[:] = listed
-    return out
-
-
-def _taken(labels: Labels, rows: np.ndarray | None) -> Labels:
-    return labels if rows is None else Labels(labels.names, labels.numbers[rows])

@@ -20,9 +20,9 @@ from optdesign.factors.conditions import meeting
 from optdesign.factors.formula import Model, fit
 from optdesign.sources.clusters import DaskEngine, DaskFrame, place_in
 from optdesign.sources.engine import Engine
-from optdesign.sources.layout import Place, objects, settings_of
+from optdesign.sources.layout import Place, settings_of
 from optdesign.sources.parquet import CATEGORIES, ParquetEngine, ParquetFiles, family
-from optdesign.tables.columns import Settings, listed, lookup
+from optdesign.tables.columns import Settings, listed, lookup, objects
 from optdesign.tables.files import number
 
 LEVELS = 1000
@@ -75,12 +75,8 @@ def modelled(
 ) -> LargeCandidates:
     """Return the candidates that a formula makes of the rows that meet a condition."""
     if where is not None and not isinstance(where, str):
-        raise InputError(
-            "where",
-            "must be an expression for candidates larger than memory",
-            f"got {type(where).__name__}",
-            'Write it as text: "temp <= 40".',
-        )
+        rule = "must be an expression for candidates larger than memory"
+        raise InputError("where", rule, f"got {type(where).__name__}", 'Write it as text: "temp <= 40".')
     if not isinstance(formula, str):
         raise TypeError(f"model must be a formula; got {type(formula).__name__}. Pass text such as '~ temp'.")
     # A "." stands for all columns.
@@ -90,12 +86,10 @@ def modelled(
     in_where = () if where is None else tuple(_words(where, types))
     for name in columns:
         if isinstance(source, ParquetFiles) and family(types[name]) == CATEGORIES:
-            raise InputError(
-                "factors of candidates larger than memory",
-                "must be numbers or text",
-                f"column {name!r} has categories of numbers",
-                "Write it as text, or as numbers if the model has a slope for it.",
-            )
+            rule = "must be numbers or text"
+            value = f"column {name!r} has categories of numbers"
+            remedy = "Write it as text, or as numbers if the model has a slope for it."
+            raise InputError("factors of candidates larger than memory", rule, value, remedy)
     survey = _surveyed(source, columns, where, in_where)
     settings = survey.settings()
     try:
@@ -198,12 +192,9 @@ class _Survey:
         if len(self.known[name]) <= LEVELS:
             return
         if is_text:
-            raise InputError(
-                "factors of the model",
-                f"must have at most {LEVELS} levels",
-                f"column {name!r} has more",
-                "Leave it out of the model.",
-            )
+            rule = f"must have at most {LEVELS} levels"
+            remedy = "Leave it out of the model."
+            raise InputError("factors of the model", rule, f"column {name!r} has more", remedy)
         self.many.add(name)
         self.known[name] = {}
 
@@ -240,12 +231,10 @@ class _Survey:
     def settings(self) -> Settings:
         """Return the rows on which the model is fitted."""
         if not self.rows:
-            raise InputError(
-                "where" if self.where is not None else "candidates",
-                "must leave a candidate",
-                "no row is left",
-                "Change the condition." if self.where is not None else "Put one candidate a row.",
-            )
+            rule = "must leave a candidate"
+            value = "no row is left"
+            remedy = "Change the condition." if self.where is not None else "Put one candidate a row."
+            raise InputError("where" if self.where is not None else "candidates", rule, value, remedy)
         columns: dict[str, Any] = {}
         for name in self.columns:
             parts = [self.rows[key][1][name] for key in sorted(self.rows)]
@@ -267,12 +256,9 @@ class _Survey:
             if any(numeric) and name not in self.order:
                 odd = levels[numeric.index(False) if not all(numeric) else 0]
                 place, _ = self.rows[self.known[name][odd]]
-                raise InputError(
-                    "factors",
-                    "must be all numbers or all text",
-                    f"column {name!r} holds {odd!r} among numbers in {place}",
-                    "Correct it, or spell all levels as text.",
-                )
+                value = f"column {name!r} holds {odd!r} among numbers in {place}"
+                remedy = "Correct it, or spell all levels as text."
+                raise InputError("factors", "must be all numbers or all text", value, remedy)
 
 
 def _smaller(one: dict[Any, RowKey], other: dict[Any, RowKey]) -> dict[Any, RowKey]:
@@ -302,24 +288,17 @@ def _check_learned(model: Model, many: set[str]) -> None:
     spec = model.spec
     learned = [name for name, state in spec.transform_state.items() if state]
     if learned:
-        raise InputError(
-            "model",
-            "must work row by row on candidates larger than memory",
-            f"{listed(learned)} of {model.formula!r} depends on all rows",
-            "Write the transformation with numbers: I((temp - 40) / 20).",
-        )
+        value = f"{listed(learned)} of {model.formula!r} depends on all rows"
+        remedy = "Write the transformation with numbers: I((temp - 40) / 20)."
+        raise InputError("model", "must work row by row on candidates larger than memory", value, remedy)
     for expression, (kind, _) in spec.encoder_state.items():
         if "categorical" not in str(kind).lower():
             continue
         columns = _words(str(expression), model.factors)
         if len(columns) > 1 or set(columns) & many:
             why = "has several columns" if len(columns) > 1 else f"has more than {LEVELS} levels"
-            raise InputError(
-                "model",
-                "must have categories of one column with few levels",
-                f"{expression} {why}",
-                "Make it a column of text.",
-            )
+            rule = "must have categories of one column with few levels"
+            raise InputError("model", rule, f"{expression} {why}", "Make it a column of text.")
 
 
 def _check_row_by_row(model: Model, settings: Settings, x: np.ndarray) -> None:
@@ -329,9 +308,6 @@ def _check_row_by_row(model: Model, settings: Settings, x: np.ndarray) -> None:
         alone = model.features(settings.take(np.array([row])))[0]
         if np.any(np.abs(alone - x[row]) > 1e-9 * scale):
             at = int(np.argmax(np.abs(alone - x[row]) - 1e-9 * scale))
-            raise InputError(
-                "model",
-                "must work row by row on candidates larger than memory",
-                f"{model.names[at]!r} of {model.formula!r} depends on other rows",
-                "Write it with numbers instead of functions of all rows.",
-            )
+            value = f"{model.names[at]!r} of {model.formula!r} depends on other rows"
+            remedy = "Write it with numbers instead of functions of all rows."
+            raise InputError("model", "must work row by row on candidates larger than memory", value, remedy)

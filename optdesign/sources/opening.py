@@ -59,12 +59,8 @@ def open_engine(candidates: Any, groups: Any, parameter_blocks: Any) -> Engine:
     files = parquet_files(path)
     arrays = sorted(path.glob("*.npy"))
     if files and arrays:
-        raise InputError(
-            str(path),
-            "must hold files of one kind",
-            f"it has {files[0].name} and {arrays[0].name}",
-            "Move one kind elsewhere.",
-        )
+        value = f"it has {files[0].name} and {arrays[0].name}"
+        raise InputError(str(path), "must hold files of one kind", value, "Move one kind elsewhere.")
     if files:
         return ParquetEngine(ParquetFiles(path), groups, parameter_blocks)
     if arrays:

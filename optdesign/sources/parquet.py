@@ -32,6 +32,7 @@ from optdesign.tables.files import (
     is_numeric,
     plain_table,
     pyarrow,
+    refuse_saved_design,
     stored_index,
     written_schema,
 )
@@ -88,20 +89,14 @@ class ParquetFiles:
                 )
             if own.keys() != self.types.keys():
                 odd = sorted(own.keys() ^ self.types.keys())
-                raise InputError(
-                    file,
-                    f"must have the columns of {first}",
-                    f"{listed(odd)} {'is' if len(odd) == 1 else 'are'} in one of the two only",
-                    "Write the files with the same columns, or move the file elsewhere.",
-                )
+                value = f"{listed(odd)} {'is' if len(odd) == 1 else 'are'} in one of the two only"
+                remedy = "Write the files with the same columns, or move the file elsewhere."
+                raise InputError(file, f"must have the columns of {first}", value, remedy)
             for name, kind in own.items():
                 if family(kind) != family(self.types[name]):
-                    raise InputError(
-                        file,
-                        f"must have columns of the types of {first}",
-                        f"column {name!r} is {kind} instead of {self.types[name]}",
-                        "Write the column with one type in all files.",
-                    )
+                    value = f"column {name!r} is {kind} instead of {self.types[name]}"
+                    remedy = "Write the column with one type in all files."
+                    raise InputError(file, f"must have columns of the types of {first}", value, remedy)
 
     def kinds(self, name: str) -> list[Any]:
         """Return the types of a column in the files that have rows."""
@@ -181,12 +176,9 @@ class ParquetEngine:
         arrow, types = pyarrow(), files.types
         for argument, name in zip(ARGUMENTS, (groups, parameter_blocks), strict=True):
             if name is not None and not isinstance(name, str):
-                raise InputError(
-                    argument,
-                    "must be the name of a column of files larger than memory",
-                    f"got {type(name).__name__}",
-                    f"The columns are {listed(types)}.",
-                )
+                rule = "must be the name of a column of files larger than memory"
+                remedy = f"The columns are {listed(types)}."
+                raise InputError(argument, rule, f"got {type(name).__name__}", remedy)
             if name is not None:
                 lookup(types, name, argument, str(files.files[files.first]))
         labels = (groups, parameter_blocks)
@@ -223,15 +215,8 @@ class ParquetEngine:
     def _inferred(self, labels: set[str | None]) -> list[str]:
         """Return the columns that are features: all but labels and those that only name rows."""
         files, types = self.files, self.files.types
-        path = files.files[files.first]
-        if {"weight", "variance"} <= types.keys() - labels:
-            raise InputError(
-                str(path),
-                "must have features",
-                "the columns 'weight' and 'variance' are those of a saved design",
-                "Drop them, or rename them if they are features.",
-            )
         others = [name for name in types if name not in labels]
+        refuse_saved_design(others, str(files.files[files.first]))
         rows = files.row_names(labels)
         if rows:
             warnings.warn(
@@ -245,35 +230,28 @@ class ParquetEngine:
         path, types = self.files.files[self.files.first], self.files.types
         for name in features:
             if family(types[name]) != NUMBERS:
-                raise InputError(
-                    "candidates",
-                    "must be numbers",
-                    f"column {name!r} of {path} is {types[name]}",
+                value = f"column {name!r} of {path} is {types[name]}"
+                remedy = (
                     "Name it as groups or parameter_blocks, drop it, or make the features from a model: "
-                    "candidates(path, model=...).",
+                    "candidates(path, model=...)."
                 )
+                raise InputError("candidates", "must be numbers", value, remedy)
 
     def reduce(self, task: Task, merge: Merge, args: tuple[Any, ...] = (), *, features: bool = True) -> Any:
         """Return the merged results of all chunks; threads work on several row groups at a time."""
         done = rows_read(self.n_rows)
+        occupied = np.flatnonzero(np.diff(self.starts))
 
         def work(low: int, high: int) -> Any:
             def results() -> Iterator[Any]:
-                for k in range(low, high):
+                for k in occupied[low:high].tolist():
                     for chunk in self._chunks(k, features):
                         yield task(chunk, *args)
                         done(len(chunk.x))
 
             return fold(merge, results())
 
-        occupied = np.flatnonzero(np.diff(self.starts))
-        if len(occupied) == len(self.files.spans):
-            return fold(merge, threads.in_order(work, len(occupied), 1, threads.PIECE // 2))
-        parts = threads.in_order(
-            lambda low, high: fold(merge, (work(k, k + 1) for k in occupied[low:high].tolist())),
-            len(occupied), 1, threads.PIECE // 2,
-        )  # fmt: skip
-        return fold(merge, parts)
+        return fold(merge, threads.in_order(work, len(occupied), 1, threads.PIECE // 2))
 
     def _chunks(self, at: int, features: bool) -> Iterator[Chunk]:
         """Yield the batches of some row groups as chunks, without those that have no row."""
@@ -287,19 +265,26 @@ class ParquetEngine:
                 yield chunk
             first += len(chunk.x)
 
-    def _kept(self, span: Span) -> Iterator[tuple[Batch, np.ndarray]]:
-        """Yield the batches of some row groups with the rows that meet the condition."""
-        for batch in self.files.read(span, self.layout.columns):
+    def _kept(self, span: Span, names: Sequence[str] = ()) -> Iterator[tuple[Batch, np.ndarray]]:
+        """Yield the batches of some row groups with the rows that meet the condition.
+
+        Batches have the columns ``names``. Default: those of the candidates.
+        """
+        for batch in self.files.read(span, names or self.layout.columns):
             raise_if_stopped()
             rows = self.layout.kept(batch.table, self.files.places(batch))
             yield batch, np.arange(batch.table.num_rows) if rows is None else rows
 
+    def _by_span(self, rows: np.ndarray) -> Iterator[tuple[Span, np.ndarray]]:
+        """Yield the row groups of some candidates, with their places among the candidates of these groups."""
+        for at in np.unique(np.searchsorted(self.starts, rows, side="right") - 1).tolist():
+            own = rows[(rows >= self.starts[at]) & (rows < self.starts[at + 1])]
+            yield self.files.spans[at], own - self.starts[at]
+
     def located(self, rows: np.ndarray) -> list[tuple[int, int]]:
         """Return the file, by its number, and the row in it, from 0, of some candidates."""
         out = []
-        for at in np.unique(np.searchsorted(self.starts, rows, side="right") - 1).tolist():
-            own = rows[(rows >= self.starts[at]) & (rows < self.starts[at + 1])] - self.starts[at]
-            span = self.files.spans[at]
+        for span, own in self._by_span(rows):
             if self.layout.where is None:
                 out += [(span.file, span.before + k) for k in own.tolist()]
                 continue
@@ -311,12 +296,9 @@ class ParquetEngine:
         """Return the rows of some candidates, counted through all files, and all their columns."""
         before = np.cumsum([0, *(metadata.num_rows for metadata in self.files.metadata)])
         numbers, parts = [], []
-        for at in np.unique(np.searchsorted(self.starts, rows, side="right") - 1).tolist():
-            own = rows[(rows >= self.starts[at]) & (rows < self.starts[at + 1])] - self.starts[at]
+        for span, own in self._by_span(rows):
             seen = 0
-            for batch in self.files.read(self.files.spans[at], list(self.files.types)):
-                kept = self.layout.kept(batch.table, self.files.places(batch))
-                kept = np.arange(batch.table.num_rows) if kept is None else kept
+            for batch, kept in self._kept(span, list(self.files.types)):
                 places = kept[own[(own >= seen) & (own < seen + len(kept))] - seen]
                 seen += len(kept)
                 if len(places):

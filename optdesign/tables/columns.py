@@ -11,7 +11,7 @@ type, or from levels that were listed, keep the order of their levels. Missing e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from difflib import get_close_matches
@@ -114,6 +114,20 @@ def number(array: np.ndarray, levels: tuple[Any, ...] | None = None) -> Labels:
     ordered = sorted(present) if levels is None else [level for level in levels if level in present]
     at = {label: k for k, label in enumerate(ordered)}
     return Labels(objects(ordered), np.fromiter(map(at.__getitem__, values), np.int64, len(values)))
+
+
+def row_codes(columns: Iterable[np.ndarray], n: int) -> np.ndarray:
+    """Return a number for each of n rows, the same for rows that have the same entry in every column.
+
+    >>> row_codes([np.array([2, 1, 2, 2]), np.array(["a", "a", "a", "b"], dtype=object)], 4).tolist()
+    [1, 0, 1, 2]
+    """
+    codes = np.zeros(n, np.int64)
+    for values in columns:
+        plain = values.astype(str) if values.dtype == object else values
+        own = np.unique(plain, return_inverse=True)[1]
+        codes = np.unique(codes * (int(own.max()) + 1) + own, return_inverse=True)[1]
+    return codes
 
 
 def missing(array: np.ndarray) -> int | None:
@@ -276,16 +290,22 @@ def plain_levels(levels: list[Any], name: str) -> tuple[Any, ...]:
     return plain
 
 
+def category_codes(values: Any, name: str) -> tuple[np.ndarray, tuple[Any, ...]] | None:
+    """Return the codes of a categorical column of pandas, -1 if missing, and its levels; None for others."""
+    categorical = getattr(values, "cat", values)
+    if not (hasattr(categorical, "categories") and hasattr(categorical, "codes")):
+        return None
+    return np.asarray(categorical.codes), plain_levels(list(categorical.categories), name)
+
+
 def _date_text(value: Any) -> str:
     return str(np.datetime_as_string(_instant(value), unit="auto"))
 
 
 def _decoded(values: Any, name: str) -> tuple[Any, tuple[Any, ...] | None]:
     """Values without their categorical type, and its levels. Other values as they are."""
-    categorical = getattr(values, "cat", values)
-    if hasattr(categorical, "categories") and hasattr(categorical, "codes"):  # pandas
-        levels = plain_levels(list(categorical.categories), name)
-        return _by_code(np.asarray(categorical.codes), levels), levels
+    if (categorical := category_codes(values, name)) is not None:
+        return _by_code(*categorical), categorical[1]
     if hasattr(values, "get_chunks") and _type_name(values).endswith("int128"):  # which NumPy does not have
         return values.to_list(), None
     if hasattr(values, "get_chunks") and _type_name(values).startswith(("int", "uint")):

@@ -13,7 +13,7 @@ import os
 import re
 import zipfile
 from base64 import b64decode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from math import isfinite
 from pathlib import Path
@@ -64,6 +64,14 @@ def read_table(path: Path, *, text: set[str], numbers: set[str] | None = None) -
     if suffix == ".csv":
         return _read_csv(path, text, numbers)
     return read_workbook(path) if suffix == ".xlsx" else _read_parquet(path)
+
+
+def refuse_saved_design(columns: Collection[str], argument: str) -> None:
+    """Raise InputError if a table, whose features are not named, has the columns of a saved design."""
+    if "weight" in columns and "variance" in columns:
+        value = "the columns 'weight' and 'variance' are those of a saved design"
+        remedy = "Drop them, or rename them if they are features."
+        raise InputError(argument, "must have features", value, remedy)
 
 
 def row_names(columns: Mapping[str, np.ndarray]) -> list[str]:

@@ -216,10 +216,8 @@ def column_scales(rng: np.random.Generator) -> DesignProblem:
 def row_scales(rng: np.random.Generator) -> DesignProblem:
     """Rows and columns from 1e-20 to 1e20."""
     x = gaussian(rng)
-    rows, columns = (
-        10.0 ** rng.uniform(-20, 20, size=(len(x), 1)),
-        10.0 ** rng.uniform(-20, 20, size=x.shape[1]),
-    )
+    rows = 10.0 ** rng.uniform(-20, 20, size=(len(x), 1))
+    columns = 10.0 ** rng.uniform(-20, 20, size=x.shape[1])
     return labelled(x * rows * columns, rng)
 
 

@@ -11,6 +11,12 @@ from bandits.policies.linear import Model
 from bandits.protocol import gather
 
 
+def environment(parameters, m=4, k=3, d=2, seed=0, scale=1.0):
+    """Return a random environment with Gaussian noise of a scale."""
+    env = bandits.environments.random(m, k, d, seed, shared=parameters == "shared")
+    return bandits.LinearEnvironment(env.features, env.parameters, scale=scale)
+
+
 def final_regrets(policies, horizon, trials):
     """Return the mean regret per client of every policy on the authors' instance of 100 clients."""
     env = bandits.environments.authors(100, 10, 3, seed=0)

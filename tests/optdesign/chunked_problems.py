@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import optdesign as od
+from optdesign.problem.large import LargeProblem
 
 
 class Drawn(NamedTuple):
@@ -56,3 +57,14 @@ def assert_same_optimum(large: od.DesignResult, memory: od.DesignResult) -> None
     rounding = 1e-9 * max(1.0, abs(memory.log_det))
     assert large.log_det - memory.log_det <= memory.gap + rounding
     assert memory.log_det - large.log_det <= large.gap + rounding
+
+
+def assert_design_of_memory(large: od.DesignProblem, small: od.DesignProblem) -> None:
+    """Assert that a large problem has the candidates, the rank and the optimum of one in memory."""
+    assert isinstance(large, LargeProblem)
+    for name in ("names", "group_names", "parameter_block_names", "n_candidates", "rank"):
+        assert getattr(large, name) == getattr(small, name)
+    np.testing.assert_allclose(large.fetch(np.arange(large.n_candidates)).x, small.source.whole(), rtol=1e-12)
+    result = od.solve(large)
+    assert od.certify(small, result.weights).relative_gap <= 1e-6
+    assert_same_optimum(result, od.solve(small))

@@ -14,7 +14,9 @@ Strategies and assertions that need no plain certificate are those of :mod:`optd
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
+from itertools import combinations_with_replacement, product
 from typing import NamedTuple
 
 import numpy as np
@@ -153,6 +155,25 @@ def relative_eigenvalues(a: Plain, b: Plain) -> np.ndarray:
         for u, v in zip(a.information, b.information, strict=True)
     ]
     return np.concatenate(parts)
+
+
+def ranks_of(problem: od.DesignProblem, counts: np.ndarray) -> list[int]:
+    """Return the ranks of the candidates that have runs, by parameter block, from the definition."""
+    blocks = range(problem.n_parameter_blocks)
+    kept = (problem.candidates[(problem.parameter_blocks == b) & (counts > 0)] for b in blocks)
+    return [int(np.linalg.matrix_rank(x)) if len(x) else 0 for x in kept]
+
+
+def rank_of(problem: od.DesignProblem, counts: np.ndarray) -> int:
+    """Return the rank of the candidates that have runs."""
+    return sum(ranks_of(problem, counts))
+
+
+def quadratic(levels: np.ndarray | Sequence[float], factors: int) -> np.ndarray:
+    """Return the rows of the full quadratic model on a grid of levels."""
+    grid = np.array(list(product(levels, repeat=factors)))
+    pairs = combinations_with_replacement(range(factors), 2)
+    return np.column_stack([np.ones(len(grid)), grid, *(grid[:, i] * grid[:, j] for i, j in pairs)])
 
 
 def weights_of(reduced: Reduced, u: np.ndarray, problem: od.DesignProblem) -> np.ndarray:

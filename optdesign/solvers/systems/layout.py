@@ -45,18 +45,10 @@ class Layout:
         return out
 
     @cached_property
-    def by_block(self) -> tuple[np.ndarray, np.ndarray]:
-        """The rows block by block, and where those of each begin."""
-        starts = np.zeros(len(self.sizes) + 1, np.int64)
-        np.cumsum(self.sizes, out=starts[1:])
-        return np.argsort(self.block, kind="stable"), starts
-
-    @cached_property
     def _rows(self) -> Sequence[np.ndarray | slice]:
         if len(self.ranks) == 1:
             return [slice(None)]
-        rows, starts = self.by_block
-        return np.split(rows, starts[1:-1])
+        return np.split(np.argsort(self.block, kind="stable"), np.cumsum(self.sizes)[:-1])
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray | slice, int]]:
         """Yield number, rows and rank of every block that has any rows."""

@@ -8,16 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from play import environment
 
 import bandits
 from bandits.policies.dislinucb import count_scalars
 
 PARAMETERS = ["disjoint", "shared"]
-
-
-def environment(parameters, m=4, k=3, d=2, seed=0, scale=1.0):
-    env = bandits.environments.random(m, k, d, seed, shared=parameters == "shared")
-    return bandits.LinearEnvironment(env.features, env.parameters, scale=scale)
 
 
 def transcription(env, horizon, threshold, shared, delta=0.1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from play import final_regrets, model_of
+from play import environment, final_regrets, model_of
 from scipy.special import ndtr
 
 import bandits
@@ -12,11 +12,6 @@ from bandits.policies.ridge import REFRESH, Confidence, learn, predict, refresh,
 from bandits.trials.trial import Trial
 
 PARAMETERS = ["disjoint", "shared"]
-
-
-def environment(parameters, m=4, k=3, d=2, seed=0, scale=1.0):
-    env = bandits.environments.random(m, k, d, seed, shared=parameters == "shared")
-    return bandits.LinearEnvironment(env.features, env.parameters, scale=scale)
 
 
 class LiteralLinUCB:

@@ -13,6 +13,7 @@ from optdesign.algebra import blocks as information
 from optdesign.algebra import passes
 from optdesign.problem import coordinates as rows
 from optdesign.problem import elimination, span
+from optdesign.problem.coordinates import sort_by_block
 from optdesign.problem.source import Source
 from optdesign.testing import matrices
 
@@ -248,7 +249,7 @@ def test_sort_by_block(seed: int) -> None:
     blocks = rng.integers(0, 5, size=30)
     blocks[blocks == 2] = 3
     end, rows = np.full(6, -7), np.full(30, -7)
-    passes._sort_by_block(blocks, 4, 21, end, rows)
+    sort_by_block(blocks, 4, 21, end, rows)
     part = np.arange(4, 21)
     np.testing.assert_array_equal(rows[:17], part[np.argsort(blocks[4:21], kind="stable")])
     np.testing.assert_array_equal(end, np.searchsorted(np.sort(blocks[4:21]), np.arange(6)))

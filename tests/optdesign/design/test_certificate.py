@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from hypothesis import given
-from problems import EPS, assert_bounds, exact_gap, plain
+from problems import EPS, assert_bounds, exact_gap, plain, ranks_of
 
 import optdesign as od
 from optdesign.algebra import passes, whitening
@@ -67,12 +67,7 @@ def test_weights_that_lose_rank_prove_nothing(case: tuple[od.DesignProblem, np.n
     first = np.unique(problem.groups, return_index=True)[1]
     corner = np.zeros_like(w)
     corner[first] = problem.budgets
-    kept = [
-        np.linalg.matrix_rank(problem.candidates[(problem.parameter_blocks == b) & (corner > 0)])
-        if np.any((problem.parameter_blocks == b) & (corner > 0))
-        else 0
-        for b in range(problem.n_parameter_blocks)
-    ]
+    kept = ranks_of(problem, corner)
     c = od.certify(problem, corner)
     assert c.rank == problem.rank
     if sum(kept) < problem.rank:

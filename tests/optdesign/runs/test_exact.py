@@ -9,8 +9,8 @@ import sys
 
 import numpy as np
 import pytest
-from problems import plain
-from test_rounding import compositions, rank_of
+from problems import plain, rank_of
+from test_rounding import compositions
 
 import optdesign as od
 from optdesign.runs.exchange import OFTEN, climb, climb_on, lay_out, perturb, refreshed, state_of
@@ -37,17 +37,8 @@ def all_designs(problem):
 
 
 def log_det(problem, counts):
-    ranks = [
-        np.linalg.matrix_rank(problem.candidates[problem.parameter_blocks == b])
-        for b in range(problem.n_parameter_blocks)
-    ]
-    some = [
-        np.linalg.matrix_rank(problem.candidates[(problem.parameter_blocks == b) & (counts > 0)])
-        if np.any((problem.parameter_blocks == b) & (counts > 0))
-        else 0
-        for b in range(problem.n_parameter_blocks)
-    ]
-    return plain(problem, counts).log_det if some == ranks else -np.inf
+    keeps_rank = rank_of(problem, counts) == rank_of(problem, np.ones(problem.n_candidates))
+    return plain(problem, counts).log_det if keeps_rank else -np.inf
 
 
 @pytest.mark.parametrize("seed", range(12))

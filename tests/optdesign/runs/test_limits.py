@@ -5,7 +5,8 @@ import math
 
 import numpy as np
 import pytest
-from test_moves import block_design, quadratic
+from problems import quadratic
+from test_moves import block_design
 
 import optdesign as od
 from optdesign.runs.grid import find_grid

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from problems import quadratic
 
 import optdesign as od
 from optdesign.runs.blocks import BlockMoves
@@ -19,12 +20,6 @@ def block_design(v, b, k):
     treatment, block = np.tile(np.arange(v), b), np.repeat(np.arange(b), v)
     dummies = [np.ones(v * b), *(block == i for i in range(1, b)), *(treatment == t for t in range(1, v))]
     return od.DesignProblem(np.column_stack(dummies).astype(float), block, budgets=np.full(b, k))
-
-
-def quadratic(levels, factors):
-    grid = np.array(list(itertools.product(levels, repeat=factors)))
-    pairs = itertools.combinations_with_replacement(range(factors), 2)
-    return np.column_stack([np.ones(len(grid)), grid, *(grid[:, i] * grid[:, j] for i, j in pairs)])
 
 
 @pytest.mark.kernels

@@ -8,7 +8,7 @@ import pytest
 from hunt import pool
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import plain, problems
+from problems import plain, problems, quadratic, rank_of
 
 import optdesign as od
 from optdesign.runs.rank_basis import basis
@@ -24,15 +24,6 @@ def drawn_runs(problem, data, least):
     size = problem.n_groups
     runs = np.array(data.draw(st.lists(st.integers(least, 9), min_size=size, max_size=size)))
     return with_runs(problem, runs), runs
-
-
-def rank_of(problem, counts):
-    """Rank of the candidates that have runs, from the definition."""
-    return sum(
-        np.linalg.matrix_rank(problem.candidates[(problem.parameter_blocks == b) & (counts > 0)])
-        for b in range(problem.n_parameter_blocks)
-        if np.any((problem.parameter_blocks == b) & (counts > 0))
-    )
 
 
 def feasible_by_hall(problem, runs):
@@ -170,12 +161,6 @@ def test_efficient_rounding_of_huge_budgets_has_their_sum(budget, parts):
     assert np.all(np.abs(counts - weights) <= parts + 4)
 
 
-def second_order(levels, factors):
-    grid = np.array(list(itertools.product(levels, repeat=factors)))
-    pairs = itertools.combinations_with_replacement(range(factors), 2)
-    return np.column_stack([np.ones(len(grid)), grid, *(grid[:, i] * grid[:, j] for i, j in pairs)])
-
-
 @pytest.mark.parametrize(
     ("levels", "runs", "least"),
     [
@@ -185,7 +170,7 @@ def second_order(levels, factors):
 )
 def test_optimal_weights_that_round_badly_are_mended(levels, runs, least):
     """D = det(X'X / n)^(1 / 10). Plain efficient rounding gives 12.530 and 0.957 of the optimum."""
-    problem = od.DesignProblem(second_order(levels, 3), budgets=runs)
+    problem = od.DesignProblem(quadratic(levels, 3), budgets=runs)
     assert np.exp(od.round(od.solve(problem)).log_det / 10) / runs >= least
 
 

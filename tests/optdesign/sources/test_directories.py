@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chunked_problems import assert_same_optimum
+from chunked_problems import assert_design_of_memory, assert_same_optimum
 
 import optdesign as od
 from optdesign.problem.large import LargeProblem
@@ -16,6 +16,9 @@ pyarrow = pytest.importorskip("pyarrow")
 parquet_format = pytest.importorskip("pyarrow.parquet")
 
 SITES = np.array(["Turin", "Lyon", "Bern"], dtype=object)
+OPTIONS: dict[str, Any] = {
+    "groups": "site", "parameter_blocks": "arm", "budgets": {"Bern": 1, "Lyon": 2, "Turin": 3},
+}  # fmt: skip
 
 
 def table(n: int = 900) -> dict[str, Any]:
@@ -38,16 +41,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_parquet_files_give_the_design_of_a_frame(folder: Path) -> None:
     frame = pytest.importorskip("pandas").DataFrame(table())
-    options: dict[str, Any] = {
-        "groups": "site", "parameter_blocks": "arm", "budgets": {"Bern": 1, "Lyon": 2, "Turin": 3},
-    }  # fmt: skip
-    large, small = od.DesignProblem(folder, **options), od.DesignProblem(frame, **options)
-    assert isinstance(large, LargeProblem)
-    for name in ("names", "group_names", "parameter_block_names", "n_candidates", "rank"):
-        assert getattr(large, name) == getattr(small, name)
-    result = od.solve(large)
-    assert od.certify(small, result.weights).gap <= 1e-6 * small.rank
-    assert_same_optimum(result, od.solve(small))
+    assert_design_of_memory(od.DesignProblem(folder, **OPTIONS), od.DesignProblem(frame, **OPTIONS))
 
 
 def test_kernels_read_columns_without_a_transposed_copy(folder: Path) -> None:
@@ -86,12 +80,7 @@ def test_names_of_directories_hold_columns(
     monkeypatch.setattr(parquet, "ROWS", 50)
     hive(tmp_path, *columns)
     frame = pytest.importorskip("pandas").DataFrame(table())
-    options: dict[str, Any] = {
-        "groups": "site",
-        "parameter_blocks": "arm",
-        "budgets": {"Bern": 1, "Lyon": 2, "Turin": 3},
-    }
-    large, small = od.DesignProblem(tmp_path, **options), od.DesignProblem(frame, **options)
+    large, small = od.DesignProblem(tmp_path, **OPTIONS), od.DesignProblem(frame, **OPTIONS)
     assert isinstance(large, LargeProblem)
     for name in ("names", "group_names", "parameter_block_names", "n_candidates", "rank"):
         assert getattr(large, name) == getattr(small, name)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chunked_problems import assert_same_optimum
+from chunked_problems import assert_design_of_memory
 
 import optdesign as od
 from optdesign.problem.large import LargeProblem
@@ -61,13 +61,7 @@ CONDITION = "temp < 50 and not (cat == 'a' and press == 2)"
 def test_formulas_give_the_design_of_memory(formula: str, where: str | None, folder: Path) -> None:
     large = od.DesignProblem(od.candidates(folder, formula, where=where), groups="site")
     small = od.DesignProblem(od.candidates(folder / "x.parquet", formula, where=where), groups="site")
-    assert isinstance(large, LargeProblem)
-    for name in ("names", "group_names", "n_candidates", "rank"):
-        assert getattr(large, name) == getattr(small, name)
-    np.testing.assert_allclose(large.fetch(np.arange(large.n_candidates)).x, small.source.whole(), rtol=1e-12)
-    result = od.solve(large)
-    assert od.certify(small, result.weights).relative_gap <= 1e-6
-    assert_same_optimum(result, od.solve(small))
+    assert_design_of_memory(large, small)
 
 
 def test_coded_factors_have_the_range_of_all_rows(folder: Path) -> None:
@@ -82,7 +76,7 @@ def test_coded_factors_have_the_range_of_all_rows(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
-@pytest.mark.parametrize("where", [None, "temp < 50 and not (cat == 'a' and press == 2)"])
+@pytest.mark.parametrize("where", [None, CONDITION])
 def test_formulas_on_dask_frames_give_the_design_of_memory(formula: str, where: str | None) -> None:
     dask_frames = pytest.importorskip("dask.dataframe")
     frame = pa.table(columns()).to_pandas()
@@ -90,13 +84,7 @@ def test_formulas_on_dask_frames_give_the_design_of_memory(formula: str, where: 
         od.candidates(dask_frames.from_pandas(frame, npartitions=7), formula, where=where), groups="site"
     )
     small = od.DesignProblem(od.candidates(frame, formula, where=where), groups="site")
-    assert isinstance(large, LargeProblem)
-    for name in ("names", "group_names", "n_candidates", "rank"):
-        assert getattr(large, name) == getattr(small, name)
-    np.testing.assert_allclose(large.fetch(np.arange(large.n_candidates)).x, small.source.whole(), rtol=1e-12)
-    result = od.solve(large)
-    assert od.certify(small, result.weights).relative_gap <= 1e-6
-    assert_same_optimum(result, od.solve(small))
+    assert_design_of_memory(large, small)
 
 
 def test_models_travel_to_workers() -> None:
@@ -222,9 +210,4 @@ def test_drawn_problems_of_factors_have_the_design_of_memory(
         od.DesignProblem(od.candidates(path, formula, where=where), **labels)
         for path in (tmp_path, tmp_path / "x.parquet")
     )
-    assert isinstance(large, LargeProblem)
-    for name in ("names", "group_names", "parameter_block_names", "n_candidates", "rank"):
-        assert getattr(large, name) == getattr(small, name)
-    result = od.solve(large)
-    assert od.certify(small, result.weights).relative_gap <= 1e-6
-    assert_same_optimum(result, od.solve(small))
+    assert_design_of_memory(large, small)
