@@ -56,12 +56,15 @@ def labels(problem: DesignProblem, which: str) -> np.ndarray:
 
 
 def columns(problem: DesignProblem) -> dict[str, np.ndarray]:
-    """Return the columns to show of every candidate: its own, and its labels if they add information."""
+    """Return the columns to show of every candidate: its own, and its labels if they add information.
+
+    Labels are in the column ``group_`` if a factor is called ``group``, and likewise for parameter blocks.
+    """
     shown = own_columns(problem)
     for which, count in ((GROUP, problem.n_groups), (BLOCK, problem.n_parameter_blocks)):
         label = labels(problem, which)
         if count > 1 and not any(np.array_equal(label, column) for column in shown.values()):
-            shown[which] = label
+            shown = joined(shown, {which: label})
     return shown
 
 
@@ -86,9 +89,13 @@ def to_frame(design: DesignResult | Runs) -> Any:
         **({WEIGHT: design.weights} if counts is None else {RUNS: counts}),  # type: ignore[union-attr]
         VARIANCE: design.variances,
     }
+    own = own_columns(problem)
     table: dict[str, np.ndarray] = {}
-    for name, column in own_columns(problem).items():
-        table[f"{name}_setting" if name in ours else name] = column
+    for name, column in own.items():
+        shown = f"{name}_setting" if name in ours else name
+        while shown != name and shown in own:
+            shown += "_"
+        table[shown] = column
     frame = pandas().DataFrame({name: np.array(column) for name, column in (table | ours).items()})
     return frame.rename_axis(CANDIDATE)
 
