@@ -230,6 +230,8 @@ def _outside_polynomials(expression: str) -> set[str]:
 
     >>> _outside_polynomials("I(temp**2 - 3*temp)"), sorted(_outside_polynomials("log(temp)"))
     (set(), ['log', 'temp'])
+    >>> sorted(_outside_polynomials("I(temp**0.5)"))
+    ['I', 'temp']
     """
     allowed = (
         ast.Expression, ast.BinOp, ast.UnaryOp, ast.Name, ast.Constant, ast.Load, ast.Add, ast.Sub, ast.Mult,
@@ -240,6 +242,12 @@ def _outside_polynomials(expression: str) -> set[str]:
         calls_other = isinstance(node, ast.Call) and not (
             isinstance(node.func, ast.Name) and node.func.id == "I"
         )
-        if not isinstance(node, allowed) or calls_other:
+        is_root = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and not _is_whole(node.right)
+        if not isinstance(node, allowed) or calls_other or is_root:
             return _names(expression)
     return set()
+
+
+def _is_whole(node: ast.expr) -> bool:
+    """Return True for a whole number that is not negative."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, int)
