@@ -104,6 +104,26 @@ def test_arrays_of_length_n_are_built_on_request() -> None:
     assert result.to_frame().index.tolist() == result.support.tolist()
 
 
+def test_designs_in_memory_are_saved_and_evaluated(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(3000, 3))
+    result = od.solve(LargeProblem(x, np.arange(3000) % 2, budgets=12))
+    small, path = result.in_memory(), tmp_path / "design.json"
+    od.save(small, path)
+    saved = od.load(path)
+    assert saved.weights.tolist() == small.weights.tolist()
+    assert saved.gap == pytest.approx(od.certify(od.DesignProblem(x, np.arange(3000) % 2, budgets=12),
+                                                 result.weights).gap, abs=3e-6)  # fmt: skip
+    runs = od.round(small)
+    od.save(runs, path)
+    assert od.load(path).counts.tolist() == runs.counts.tolist()
+    evaluated = od.evaluate(small)
+    rows = np.sqrt(result.support_weights)[:, None] * x[result.support]
+    covariance = np.linalg.inv(rows.T @ rows)
+    np.testing.assert_allclose(evaluated.relative_variances, np.diag(covariance))
+    with pytest.raises(od.InputError, match=r"must be in memory.*in_memory\(\)"):
+        od.evaluate(result)
+
+
 def test_other_functions_work_on_the_support_or_name_the_remedy() -> None:
     x = np.random.default_rng(0).normal(size=(3000, 3))
     problem = LargeProblem(x, budgets=12)
