@@ -93,9 +93,9 @@ class LargeProblem(DesignProblem):
         n_groups = len(budget)
         columns = column_names(engine.names if names is None else names, engine.dim)
         self.__dict__.update(
-            engine=engine, budgets=budget, n_parameter_blocks=n_blocks, names=columns, settings=None, formula=None,
-            group_names=of_groups, parameter_block_names=of_blocks, numbers=(numbers, block_numbers),
-            _grid=None,
+            engine=engine, budgets=budget, n_parameter_blocks=n_blocks, names=columns, settings=None,
+            formula=None, group_names=of_groups, parameter_block_names=of_blocks,
+            numbers=(numbers, block_numbers), _grid=None,
         )  # fmt: skip
         wanted = SAMPLE.each * (16 + n_blocks * engine.dim * (engine.dim + 1) // 2)
         drawn = max(2, min(SAMPLE.most, wanted) // n_groups), SAMPLE.each * engine.dim

@@ -13,8 +13,8 @@ from optdesign.errors import InputError
 from optdesign.runtime import threads
 from optdesign.runtime.progress import rows_read
 from optdesign.sources.engine import ROWS, Chunk, Merge, Task
-from optdesign.sources.layout import ARGUMENTS, labels_of, objects
-from optdesign.tables.columns import Labels, is_single, plain_levels
+from optdesign.sources.layout import ARGUMENTS, Place, labels_of, objects
+from optdesign.tables.columns import Labels, column, is_single, plain_levels, refuse_mask
 
 
 class ArrayEngine:
@@ -73,20 +73,7 @@ class ArrayEngine:
 
     def _plain(self, rows: np.ndarray, first: int) -> np.ndarray:
         """Return rows in single or double precision, read-only and C-ordered."""
-        kind = rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64
-        out = np.ascontiguousarray(rows, kind).view(np.ndarray)
-        if rows.dtype.kind in "iuf" and rows.dtype.itemsize >= 8 and rows.dtype != np.float64:
-            lost = np.flatnonzero(
-                np.any(out.astype(rows.dtype) != rows, axis=1) & np.all(rows == rows, axis=1)
-            )
-            if len(lost):
-                at = int(lost[0])
-                raise InputError(
-                    "candidates",
-                    "must fit double precision",
-                    f"{self.place(first + at)} is {rows[at].tolist()}",
-                    "Subtract an offset, or round them: astype(float).",
-                )
+        out = doubles(rows, lambda k: self.place(first + k))
         out.flags.writeable = False
         return out
 
@@ -110,12 +97,19 @@ class _LabelArray:
                 f"got {labels!r}",
                 "Arrays have no columns by name: pass the labels, or Parquet files with a column of labels.",
             )
+        refuse_mask(labels, name)
         categorical = getattr(labels, "cat", labels)
         if hasattr(categorical, "categories") and hasattr(categorical, "codes"):
             self.levels = objects(plain_levels(list(categorical.categories), name))
             self.array = np.asarray(categorical.codes)
         elif not isinstance(labels, np.ndarray):
             self.array = np.asarray(labels)
+            if self.array.ndim == 1 and self.array.dtype.kind not in "buif":
+                self.array, levels = column(labels, name)
+                if levels is not None:
+                    at = {level: k for k, level in enumerate(levels)}
+                    self.levels = objects(levels)
+                    self.array = np.array([at.get(label, -1) for label in self.array.tolist()])
         if self.array.shape != (n_rows,):
             raise InputError(
                 name,
@@ -158,6 +152,23 @@ class _LabelArray:
                 )
             return whole
         return labels_of(part, self.name, lambda k: f"{place(k)} is")
+
+
+def doubles(rows: np.ndarray, place: Place) -> np.ndarray:
+    """Return rows in single or double precision, C-ordered. Raise InputError if an entry would be rounded."""
+    kind = rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64
+    out = np.ascontiguousarray(rows, kind).view(np.ndarray)
+    if rows.dtype.kind in "iuf" and rows.dtype.itemsize >= 8 and rows.dtype != np.float64:
+        lost = np.flatnonzero(np.any(out.astype(rows.dtype) != rows, axis=1) & np.all(rows == rows, axis=1))
+        if len(lost):
+            at = int(lost[0])
+            raise InputError(
+                "candidates",
+                "must fit double precision",
+                f"{place(at)} is {rows[at].tolist()}",
+                "Subtract an offset, or round them: astype(float).",
+            )
+    return out
 
 
 def npy_file(file: Path) -> np.ndarray:

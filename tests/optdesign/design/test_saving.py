@@ -279,5 +279,5 @@ def test_the_bound_of_proved_runs_comes_back(tmp_path: pathlib.Path) -> None:
     assert str(again) == str(runs)
     saved = replace(runs, bound=runs.log_det - 1.0)
     od.save(saved, tmp_path / "runs.json")
-    with pytest.raises(od.InputError, match="the bound of the runs .* must be at least their log det"):
+    with pytest.raises(od.InputError, match=r"the bound of the runs .* must be at least their log det"):
         od.load(tmp_path / "runs.json")

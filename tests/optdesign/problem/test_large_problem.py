@@ -1,8 +1,11 @@
 """Problems that are larger than memory: the same answers as in memory, from chunks."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars as pl
+import pyarrow as pa
 import pytest
 from chunked_problems import assert_same_optimum, drawn_problem
 
@@ -189,3 +192,34 @@ def test_large_arrays_in_memory_are_solved_on_the_pool(monkeypatch: pytest.Monke
     result = od.solve(large)
     assert result.method == "auto: rounds on a pool"
     assert_same_optimum(result, od.solve(small))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["1", 1] * 40,
+        [True, "True"] * 40,
+        pa.array(["b", "a"] * 40).dictionary_encode(),
+        pl.Series(["b", "a"] * 40, dtype=pl.Enum(["b", "c", "a"])),
+        np.array([10**17, 10**17 + 1] * 40, "m8[ns]"),
+        np.ma.array([0, 1] * 40, mask=[0, 1] * 40),
+        ["b", None] * 40,
+    ],
+    ids=["text and numbers", "text and booleans", "pyarrow", "polars", "durations", "masked", "missing"],
+)
+def test_labels_of_large_arrays_are_those_of_memory(labels: Any) -> None:
+    x = np.random.default_rng(0).normal(size=(80, 2))
+    problems, errors = [], []
+    for kind in (od.DesignProblem, LargeProblem):
+        try:
+            problems.append(kind(x, groups=labels, budgets=[3.0, 1.0]))
+        except od.InputError as error:
+            errors.append(str(error))
+    if errors:
+        assert len(errors) == 2
+        assert errors[0] == errors[1]
+        return
+    small, large = problems
+    assert large.group_names == small.group_names
+    assert isinstance(large, LargeProblem)
+    assert large.fetch(np.arange(80)).groups.tolist() == small.groups.tolist()
