@@ -56,6 +56,12 @@ class Model:
         names = map(str, self.spec.column_names)
         return tuple(level.sub(r"\1]", name) for name in names) if numeric else tuple(names)
 
+    @property
+    def categories(self) -> set[str]:
+        """Factors that the formula codes by contrasts, those of numbers included."""
+        variables = self.spec.factor_variables
+        return {str(name) for factor in self.spec.factor_contrasts for name in variables[factor]}
+
     def features(self, settings: Settings) -> np.ndarray:
         """Return the features of settings, (N, d)."""
         for name in self.factors:

@@ -101,8 +101,9 @@ def refine(problem: DesignProblem, *, where: Any = None, tol: float = 1e-4, roun
         Made from :func:`optdesign.candidates`, so that the model can be evaluated at new settings.
     where : condition, optional
         Condition that new settings must meet, as in :func:`optdesign.candidates`; a problem does not keep it.
-        Factors stay within the range of the old candidates. Components of a mixture with a condition are
-        limited by the condition alone, because a lattice may not reach its bounds.
+        Factors stay within the range of the old candidates of the same group and parameter block. Components
+        of a mixture with a condition are limited by the condition alone, because a lattice may not reach its
+        bounds.
     tol : float
         Smallest relative gain of a round that is followed by another one with the same step, and largest
         loss by the last halving of the step.
@@ -148,7 +149,7 @@ def refine(problem: DesignProblem, *, where: Any = None, tol: float = 1e-4, roun
     for _ in range(rounds):
         p = design.problem
         assert p.settings is not None
-        added, origin = _moved(p.settings, design.support, moves, step, where)
+        added, origin = _moved(p, p.settings, design.support, moves, step, where)
         if added is not None:
             p = _extended(p, added, origin)
             start = np.append(design.weights, np.zeros(len(origin)))
@@ -173,10 +174,10 @@ def refine(problem: DesignProblem, *, where: Any = None, tol: float = 1e-4, roun
 
 def _moves(settings: Settings, model: Any) -> list[dict[str, float]]:
     """Return the directions in which settings move, with the first step of every factor in them."""
-    numeric = {}
+    numeric, categories = {}, model.categories
     for name in model.factors:
         values = np.unique(settings[name]) if settings[name].dtype.kind in "iuf" else np.empty(0)
-        if name not in model.levels and len(values) > 1:
+        if name not in categories and len(values) > 1:
             numeric[name] = float(np.diff(values).min()) / 2
     total = sum((settings[name].astype(np.float64) for name in numeric), np.zeros(settings.n_rows))
     if len(numeric) > 1 and np.ptp(total) <= SAME_LEVEL * np.abs(total).max():  # a mixture
@@ -186,15 +187,21 @@ def _moves(settings: Settings, model: Any) -> list[dict[str, float]]:
 
 
 def _moved(
-    settings: Settings, support: np.ndarray, moves: list[dict[str, float]], step: float, where: Any
+    p: DesignProblem,
+    settings: Settings,
+    support: np.ndarray,
+    moves: list[dict[str, float]],
+    step: float,
+    where: Any,
 ) -> tuple[Settings | None, np.ndarray]:
     """Return the settings beside the supported ones that are new and possible, and the row each is from."""
     names = {name for move in moves for name in move}
-    low = {name: float(np.min(settings[name])) for name in names}
-    high = {name: float(np.max(settings[name])) for name in names}
+    cells = np.unique(p.groups * p.n_parameter_blocks + p.parameter_blocks, return_inverse=True)[1]
+    low = {name: _of_cells(np.minimum, settings[name], cells) for name in names}
+    high = {name: _of_cells(np.maximum, settings[name], cells) for name in names}
     if where is not None and len(moves[0]) > 1:  # a mixture
-        total = float(sum(settings[name][0] for name in names))
-        low, high = dict.fromkeys(names, 0.0), dict.fromkeys(names, total)
+        total = np.full(len(cells), float(sum(settings[name][0] for name in names)))
+        low, high = dict.fromkeys(names, np.zeros(len(cells))), dict.fromkeys(names, total)
     columns = {k: [np.asarray(v, dtype=np.float64 if k in names else None)] for k, v in settings.items()}
     for move in moves:
         part = {name: settings[name][support] for name in settings}
@@ -208,9 +215,10 @@ def _moved(
     codes = np.zeros(whole.n_rows, np.int64)
     for name, column in whole.items():
         if name in names:
-            room = SAME_LEVEL * (high[name] - low[name])
-            inside &= (column >= low[name] - room) & (column <= high[name] + room)
-            column = np.round((column - low[name]) / (high[name] - low[name]) / SAME_LEVEL)
+            smallest, largest = low[name].min(), high[name].max()
+            room = SAME_LEVEL * (largest - smallest)
+            inside &= (column >= low[name][origin] - room) & (column <= high[name][origin] + room)
+            column = np.round((column - smallest) / (largest - smallest) / SAME_LEVEL)
         own = np.unique(column.astype(str) if column.dtype == object else column, return_inverse=True)[1]
         codes = np.unique(codes * (int(own.max()) + 1) + own, return_inverse=True)[1]
     first = np.unique(codes, return_index=True)[1]
@@ -220,6 +228,13 @@ def _moved(
         possible[kept(whole, where)] = True
         rows = rows[possible[rows]]
     return (whole.take(rows) if len(rows) else None), origin[rows]
+
+
+def _of_cells(extreme: np.ufunc, values: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """Return, for every row, the smallest or largest value in its cell."""
+    out = values[np.unique(cells, return_index=True)[1]].astype(np.float64)
+    extreme.at(out, cells, values)
+    return out[cells]
 
 
 def _extended(p: DesignProblem, added: Settings, origin: np.ndarray) -> DesignProblem:
