@@ -201,7 +201,7 @@ def grid_note(problem: DesignProblem) -> str:
     columns = [
         settings[name].astype(np.float64)
         for name in model.factors
-        if name not in model.levels and settings[name].dtype.kind in "iuf"
+        if name not in model.categories and settings[name].dtype.kind in "iuf"
     ]
     total = sum(columns, np.zeros(settings.n_rows))
     bounded = False

@@ -165,7 +165,7 @@ def _of_table(table: Any, model: str | None, region: Any, coded: bool, alias: st
     )
     notes: tuple[str, ...] = ()
     if region is None:
-        whole, notes = (used, ()) if is_saved else _combinations(used)
+        whole, notes = (used, ()) if is_saved else _combinations(used, made.model.categories)
     else:
         whole = region.settings if isinstance(region, Candidates) else candidates(region, model).settings
     fitted, x = coded_model(model, whole, coded=coded)
@@ -205,16 +205,19 @@ def common_region(paths: list[Path], model: str) -> Settings:
         if all(name in one.levels for one in settings)
     }
     whole = {name: np.concatenate([one[name] for one in settings]) for name in factors}
-    return _combinations(Settings(whole, levels))[0]
+    return _combinations(Settings(whole, levels), tables[0].model.categories)[0]
 
 
-def _combinations(settings: Settings, most: int = 20_000) -> tuple[Settings, tuple[str, ...]]:
+def _combinations(
+    settings: Settings, categories: set[str], most: int = 20_000
+) -> tuple[Settings, tuple[str, ...]]:
     """Return all combinations of the levels of a table, or its rows if these are no region of the factors.
 
     The rows are returned, too, if there are more than ``most`` combinations.
     """
     levels = {name: number(settings[name], settings.levels.get(name)).names for name in settings}
-    if is_mixture([values for values in settings.values() if values.dtype.kind in "iuf"]):
+    numeric = [name for name in settings if settings[name].dtype.kind in "iuf" and name not in categories]
+    if is_mixture([settings[name] for name in numeric]):
         return settings, (f"the numeric factors have a constant sum, so {AT_RUNS}",)
     if prod(map(len, levels.values())) > most:
         return settings, (f"the levels have more than {most} combinations, so {AT_RUNS}",)

@@ -80,7 +80,7 @@ def coded_model(
             if columns
         ]
         return CodedModel(formula, given, given.names, tuple(terms), _factors(given)), features
-    numeric = {name for name in given.factors if settings[name].dtype.kind in "iuf"} - set(given.levels)
+    numeric = {name for name in given.factors if settings[name].dtype.kind in "iuf"} - given.categories
     unscaled = {name for expr in _expressions(given) for name in _outside_polynomials(expr)}
     if beside is not None:
         scaled = sorted(numeric - unscaled - set(beside.model.factors) | numeric & beside.scaled)
@@ -117,8 +117,8 @@ def _standard(given: Model, settings: Settings, scaled: list[str]) -> tuple[Code
     for term, columns in model.spec.term_indices.items():
         if not columns:  # a category of one level
             continue
-        used = {name for factor in term.factors for name in _names(factor.expr)}
-        plain = used & set(given.factors) <= set(scaled) | set(given.levels) | _sum_coded(words)
+        used = {name for factor in term.factors if factor.expr not in words for name in _names(factor.expr)}
+        plain = used & set(given.factors) <= set(scaled) | set(given.levels)
         terms.append(Term(_worded(_called(term), words), tuple(columns), plain))
     names = tuple(_worded(name, words) for name in model.names)
     own = CodedModel(given.formula, model, names, tuple(terms), _factors(given), frozenset(scaled))
@@ -159,12 +159,12 @@ def _factors(model: Model) -> dict[str, bool]:
     """Return the factors of a model as its formula writes them, and True for numeric ones."""
     written = {
         name: factor.expr
-        for term in model.spec.formula
-        for factor in term.factors
-        if (name := _categorical(factor.expr, model)) is not None and factor.expr.startswith("C(")
+        for factor in model.spec.factor_contrasts
+        for name in model.factors
+        if name in model.spec.factor_variables[factor]
+        and (name not in model.levels or factor.expr == f"C({_quoted(name)})")
     }
-    categorical = written.keys() | model.levels.keys()
-    return {written.get(name, _quoted(name)): name not in categorical for name in model.factors}
+    return {written.get(name, _quoted(name)): name not in model.categories for name in model.factors}
 
 
 def _called(term: object) -> str:
@@ -176,10 +176,6 @@ def _worded(name: str, words: dict[str, str]) -> str:
     for written, given in words.items():
         name = name.replace(written, given)
     return name
-
-
-def _sum_coded(words: dict[str, str]) -> set[str]:
-    return {name for text in words for name in _names(text)}
 
 
 def _expressions(model: Model) -> list[str]:

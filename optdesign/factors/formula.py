@@ -146,9 +146,12 @@ def fit(
         raise InputError("model", "must have terms of different names", value, remedy)
     x = _checked(matrix, settings, factors, formula)
     sample = _far_apart(x)
-    return Model(
-        formula, matrix.model_spec, factors, used_levels, coding, (settings.take(sample), x[sample])
-    ), x
+    rows = settings.take(sample), x[sample]
+    model = Model(formula, matrix.model_spec, factors, used_levels, coding, rows)
+    if coded is True and model.categories & coding.keys():
+        numeric = [name for name in coding if name not in model.categories]
+        return fit(formula, settings, coded=numeric, whole=whole)
+    return model, x
 
 
 def _far_apart(x: np.ndarray) -> np.ndarray:
@@ -200,7 +203,10 @@ def coded(values: np.ndarray, low: float, high: float) -> np.ndarray:
 
 
 def _coding(settings: Settings, wanted: bool | Iterable[str]) -> dict[str, tuple[float, float]]:
-    """Return the range of the factors to be coded: all numeric ones, or those that are named."""
+    """Return the range of the factors to be coded: all numeric ones, or those that are named.
+
+    Categories of numbers are found later, when the formula is evaluated.
+    """
     numeric = [k for k, v in settings.items() if v.dtype.kind in "iuf" and k not in settings.levels]
     if wanted is True or wanted is False:
         names = numeric if wanted else []

@@ -87,8 +87,7 @@ def _lines(evaluation: Evaluation, points: int = 81) -> dict[str, tuple[np.ndarr
         value = "the features have no factors" if x.model is None else f"there are {len(x.block_names)}"
         raise InputError("evaluation", rule, value, "Evaluate a table of settings with a model.")
     settings, model = x.region_settings, x.model.model
-    labels = {name for name, is_numeric in x.model.factors.items() if not is_numeric}
-    numeric = [name for name in model.factors if name not in model.levels and f"C({name})" not in labels]
+    numeric = [name for name in model.factors if name not in model.categories]
     centre: dict[str, Any] = {}
     for name in model.factors:
         values = settings[name]

@@ -249,3 +249,30 @@ def test_features_without_a_formula_are_evaluated_as_they_are():
     np.testing.assert_allclose(e.leverages, np.repeat(e.variances, w))
     assert e.alias.shape == (3, 0)
     np.testing.assert_allclose(od.evaluate((p, w), region=x[:2]).variances, e.variances[:2])
+
+
+@pytest.mark.parametrize(
+    "model", ["~ C(day) * x", "~ x + C(day)", "~ C(day, contr.sum) * x", "~ C(day, contr.sum) + x"]
+)
+def test_categories_of_numbers_are_evaluated_as_those_of_text(model: str) -> None:
+    found = []
+    for days in ([1, 2, 10], ["1", "2", "9"]):
+        c = od.candidates({"x": [0, 5, 20], "day": days}, model)
+        p = od.DesignProblem(c, budgets=14)
+        found.append(od.evaluate(od.Runs.given(p, [2, 1, 2, 1, 2, 1, 2, 1, 2])))
+    numbers, text = found
+    assert numbers.terms == tuple(name.replace("9", "10") for name in text.terms)
+    assert "C(day)[S.1]" in numbers.terms or "C(day, contr.sum)[S.1]" in numbers.terms
+    for name in ("standard_errors", "coefficients", "vif", "correlation", "alias"):
+        np.testing.assert_allclose(getattr(numbers, name), getattr(text, name), atol=1e-12, err_msg=name)
+    assert numbers.measures == pytest.approx(text.measures)
+
+
+def test_mixtures_keep_their_units_beside_a_category_of_numbers() -> None:
+    m = od.simplex_lattice(["a", "b", "c"], 2)
+    found = []
+    for days in ([1, 2], ["1", "2"]):
+        table = {name: np.tile(m[name], 2).tolist() for name in m} | {"day": np.repeat(days, 6).tolist()}
+        found.append(od.evaluate(table, "~ 0 + a + b + c + C(day)"))
+    assert found[0].notes == found[1].notes
+    np.testing.assert_array_equal(found[0].coefficients, found[1].coefficients)

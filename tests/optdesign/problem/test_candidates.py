@@ -402,3 +402,9 @@ def test_models_that_depend_on_other_rows_are_refused_for_other_settings(model: 
 def test_models_that_keep_what_they_learned_have_rows_of_other_settings(model: str) -> None:
     c = od.candidates({"x": [1.0, 2.0, 6.0], "y": [0, 1]}, model)
     np.testing.assert_allclose(c.rows({"x": [6.0]})[0], c.features[-1])
+
+
+def test_coding_leaves_categories_of_numbers_as_they_are() -> None:
+    c = od.candidates({"x": [0, 5, 10], "day": [1, 2, 10]}, "~ C(day) + x", coded=True)
+    assert c.names == ("Intercept", "C(day)[T.2]", "C(day)[T.10]", "x")
+    assert c.rows({"x": 10, "day": 2}).tolist() == [[1.0, 1.0, 0.0, 1.0]]
