@@ -103,7 +103,7 @@ def _of_problem(
     problem: DesignProblem, weights: np.ndarray, model: str | None, region: Any, coded: bool
 ) -> Experiment:
     """Return a design on the candidates of a problem."""
-    formula = model or (problem.formula if coded else None)
+    formula = model or problem.formula
     fitted, x = None, problem.source.whole()
     if formula is not None:
         if problem.settings is None:

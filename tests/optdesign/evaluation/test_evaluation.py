@@ -276,3 +276,17 @@ def test_mixtures_keep_their_units_beside_a_category_of_numbers() -> None:
         found.append(od.evaluate(table, "~ 0 + a + b + c + C(day)"))
     assert found[0].notes == found[1].notes
     np.testing.assert_array_equal(found[0].coefficients, found[1].coefficients)
+
+
+def test_units_of_the_formula_keep_its_terms() -> None:
+    model = "~ x + cat"
+    c = od.candidates({"x": [1, 2, 3.5, 7], "cat": ["u", "v", "w"]}, model, coded=True)
+    runs = od.exact(od.DesignProblem(c, budgets=9), seed=0)
+    table = {name: column[runs.table()["candidate"]].tolist() for name, column in c.settings.items()}
+    e, listed = od.evaluate(runs, coded=False), od.evaluate(table, model, coded=False, region=c)
+    assert e.terms == listed.terms == ("Intercept", "x", "cat[T.v]", "cat[T.w]")
+    assert e.effect_terms == listed.effect_terms == ("Intercept", "x", "cat")
+    assert e.alias_terms == listed.alias_terms
+    for name in ("coefficients", "standard_errors", "power", "effect_power", "alias", "variances"):
+        np.testing.assert_allclose(getattr(e, name), getattr(listed, name), atol=1e-12, err_msg=name)
+    assert e.predict({"x": [2], "cat": ["v"]}) == pytest.approx(listed.predict({"x": [2], "cat": ["v"]}))
