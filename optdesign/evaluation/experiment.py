@@ -20,13 +20,13 @@ from optdesign.design.display import CANDIDATE, RUN, VARIANCE, WEIGHT
 from optdesign.design.result import DesignResult
 from optdesign.design.saving import load
 from optdesign.errors import InputError
-from optdesign.factors.coding import CodedModel, Term, coded_model, is_mixture
+from optdesign.factors.coding import CodedModel, Term, coded_model, components
 from optdesign.factors.formula import named
 from optdesign.factors.grids import factorial
 from optdesign.problem.candidates import Candidates, candidates
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.runs import Runs, RunTable
-from optdesign.tables.columns import Settings, is_frame, number
+from optdesign.tables.columns import Settings, is_frame, listed, number
 
 AT_RUNS = "the runs are the only candidates, of predictions and efficiencies; region= gives others"
 
@@ -217,8 +217,9 @@ def _combinations(
     """
     levels = {name: number(settings[name], settings.levels.get(name)).names for name in settings}
     numeric = [name for name in settings if settings[name].dtype.kind in "iuf" and name not in categories]
-    if is_mixture([settings[name] for name in numeric]):
-        return settings, (f"the numeric factors have a constant sum, so {AT_RUNS}",)
+    if mixture := components({name: settings[name] for name in numeric}):
+        which = "the numeric factors have" if len(mixture) == len(numeric) else f"{listed(mixture)} have"
+        return settings, (f"{which} a constant sum, so {AT_RUNS}",)
     if prod(map(len, levels.values())) > most:
         return settings, (f"the levels have more than {most} combinations, so {AT_RUNS}",)
     return factorial(levels), ()

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -85,7 +85,8 @@ def coded_model(
     if beside is not None:
         scaled = sorted(numeric - unscaled - set(beside.model.factors) | numeric & beside.scaled)
         return _standard(given, settings, scaled)
-    scaled = [] if is_mixture([settings[name] for name in sorted(numeric)]) else sorted(numeric - unscaled)
+    mixture = components({name: settings[name] for name in sorted(numeric)})
+    scaled = sorted(numeric - unscaled - set(mixture))
     found, x = _standard(given, settings, scaled)
     if scaled:
         compared = min(len(x), 5000)  # rows on which the spans of the two model matrices are compared
@@ -125,19 +126,31 @@ def _standard(given: Model, settings: Settings, scaled: list[str]) -> tuple[Code
     return own, features
 
 
-def is_mixture(columns: Sequence[np.ndarray]) -> bool:
-    """Return True if columns vary and have a constant sum.
+def components(columns: Mapping[str, np.ndarray]) -> list[str]:
+    """Return the names of columns that are components of a mixture: they vary and have a constant sum.
 
-    >>> is_mixture([np.array([0.0, 0.3, 1.0]), np.array([1.0, 0.7, 0.0])])
-    True
+    These are all columns, or those of which none is negative, beside other factors.
+
+    >>> water, salt = np.array([0.0, 0.3, 1.0, 0.3]), np.array([1.0, 0.7, 0.0, 0.7])
+    >>> components({"water": water, "temp": np.array([20, 20, 60, 60]), "salt": salt})
+    ['water', 'salt']
     """
-    if len(columns) < 2:
-        return False
-    total = np.sum(columns, axis=0)
-    return bool(
-        np.ptp(total) <= 1e-9 * np.abs(total).max(initial=0.0)
-        and any(np.ptp(column) > 0 for column in columns)
-    )
+    varying = {name: values for name, values in columns.items() if np.ptp(values) > 0}
+    if len(columns) > 1 and varying and _is_constant(columns.values()):
+        return list(columns)
+    names = [name for name, values in varying.items() if values.min() >= 0]
+    if len(names) < 2:
+        return []
+    x = np.column_stack([varying[name] / float(varying[name].max()) for name in names])
+    # If the sum of the components is the only constant one, a combination that is 1 has no other columns.
+    shares = np.linalg.lstsq(x, np.ones(len(x)))[0]
+    found = [name for name, share in zip(names, shares, strict=True) if abs(share) > 1e-6]
+    return found if len(found) > 1 and _is_constant([varying[name] for name in found]) else []
+
+
+def _is_constant(columns: Iterable[np.ndarray]) -> bool:
+    total = np.sum(list(columns), axis=0)
+    return bool(np.ptp(total) <= 1e-9 * np.abs(total).max(initial=0.0))
 
 
 def outside_span(x: np.ndarray, z: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from optdesign.errors import InputError
 from optdesign.evaluation.evaluation import Evaluation
+from optdesign.factors.coding import components
 from optdesign.plot.draw_correlations import check_evaluation
 from optdesign.plot.style import BLUE, picture
 from optdesign.plot.text import all_distinct, all_readable
@@ -95,10 +96,9 @@ def _lines(evaluation: Evaluation, points: int = 81) -> dict[str, tuple[np.ndarr
             centre[name] = (float(values.min()) + float(values.max())) / 2
         else:
             centre[name] = number(values, settings.levels.get(name)).names[0]
-    total = np.sum([settings[name] for name in numeric], axis=0) if len(numeric) > 1 else np.arange(2)
-    is_mixture = np.ptp(total) <= 1e-9 * np.abs(total).max()
-    if is_mixture:
-        centre |= {name: float(settings[name].mean()) for name in numeric}
+    mixture = components({name: settings[name] for name in numeric if settings[name].dtype.kind in "iuf"})
+    total = float(sum(settings[name][0] for name in mixture))
+    centre |= {name: float(settings[name].mean()) for name in mixture}
     out = {}
     for name in model.factors:
         values = settings[name]
@@ -108,10 +108,10 @@ def _lines(evaluation: Evaluation, points: int = 81) -> dict[str, tuple[np.ndarr
             at = number(values, settings.levels.get(name)).names.astype(object)
         columns: dict[str, Any] = {other: np.full(len(at), value) for other, value in centre.items()}
         columns[name] = at if name in numeric else list(at)
-        if is_mixture and name in numeric:
-            rest = float(total[0]) - centre[name]
-            for other in numeric:
+        if name in mixture:
+            rest = total - centre[name]
+            for other in mixture:
                 if other != name:
-                    columns[other] = centre[other] * (float(total[0]) - at) / rest
+                    columns[other] = centre[other] * (total - at) / rest
         out[name] = at, evaluation.predict(columns)
     return out

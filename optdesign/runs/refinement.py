@@ -16,6 +16,7 @@ import numpy as np
 from optdesign.design.efficiency import efficiency
 from optdesign.design.result import DesignResult, rounded_down
 from optdesign.errors import InputError
+from optdesign.factors.coding import components
 from optdesign.factors.conditions import kept
 from optdesign.problem.problem import DesignProblem, check_problem
 from optdesign.solvers.solve import solve
@@ -179,11 +180,11 @@ def _moves(settings: Settings, model: Any) -> list[dict[str, float]]:
         values = np.unique(settings[name]) if settings[name].dtype.kind in "iuf" else np.empty(0)
         if name not in categories and len(values) > 1:
             numeric[name] = float(np.diff(values).min()) / 2
-    total = sum((settings[name].astype(np.float64) for name in numeric), np.zeros(settings.n_rows))
-    if len(numeric) > 1 and np.ptp(total) <= SAME_LEVEL * np.abs(total).max():  # a mixture
-        h = min(numeric.values())
-        return [{a: h, b: -h} for a in numeric for b in numeric if a != b]
-    return [{name: sign * h} for name, h in numeric.items() for sign in (-1.0, 1.0)]
+    mixture = components({name: settings[name] for name in numeric})
+    h = min((numeric[name] for name in mixture), default=0.0)
+    return [{a: h, b: -h} for a in mixture for b in mixture if a != b] + [
+        {name: sign * numeric[name]} for name in numeric if name not in mixture for sign in (-1.0, 1.0)
+    ]
 
 
 def _moved(
@@ -199,9 +200,11 @@ def _moved(
     cells = np.unique(p.groups * p.n_parameter_blocks + p.parameter_blocks, return_inverse=True)[1]
     low = {name: _of_cells(np.minimum, settings[name], cells) for name in names}
     high = {name: _of_cells(np.maximum, settings[name], cells) for name in names}
-    if where is not None and len(moves[0]) > 1:  # a mixture
-        total = np.full(len(cells), float(sum(settings[name][0] for name in names)))
-        low, high = dict.fromkeys(names, np.zeros(len(cells))), dict.fromkeys(names, total)
+    mixture = {name for move in moves if len(move) > 1 for name in move}
+    if where is not None and mixture:
+        total = np.full(len(cells), float(sum(settings[name][0] for name in mixture)))
+        low |= dict.fromkeys(mixture, np.zeros(len(cells)))
+        high |= dict.fromkeys(mixture, total)
     columns = {k: [np.asarray(v, dtype=np.float64 if k in names else None)] for k, v in settings.items()}
     for move in moves:
         part = {name: settings[name][support] for name in settings}

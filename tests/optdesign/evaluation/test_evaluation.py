@@ -290,3 +290,16 @@ def test_units_of_the_formula_keep_its_terms() -> None:
     for name in ("coefficients", "standard_errors", "power", "effect_power", "alias", "variances"):
         np.testing.assert_allclose(getattr(e, name), getattr(listed, name), atol=1e-12, err_msg=name)
     assert e.predict({"x": [2], "cat": ["v"]}) == pytest.approx(listed.predict({"x": [2], "cat": ["v"]}))
+
+
+def test_mixtures_beside_a_process_factor_are_evaluated_at_mixtures() -> None:
+    m = od.simplex_lattice(["a", "b", "c"], 2)
+    table = {name: np.tile(m[name], 2).tolist() for name in m} | {"temp": np.repeat([20.0, 60.0], 6).tolist()}
+    e = od.evaluate(table, "~ 0 + a + b + c + temp")
+    assert e.notes[0].startswith("'a', 'b', 'c' have a constant sum, so the runs are the only candidates")
+    assert e.experiment.model is not None
+    assert e.experiment.model.scaled == {"temp"}
+    x = np.column_stack([table["a"], table["b"], table["c"], (np.array(table["temp"]) - 40) / 20])
+    covariance = np.linalg.inv(x.T @ x)
+    np.testing.assert_allclose(e.relative_variances, np.diag(covariance))
+    assert e.average_variance == pytest.approx(np.mean(np.sum(x @ covariance * x, axis=1)))

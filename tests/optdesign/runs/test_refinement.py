@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import optdesign as od
@@ -128,3 +129,16 @@ def test_categories_of_numbers_do_not_move(day: str) -> None:
     assert found.problem.settings is not None
     assert set(found.problem.settings[name].tolist()) == {1, 2, 3}
     assert found.levels["x"] == pytest.approx([-0.447, 0.447], abs=0.01)
+
+
+@pytest.mark.parametrize("where", [None, "a <= 1"])
+def test_mixtures_beside_a_process_factor_stay_mixtures(where: str | None) -> None:
+    m = od.simplex_lattice(["a", "b", "c"], 3)
+    columns = {name: np.tile(m[name], 2) for name in m} | {"temp": np.repeat([20.0, 60.0], m.n_rows)}
+    blend = od.candidates(pd.DataFrame(columns), "~ 0 + a + b + c + a:b + b:c + temp:a + temp:b")
+    found = od.refine(od.DesignProblem(blend, budgets=20), where=where)
+    s = found.problem.settings
+    assert s is not None
+    np.testing.assert_allclose(s["a"] + s["b"] + s["c"], 1.0, rtol=1e-12)
+    assert (s["temp"].min(), s["temp"].max()) == (20.0, 60.0)
+    assert found.efficiency > 0.9
