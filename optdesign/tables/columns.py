@@ -329,7 +329,7 @@ def _plain(array: np.ndarray, name: str) -> np.ndarray:
     """Return an object array as booleans, numbers or text, with None or NaN where entries are missing."""
     values = [None if _is_missing(v) else v for v in array.reshape(-1).tolist()]
     present = [v for v in values if v is not None]
-    if present and all(isinstance(v, datetime) and v.tzinfo == present[0].tzinfo for v in present):
+    if present and all(isinstance(v, datetime) and _zone(v) == _zone(present[0]) for v in present):
         local = np.array([_instant(v) for v in values])
         differ = {(t, v.utcoffset()) for t, v in zip(local.tolist(), values, strict=True) if v is not None}
         check_local_times(name, len(differ) == len({t for t, _ in differ}))
@@ -365,6 +365,11 @@ def _numbers(values: list[Any], name: str) -> np.ndarray:
             rule = "must fit double precision beside fractions and missing entries"
             raise InputError(name, rule, f"it holds {value}", "Subtract an offset.", row)
     return np.array([np.nan if v is None else float(v) for v in values], dtype=np.float64)
+
+
+def _zone(value: datetime) -> Any:
+    """Return the time zone of a time; in pytz, its name, because summer time is another object there."""
+    return getattr(value.tzinfo, "zone", value.tzinfo)
 
 
 def _instant(value: Any) -> np.datetime64:

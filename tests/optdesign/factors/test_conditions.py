@@ -233,6 +233,19 @@ def test_times_with_a_time_zone_compare_by_their_local_time(times: Any) -> None:
     assert rows({"t": times}, "t < '2024-05-31T23:00'") == [0, 1]
 
 
+def test_local_times_are_compared_before_and_after_the_clocks_are_set_forward() -> None:
+    pytz = pytest.importorskip("pytz")
+    hours = pd.to_datetime(["2024-03-30 12:00", "2024-04-01 22:00", "2024-04-02 12:00"], utc=True)
+    for zone in ("Europe/Rome", pytz.timezone("Europe/Rome"), ZoneInfo("Europe/Rome")):
+        times = pd.Series(hours.tz_convert(zone))
+        for form in (times, times.tolist(), pl.from_pandas(times)):
+            assert rows({"t": form}, "t >= '2024-04-02T00:00'") == [1, 2]
+            assert rows({"t": form}, "t == '2024-04-02'") == [1]
+            assert rows({"t": form}, "t < '2024-03-30T14:00'") == [0]
+            names = od.DesignProblem(np.eye(3), groups=form).group_names
+            assert names == ("2024-03-30T13:00", "2024-04-02", "2024-04-02T14:00")
+
+
 @pytest.mark.parametrize(("dtype", "limit"), [(np.float16, 2**11), (np.float32, 2**24), (np.float64, 2**53)])
 def test_whole_numbers_in_columns_of_floats_are_exact(dtype: type, limit: int) -> None:
     x = np.array([limit - 1, limit, 1 - limit, np.nan], dtype=dtype)
