@@ -329,9 +329,12 @@ def _plain(array: np.ndarray, name: str) -> np.ndarray:
     """Return an object array as booleans, numbers or text, with None or NaN where entries are missing."""
     values = [None if _is_missing(v) else v for v in array.reshape(-1).tolist()]
     present = [v for v in values if v is not None]
-    if present and all(isinstance(v, datetime) and _zone(v) == _zone(present[0]) for v in present):
+    if any(isinstance(v, datetime) for v in present) and all(isinstance(v, date) for v in present):
         local = np.array([_instant(v) for v in values])
-        differ = {(t, v.utcoffset()) for t, v in zip(local.tolist(), values, strict=True) if v is not None}
+        zones = [v.utcoffset() if isinstance(v, datetime) else None for v in values]
+        differ = {
+            (t, zone) for t, zone, v in zip(local.tolist(), zones, values, strict=True) if v is not None
+        }
         check_local_times(name, len(differ) == len({t for t, _ in differ}))
         return local.reshape(array.shape)
     kinds = {_kind(v, name, k) for k, v in enumerate(values) if v is not None}
@@ -367,14 +370,9 @@ def _numbers(values: list[Any], name: str) -> np.ndarray:
     return np.array([np.nan if v is None else float(v) for v in values], dtype=np.float64)
 
 
-def _zone(value: datetime) -> Any:
-    """Return the time zone of a time; in pytz, its name, because summer time is another object there."""
-    return getattr(value.tzinfo, "zone", value.tzinfo)
-
-
 def _instant(value: Any) -> np.datetime64:
-    """Return a time of a day in its own time zone, or None, as NumPy has it."""
-    value = None if value is None else value.replace(tzinfo=None)
+    """Return a date, or a time of a day in its own time zone, or None, as NumPy has it."""
+    value = value.replace(tzinfo=None) if isinstance(value, datetime) else value
     return value.to_datetime64() if hasattr(value, "to_datetime64") else np.datetime64(value or "NaT")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -244,6 +244,18 @@ def test_local_times_are_compared_before_and_after_the_clocks_are_set_forward() 
             assert rows({"t": form}, "t < '2024-03-30T14:00'") == [0]
             names = od.DesignProblem(np.eye(3), groups=form).group_names
             assert names == ("2024-03-30T13:00", "2024-04-02", "2024-04-02T14:00")
+
+
+def test_times_of_several_offsets_and_dates_among_times_are_times() -> None:
+    later = timezone(timedelta(hours=1))
+    offsets = [datetime(2024, 1, 1, 9, tzinfo=UTC), datetime(2024, 1, 1, 11, tzinfo=later), None]
+    mixed = [date(2024, 1, 1), datetime(2024, 1, 1, 11), None]
+    for times in (offsets, mixed, pd.Series(offsets, dtype=object), np.array(mixed, dtype=object)):
+        assert rows({"t": times}, "t >= '2024-01-01T10:30'") == [1]
+        assert rows({"t": times}, "t < '2024-01-01T11:00'") == [0]
+    same = [datetime(2024, 1, 1, 10, tzinfo=UTC), datetime(2024, 1, 1, 10, tzinfo=later)]
+    with pytest.raises(od.InputError, match="different local times"):
+        rows({"t": same}, "t >= '2024-01-01'")
 
 
 @pytest.mark.parametrize(("dtype", "limit"), [(np.float16, 2**11), (np.float32, 2**24), (np.float64, 2**53)])
