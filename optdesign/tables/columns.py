@@ -337,6 +337,8 @@ def _plain(array: np.ndarray, name: str) -> np.ndarray:
         }
         check_local_times(name, len(differ) == len({t for t, _ in differ}))
         return local.reshape(array.shape)
+    if present and all(isinstance(v, timedelta) for v in present):
+        return np.array([_duration(v) for v in values]).reshape(array.shape)
     kinds = {_kind(v, name, k) for k, v in enumerate(values) if v is not None}
     if len(kinds) > 1:
         first = next(v for v in values if v is not None)
@@ -374,6 +376,13 @@ def _instant(value: Any) -> np.datetime64:
     """Return a date, or a time of a day in its own time zone, or None, as NumPy has it."""
     value = value.replace(tzinfo=None) if isinstance(value, datetime) else value
     return value.to_datetime64() if hasattr(value, "to_datetime64") else np.datetime64(value or "NaT")
+
+
+def _duration(value: Any) -> np.timedelta64:
+    """Return a duration, or None, as NumPy has it."""
+    if hasattr(value, "to_timedelta64"):  # pandas, whose durations have nanoseconds
+        return value.to_timedelta64()
+    return np.timedelta64("NaT" if value is None else value)
 
 
 def _is_missing(value: Any) -> bool:

@@ -258,6 +258,22 @@ def test_times_of_several_offsets_and_dates_among_times_are_times() -> None:
         rows({"t": same}, "t >= '2024-01-01'")
 
 
+def test_durations_are_not_compared_as_text() -> None:
+    hours = [timedelta(hours=h) for h in (0, 2, 30)]
+    for given_hours in (
+        hours,
+        pd.Series(hours),
+        pd.Series(hours, dtype=object),
+        pa.array(hours),
+        [*hours[:2], None],
+    ):
+        column = Settings({"t": given_hours})["t"]
+        assert column.dtype.kind == "m"
+        assert column[:2].tolist() == Settings({"t": pd.Series(hours)})["t"][:2].astype(column.dtype).tolist()
+        with pytest.raises(od.InputError, match="values of one kind must be compared"):
+            rows({"t": given_hours}, "t >= '1 day'")
+
+
 @pytest.mark.parametrize(("dtype", "limit"), [(np.float16, 2**11), (np.float32, 2**24), (np.float64, 2**53)])
 def test_whole_numbers_in_columns_of_floats_are_exact(dtype: type, limit: int) -> None:
     x = np.array([limit - 1, limit, 1 - limit, np.nan], dtype=dtype)
