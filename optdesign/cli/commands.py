@@ -235,7 +235,7 @@ def certify_command(
     and groups are those of its recipe FILE.json, or those that --candidates and other options give.
     """
     with _bad_input():
-        source, result = _read_design(design, columns, candidates, where, tol)
+        source, result = _read_design(design, columns, candidates, where, tol, claimed=False)
     _report_saved(design, source, result, None, tol, as_json)
 
 
@@ -266,7 +266,7 @@ def verify_command(
         if time_limit is not None and not time_limit > 0:
             remedy = "Leave it out for none."
             raise InputError("--time-limit", "must be positive seconds", f"got {time_limit}", remedy)
-        source, result = _read_design(design, columns, candidates, where, tol)
+        source, result = _read_design(design, columns, candidates, where, tol, claimed=True)
         with waiting("loading cvxpy"):
             solver = _known_solver(solver)
         outcome = verify(result, solver, time_limit=time_limit, progress=True)
@@ -408,15 +408,21 @@ def _assuming(source: CandidateFile) -> Iterator[None]:
 
 
 def _read_design(
-    path: Path, columns: ColumnOptions, candidates: Path | None, where: str | None, tol: float
+    path: Path,
+    columns: ColumnOptions,
+    candidates: Path | None,
+    where: str | None,
+    tol: float,
+    *,
+    claimed: bool,
 ) -> tuple[CandidateFile, DesignResult | Runs]:
-    """Return a saved design, or a run list, as its file holds it, and certified."""
+    """Return a saved design, certified, or a run list with the numbers that are computed or ``claimed``."""
     if not tol > 0:
         raise InputError("--tol", "must be positive", f"got {tol}", f"The default is {VERIFY_TOL:g}.")
     with waiting(f"reading {path}"):
         recipe = run_list_file.find_recipe(path, candidates, columns, where)
         if recipe is not None:
-            return run_list_file.read_runs(path, recipe)
+            return run_list_file.read_runs(path, recipe, claimed=claimed)
         return saved.design(columns.read(path), path)
 
 

@@ -25,8 +25,9 @@ from optdesign.design.display import RUN, WEIGHT
 from optdesign.design.run_list import Runs
 from optdesign.errors import InputError
 from optdesign.evaluation.experiment import common_region
+from optdesign.runs.exact import relaxed
+from optdesign.runs.grid import find_grid
 from optdesign.runtime.files import atomic
-from optdesign.solvers.solve import solve
 from optdesign.tables.columns import lookup, row_codes
 from optdesign.tables.files import Table, place, read_table, written
 
@@ -108,8 +109,8 @@ def find_recipe(
     return Recipe(source, options, saved["where"], claims)
 
 
-def read_runs(path: Path, recipe: Recipe) -> tuple[CandidateFile, Runs]:
-    """Return the candidates of a run list and its runs, with the efficiency that is claimed or computed."""
+def read_runs(path: Path, recipe: Recipe, *, claimed: bool = False) -> tuple[CandidateFile, Runs]:
+    """Return the candidates of a run list and its runs, with the numbers that are computed or ``claimed``."""
     source = recipe.columns.read(recipe.candidates, where=recipe.where, fresh=True)
     text = {name for name in (source.group, source.block) if name is not None}
     rows = _matched(source, read_table(path, text=text - set(source.factors)), path)
@@ -120,8 +121,8 @@ def read_runs(path: Path, recipe: Recipe) -> tuple[CandidateFile, Runs]:
         raise InputError("every group", "must have a run", value, "Drop its candidates.")
     source = replace(source, budgets=totals.astype(np.float64))
     problem = source.problem()
-    runs = Runs.given(problem, counts, best=solve(problem), method="saved")
-    return source, replace(runs, **recipe.claims)
+    runs = Runs.given(problem, counts, best=relaxed(problem, find_grid(problem)), method="saved")
+    return source, replace(runs, **recipe.claims) if claimed else runs
 
 
 def comparable(paths: list[Path], model: str | None) -> tuple[list[tuple[Any, Any]], str | None]:

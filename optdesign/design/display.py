@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optdesign.factors.coding import is_mixture
+from optdesign.factors.coding import components
 from optdesign.factors.formula import pandas
 from optdesign.problem.dependence import in_words
 from optdesign.tables.columns import objects
@@ -55,12 +55,15 @@ def labels(problem: DesignProblem, which: str) -> np.ndarray:
 
 
 def columns(problem: DesignProblem) -> dict[str, np.ndarray]:
-    """Return the columns to show of every candidate: its own, and its labels if they add information."""
+    """Return the columns to show of every candidate: its own, and its labels if they add information.
+
+    Labels are in the column ``group_`` if a factor is called ``group``, and likewise for parameter blocks.
+    """
     shown = own_columns(problem)
     for which, count in ((GROUP, problem.n_groups), (BLOCK, problem.n_parameter_blocks)):
         label = labels(problem, which)
         if count > 1 and not any(np.array_equal(label, column) for column in shown.values()):
-            shown[which] = label
+            shown = joined(shown, {which: label})
     return shown
 
 
@@ -85,9 +88,13 @@ def to_frame(design: DesignResult | Runs) -> Any:
         **({WEIGHT: design.weights} if counts is None else {RUNS: counts}),  # type: ignore[union-attr]
         VARIANCE: design.variances,
     }
+    own = own_columns(problem)
     table: dict[str, np.ndarray] = {}
-    for name, column in own_columns(problem).items():
-        table[f"{name}_setting" if name in ours else name] = column
+    for name, column in own.items():
+        shown = f"{name}_setting" if name in ours else name
+        while shown != name and shown in own:
+            shown += "_"
+        table[shown] = column
     frame = pandas().DataFrame({name: np.array(column) for name, column in (table | ours).items()})
     return frame.rename_axis(CANDIDATE)
 
@@ -190,15 +197,16 @@ def grid_note(problem: DesignProblem) -> str:
     model, settings = problem.model, problem.settings
     if model is None or settings is None:
         return ""
-    columns = [
-        settings[name].astype(np.float64)
+    columns = {
+        name: settings[name].astype(np.float64)
         for name in model.factors
-        if name not in model.levels and settings[name].dtype.kind in "iuf"
-    ]
+        if name not in model.categories and settings[name].dtype.kind in "iuf"
+    }
+    mixture = [columns[name] for name in components(columns)]
     bounded = False
-    if len(columns) > 2 and is_mixture(columns):
-        total = sum(columns, np.zeros(settings.n_rows)).max() * (1 - 1e-9)
-        bounded = any(c.min() > 0 or c.max() < total for c in columns)
+    if len(mixture) > 2:
+        total = sum(mixture, np.zeros(settings.n_rows)).max() * (1 - 1e-9)
+        bounded = any(c.min() > 0 or c.max() < total for c in mixture)
     if not columns or not (bounded or HIGH_POWER.search(model.formula)):
         return ""
     why = "the mixtures have bounds" if bounded else "the model has a power of 3 or more"

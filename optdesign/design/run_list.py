@@ -278,7 +278,8 @@ class Runs(Frozen):
 
         ``candidate`` counts from 0, so that ``problem.candidates[table["candidate"]]`` are the features of
         the runs; pictures and the command line count rows from 1. A factor with the name ``run`` or
-        ``candidate`` is listed as ``run_`` or ``candidate_``.
+        ``candidate`` is listed as ``run_`` or ``candidate_``. If a factor is called ``group``, labels of
+        groups are in ``group_``.
 
         Parameters
         ----------

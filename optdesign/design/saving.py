@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from optdesign.design.certificate import Certificate, certify
 from optdesign.design.result import DesignResult, History, Status
 from optdesign.design.run_list import Runs, RunStatus
 from optdesign.errors import InputError
+from optdesign.problem.large import Part
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
 from optdesign.runtime.files import atomic
@@ -46,7 +48,8 @@ SCALARS = ("gap", "relative_gap", "efficiency", "g_value", "log_det", "rank", "r
 def save(design: DesignResult | Runs | DesignProblem, path: str | PathLike[str]) -> None:
     """Save a design or whole runs with the problem, or a problem alone, as JSON.
 
-    The file replaces an existing one. An interrupted call leaves no partial file.
+    The file replaces an existing one. An interrupted call leaves no partial file. A design of
+    ``result.in_memory()`` is saved with the certificate on the candidates that it has in memory.
 
     Parameters
     ----------
@@ -68,6 +71,8 @@ def save(design: DesignResult | Runs | DesignProblem, path: str | PathLike[str])
     ...     od.load(f"{folder}/design.json").weights.tolist()
     [0.5, 0.5]
     """
+    if isinstance(design, DesignResult | Runs):
+        design = _alone(design)
     if isinstance(design, DesignResult):
         content: dict[str, Any] = {"problem": _problem(design.problem), "result": _result(design)}
     elif isinstance(design, Runs):
@@ -158,6 +163,18 @@ def _restored(content: dict[str, Any], path: Path) -> Any:
     if "runs" in content:
         return _restored_runs(content["runs"], problem, result, path)
     return problem if result is None else result
+
+
+def _alone(design: Any) -> Any:
+    """Return a design of candidates in memory, without those of its problem that are not."""
+    if not isinstance(design.problem, Part):
+        return design
+    problem = design.problem.alone()
+    if isinstance(design, Runs):
+        best = design.best and _alone(design.best)
+        again = Runs.given(problem, design.counts, best=best)
+        return replace(design, problem=problem, best=best, efficiency=again.efficiency, log_det=again.log_det)
+    return replace(design, problem=problem, certificate=certify(problem, design.weights))
 
 
 def _encoded(text: str) -> bytes:
@@ -272,7 +289,7 @@ def _restored_result(saved: dict[str, Any], problem: DesignProblem, path: Path) 
 def _runs(runs: Runs) -> dict[str, Any]:
     return {
         **{name: _array(getattr(runs, name)) for name in ("counts", "asked")},
-        **{name: _number(getattr(runs, name)) for name in ("efficiency", "log_det")},
+        **{name: _number(getattr(runs, name)) for name in ("efficiency", "log_det", "bound")},
         **{name: getattr(runs, name) for name in RUN_FACTS},
         "status": runs.status.name,
     }
@@ -292,6 +309,7 @@ def _restored_runs(
         asked=read_only(_values(saved["asked"])),
         efficiency=float(saved["efficiency"]),
         log_det=float(saved["log_det"]),
+        bound=float(saved.get("bound", np.inf)),
         status=RunStatus[saved["status"]],
         best=best,
         **{name: saved[name] for name in RUN_FACTS},
@@ -301,6 +319,9 @@ def _restored_runs(
         if stored.rank != again.rank:
             value = f"it is {stored.rank} in the file and {again.rank} for the counts"
             raise InputError(f"the rank of the runs in {path}", "must be that of the counts", value)
+        if not stored.bound >= stored.log_det - 1e-9 * max(1.0, abs(stored.log_det)):
+            value = f"it is {stored.bound:.12g} with a log det of {stored.log_det:.12g}"
+            raise InputError(f"the bound of the runs in {path}", "must be at least their log det", value)
         if stored.status is RunStatus.BOUND and again.efficiency < NOTHING_LEFT:
             value = f"it says {stored.status.value!r} at an efficiency of {again.efficiency:.9g}"
             raise InputError(f"the status of the runs in {path}", "must be that of the counts", value)

@@ -20,13 +20,13 @@ from optdesign.design.display import CANDIDATE, RUN, VARIANCE, WEIGHT
 from optdesign.design.result import DesignResult
 from optdesign.design.saving import load
 from optdesign.errors import InputError
-from optdesign.factors.coding import CodedModel, Term, coded_model, is_mixture
+from optdesign.factors.coding import CodedModel, Term, coded_model, components
 from optdesign.factors.formula import named
 from optdesign.factors.grids import factorial
 from optdesign.problem.candidates import Candidates, candidates
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.runs import Runs, RunTable
-from optdesign.tables.columns import Settings, is_frame, number
+from optdesign.tables.columns import Settings, is_frame, listed, number
 
 AT_RUNS = "the runs are the only candidates, of predictions and efficiencies; region= gives others"
 
@@ -103,7 +103,7 @@ def _of_problem(
     problem: DesignProblem, weights: np.ndarray, model: str | None, region: Any, coded: bool
 ) -> Experiment:
     """Return a design on the candidates of a problem."""
-    formula = model or (problem.formula if coded else None)
+    formula = model or problem.formula
     fitted, x = None, problem.source.whole()
     if formula is not None:
         if problem.settings is None:
@@ -161,7 +161,7 @@ def _of_table(table: Any, model: str | None, region: Any, coded: bool, alias: st
     )
     notes: tuple[str, ...] = ()
     if region is None:
-        whole, notes = (used, ()) if is_saved else _combinations(used)
+        whole, notes = (used, ()) if is_saved else _combinations(used, made.model.categories)
     else:
         whole = region.settings if isinstance(region, Candidates) else candidates(region, model).settings
     fitted, x = coded_model(model, whole, coded=coded)
@@ -206,17 +206,21 @@ def common_region(paths: list[Path], model: str) -> Settings:
         if all(name in one.levels for one in settings)
     }
     whole = {name: np.concatenate([one[name] for one in settings]) for name in factors}
-    return _combinations(Settings(whole, levels))[0]
+    return _combinations(Settings(whole, levels), tables[0].model.categories)[0]
 
 
-def _combinations(settings: Settings, most: int = 20_000) -> tuple[Settings, tuple[str, ...]]:
+def _combinations(
+    settings: Settings, categories: set[str], most: int = 20_000
+) -> tuple[Settings, tuple[str, ...]]:
     """Return all combinations of the levels of a table, or its rows if these are no region of the factors.
 
     The rows are returned, too, if there are more than ``most`` combinations.
     """
     levels = {name: number(settings[name], settings.levels.get(name)).names for name in settings}
-    if is_mixture([values for values in settings.values() if values.dtype.kind in "iuf"]):
-        return settings, (f"the numeric factors have a constant sum, so {AT_RUNS}",)
+    numeric = [name for name in settings if settings[name].dtype.kind in "iuf" and name not in categories]
+    if mixture := components({name: settings[name] for name in numeric}):
+        which = "the numeric factors have" if len(mixture) == len(numeric) else f"{listed(mixture)} have"
+        return settings, (f"{which} a constant sum, so {AT_RUNS}",)
     if prod(map(len, levels.values())) > most:
         return settings, (f"the levels have more than {most} combinations, so {AT_RUNS}",)
     return factorial(levels), ()

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -80,12 +80,13 @@ def coded_model(
             if columns
         ]
         return CodedModel(formula, given, given.names, tuple(terms), _factors(given)), features
-    numeric = {name for name in given.factors if settings[name].dtype.kind in "iuf"} - set(given.levels)
+    numeric = {name for name in given.factors if settings[name].dtype.kind in "iuf"} - given.categories
     unscaled = {name for expr in _expressions(given) for name in _outside_polynomials(expr)}
     if beside is not None:
         scaled = sorted(numeric - unscaled - set(beside.model.factors) | numeric & beside.scaled)
         return _standard(given, settings, scaled)
-    scaled = [] if is_mixture([settings[name] for name in sorted(numeric)]) else sorted(numeric - unscaled)
+    mixture = components({name: settings[name] for name in sorted(numeric)})
+    scaled = sorted(numeric - unscaled - set(mixture))
     found, x = _standard(given, settings, scaled)
     if scaled:
         compared = min(len(x), 5000)  # rows on which the spans of the two model matrices are compared
@@ -113,31 +114,43 @@ def _standard(given: Model, settings: Settings, scaled: list[str]) -> tuple[Code
     has_intercept = "1" in written
     standard = " + ".join(["1" if has_intercept else "0", *(part for part in written if part != "1")])
     model, features = fit(f"~ {standard}", settings, coded=scaled)
-    terms, recoded = [], {name for text in words for name in _names(text)}
+    terms = []
     for term, columns in model.spec.term_indices.items():
         if not columns:  # a category of one level
             continue
-        used = {name for factor in term.factors for name in _names(factor.expr)}
-        plain = used & set(given.factors) <= set(scaled) | set(given.levels) | recoded
+        used = {name for factor in term.factors if factor.expr not in words for name in _names(factor.expr)}
+        plain = used & set(given.factors) <= set(scaled) | set(given.levels)
         terms.append(Term(_worded(_called(term), words), tuple(columns), plain))
     names = tuple(_worded(name, words) for name in model.names)
     own = CodedModel(given.formula, model, names, tuple(terms), _factors(given), frozenset(scaled))
     return own, features
 
 
-def is_mixture(columns: Sequence[np.ndarray]) -> bool:
-    """Return True if columns vary and have a constant sum.
+def components(columns: Mapping[str, np.ndarray]) -> list[str]:
+    """Return the names of columns that are components of a mixture: they vary and have a constant sum.
 
-    >>> is_mixture([np.array([0.0, 0.3, 1.0]), np.array([1.0, 0.7, 0.0])])
-    True
+    These are all columns, or those of which none is negative, beside other factors.
+
+    >>> water, salt = np.array([0.0, 0.3, 1.0, 0.3]), np.array([1.0, 0.7, 0.0, 0.7])
+    >>> components({"water": water, "temp": np.array([20, 20, 60, 60]), "salt": salt})
+    ['water', 'salt']
     """
-    if len(columns) < 2:
-        return False
-    total = np.sum(columns, axis=0)
-    return bool(
-        np.ptp(total) <= 1e-9 * np.abs(total).max(initial=0.0)
-        and any(np.ptp(column) > 0 for column in columns)
-    )
+    varying = {name: values for name, values in columns.items() if np.ptp(values) > 0}
+    if len(columns) > 1 and varying and _is_constant(columns.values()):
+        return list(columns)
+    names = [name for name, values in varying.items() if values.min() >= 0]
+    if len(names) < 2:
+        return []
+    x = np.column_stack([varying[name] / float(varying[name].max()) for name in names])
+    # If the sum of the components is the only constant one, a combination that is 1 has no other columns.
+    shares = np.linalg.lstsq(x, np.ones(len(x)))[0]
+    found = [name for name, share in zip(names, shares, strict=True) if abs(share) > 1e-6]
+    return found if len(found) > 1 and _is_constant([varying[name] for name in found]) else []
+
+
+def _is_constant(columns: Iterable[np.ndarray]) -> bool:
+    total = np.sum(list(columns), axis=0)
+    return bool(np.ptp(total) <= 1e-9 * np.abs(total).max(initial=0.0))
 
 
 def outside_span(x: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -159,12 +172,12 @@ def _factors(model: Model) -> dict[str, bool]:
     """Return the factors of a model as its formula writes them, and True for numeric ones."""
     written = {
         name: factor.expr
-        for term in model.spec.formula
-        for factor in term.factors
-        if (name := _categorical(factor.expr, model)) is not None and factor.expr.startswith("C(")
+        for factor in model.spec.factor_contrasts
+        for name in model.factors
+        if name in model.spec.factor_variables[factor]
+        and (name not in model.levels or factor.expr == f"C({_quoted(name)})")
     }
-    categorical = written.keys() | model.levels.keys()
-    return {written.get(name, _quoted(name)): name not in categorical for name in model.factors}
+    return {written.get(name, _quoted(name)): name not in model.categories for name in model.factors}
 
 
 def _called(term: object) -> str:
@@ -226,6 +239,8 @@ def _outside_polynomials(expression: str) -> set[str]:
 
     >>> _outside_polynomials("I(temp**2 - 3*temp)"), sorted(_outside_polynomials("log(temp)"))
     (set(), ['log', 'temp'])
+    >>> sorted(_outside_polynomials("I(temp**0.5)"))
+    ['I', 'temp']
     """
     allowed = (
         ast.Expression, ast.BinOp, ast.UnaryOp, ast.Name, ast.Constant, ast.Load, ast.Add, ast.Sub, ast.Mult,
@@ -236,6 +251,12 @@ def _outside_polynomials(expression: str) -> set[str]:
         calls_other = isinstance(node, ast.Call) and not (
             isinstance(node.func, ast.Name) and node.func.id == "I"
         )
-        if not isinstance(node, allowed) or calls_other:
+        is_root = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and not _is_whole(node.right)
+        if not isinstance(node, allowed) or calls_other or is_root:
             return _names(expression)
     return set()
+
+
+def _is_whole(node: ast.expr) -> bool:
+    """Return True for a whole number that is not negative."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, int)

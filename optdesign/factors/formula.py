@@ -15,6 +15,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,8 @@ class Model:
     """Levels of the categorical ones."""
     coding: Mapping[str, tuple[float, float]]
     """Lowest and highest value of the factors that are coded to [-1, 1]."""
+    sample: tuple[Settings, np.ndarray]
+    """Two candidates that are far from each other, and their features."""
     scale: Callable[[np.ndarray], np.ndarray] | None = None
     """The transformation of the features by :func:`optdesign.local`."""
 
@@ -52,6 +55,12 @@ class Model:
         level = re.compile(rf"(C\(`?(?:{'|'.join(numeric)})`?(?:,[^\[]*)?\)\[(?:[A-Z]\.)?-?\d+)\.0\]")
         names = map(str, self.spec.column_names)
         return tuple(level.sub(r"\1]", name) for name in names) if numeric else tuple(names)
+
+    @property
+    def categories(self) -> set[str]:
+        """Factors that the formula codes by contrasts, those of numbers included."""
+        variables = self.spec.factor_variables
+        return {str(name) for factor in self.spec.factor_contrasts for name in variables[factor]}
 
     def features(self, settings: Settings) -> np.ndarray:
         """Return the features of settings, (N, d)."""
@@ -70,10 +79,30 @@ class Model:
                 value = f"{name!r} is not, or is missing in all rows"
                 raise InputError("settings", rule, value, "Convert the column first.")
         _check_present(settings, self.factors)
-        frame = _frame(settings, self.factors, self.levels, self.coding)
-        matrix = _called(self.formula, settings, lambda: self.spec.get_model_matrix(frame, context=FUNCTIONS))
-        x = _checked(matrix, settings, self.factors, self.formula)
+        if self.dependent:
+            value = f"{self.dependent!r} of {self.formula!r} depends on other rows"
+            remedy = "Write it with numbers, or with center or scale, which keep those of the candidates."
+            raise InputError("model", "must work row by row for settings besides its own", value, remedy)
+        x = _checked(self._matrix(settings), settings, self.factors, self.formula)
         return x if self.scale is None else self.scale(x)
+
+    def _matrix(self, settings: Settings) -> Any:
+        frame = _frame(settings, self.factors, self.levels, self.coding)
+        return _called(self.formula, settings, lambda: self.spec.get_model_matrix(frame, context=FUNCTIONS))
+
+    @cached_property
+    def dependent(self) -> str:
+        """Name of a feature that a candidate alone does not have as among all candidates, or empty."""
+        settings, x = self.sample
+        for k in range(settings.n_rows):
+            try:
+                alone = np.array(self._matrix(settings.take(np.array([k]))), dtype=np.float64)[0]
+            except InputError:
+                return self.formula
+            other = ~(np.abs(alone - x[k]) <= 1e-9 * np.abs(x).max(axis=0))
+            if other.any():
+                return self.names[int(np.argmax(other))]
+        return ""
 
 
 def fit(
@@ -111,8 +140,31 @@ def fit(
         remedy = "Add a factor, or 1 for an intercept."
         raise InputError("model", "must have a term", f"{formula!r} has none", remedy)
     used_levels = {name: levels[name] for name in factors if name in levels}
-    model = Model(formula, matrix.model_spec, factors, used_levels, coding)
-    return model, _checked(matrix, settings, factors, formula)
+    names = list(map(str, matrix.model_spec.column_names))
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        value, remedy = f"two terms of {formula!r} are called {twice!r}", "Rename the factor of this name."
+        raise InputError("model", "must have terms of different names", value, remedy)
+    x = _checked(matrix, settings, factors, formula)
+    sample = _far_apart(x)
+    rows = settings.take(sample), x[sample]
+    model = Model(formula, matrix.model_spec, factors, used_levels, coding, rows)
+    if coded is True and model.categories & coding.keys():
+        numeric = [name for name in coding if name not in model.categories]
+        return fit(formula, settings, coded=numeric, whole=whole)
+    return model, x
+
+
+def _far_apart(x: np.ndarray) -> np.ndarray:
+    """Return a row far from the mean, and one far from it, among 1000 rows at most.
+
+    Distances are relative to the range of the columns.
+    """
+    rows = np.unique(np.linspace(0, len(x) - 1, 1000).astype(np.int64))
+    width = np.ptp(x[rows], axis=0)
+    scaled = x[rows] / np.where(width > 0, width, 1.0)
+    first = int(np.argmax(np.abs(scaled - scaled.mean(axis=0)).sum(axis=1)))
+    return rows[[first, int(np.argmax(np.abs(scaled - scaled[first]).sum(axis=1)))]]
 
 
 def named(formula: str) -> set[str]:
@@ -152,7 +204,10 @@ def coded(values: np.ndarray, low: float, high: float) -> np.ndarray:
 
 
 def _coding(settings: Settings, wanted: bool | Iterable[str]) -> dict[str, tuple[float, float]]:
-    """Return the range of the factors to be coded: all numeric ones, or those that are named."""
+    """Return the range of the factors to be coded: all numeric ones, or those that are named.
+
+    Categories of numbers are found later, when the formula is evaluated.
+    """
     numeric = [k for k, v in settings.items() if v.dtype.kind in "iuf" and k not in settings.levels]
     if wanted is True or wanted is False:
         names = numeric if wanted else []

@@ -9,7 +9,7 @@ import numpy as np
 
 from optdesign.errors import InputError
 from optdesign.evaluation.evaluation import Evaluation
-from optdesign.factors.coding import is_mixture
+from optdesign.factors.coding import components
 from optdesign.plot.draw_correlations import check_evaluation
 from optdesign.plot.panels import arrangement
 from optdesign.plot.style import BLUE, picture
@@ -88,8 +88,7 @@ def _lines(evaluation: Evaluation, points: int = 81) -> dict[str, tuple[np.ndarr
         value = "the features have no factors" if x.model is None else f"there are {len(x.block_names)}"
         raise InputError("evaluation", rule, value, "Evaluate a table of settings with a model.")
     settings, model = x.region_settings, x.model.model
-    labels = {name for name, is_numeric in x.model.factors.items() if not is_numeric}
-    numeric = [name for name in model.factors if name not in model.levels and f"C({name})" not in labels]
+    numeric = [name for name in model.factors if name not in model.categories]
     centre: dict[str, Any] = {}
     for name in model.factors:
         values = settings[name]
@@ -97,9 +96,9 @@ def _lines(evaluation: Evaluation, points: int = 81) -> dict[str, tuple[np.ndarr
             centre[name] = (float(values.min()) + float(values.max())) / 2
         else:
             centre[name] = number(values, settings.levels.get(name)).names[0]
-    proportions = is_mixture([settings[name] for name in numeric])
-    if proportions:
-        centre |= {name: float(settings[name].mean()) for name in numeric}
+    mixture = components({name: settings[name] for name in numeric if settings[name].dtype.kind in "iuf"})
+    total = float(sum(settings[name][0] for name in mixture))
+    centre |= {name: float(settings[name].mean()) for name in mixture}
     out = {}
     for name in model.factors:
         values = settings[name]
@@ -109,10 +108,10 @@ def _lines(evaluation: Evaluation, points: int = 81) -> dict[str, tuple[np.ndarr
             at = number(values, settings.levels.get(name)).names.astype(object)
         columns: dict[str, Any] = {other: np.full(len(at), value) for other, value in centre.items()}
         columns[name] = at if name in numeric else list(at)
-        if proportions and name in numeric:
-            total = float(sum(settings[other][0] for other in numeric))
-            for other in numeric:
+        if name in mixture:
+            rest = total - centre[name]
+            for other in mixture:
                 if other != name:
-                    columns[other] = centre[other] * (total - at) / (total - centre[name])
+                    columns[other] = centre[other] * (total - at) / rest
         out[name] = at, evaluation.predict(columns)
     return out

@@ -163,7 +163,8 @@ def label(
     by_label = hasattr(budgets, "items") and names is None
     if array.dtype.kind == "f" or not by_label:
         _check_numbers(array, name, 2**53 if by_label else most)
-    array = array.astype(np.int64, copy=False)
+    if array.dtype != np.uint64 or not by_label:
+        array = array.astype(np.int64, copy=False)
     if by_label:
         present = np.unique(array)
         if not np.array_equal(present, np.arange(len(present))):
@@ -201,7 +202,7 @@ def _by_name(
     _check_labels(array, name)
     if array.dtype.kind == "M":
         array = np.datetime_as_string(array, unit="auto").astype(object)
-    found = number(array.astype(str).astype(object) if array.dtype.kind == "m" else array, levels)
+    found = number(objects(list(map(str, array))) if array.dtype.kind == "m" else array, levels)
     return read_only(found.numbers.astype(np.int64)), len(found.names), tuple(found.names.tolist())
 
 

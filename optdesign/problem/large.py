@@ -94,8 +94,8 @@ class LargeProblem(DesignProblem):
         columns = column_names(engine.names if names is None else names, engine.dim)
         self.__dict__.update(
             engine=engine, budgets=budget, n_parameter_blocks=n_blocks, names=columns, settings=None,
-            group_names=of_groups, parameter_block_names=of_blocks, numbers=(numbers, block_numbers),
-            _grid=None,
+            formula=None, group_names=of_groups, parameter_block_names=of_blocks,
+            numbers=(numbers, block_numbers), _grid=None,
         )  # fmt: skip
         wanted = SAMPLE.each * (16 + n_blocks * engine.dim * (engine.dim + 1) // 2)
         drawn = max(2, min(SAMPLE.most, wanted) // n_groups), SAMPLE.each * engine.dim
@@ -213,7 +213,7 @@ class Part(DesignProblem):
         self.__dict__.update(
             whole=whole, pool=pool, source=Source(read_only(pool.x)), groups=read_only(pool.groups),
             parameter_blocks=read_only(pool.blocks), budgets=whole.budgets, names=whole.names, settings=None,
-            n_parameter_blocks=whole.n_parameter_blocks, group_names=whole.group_names,
+            formula=None, n_parameter_blocks=whole.n_parameter_blocks, group_names=whole.group_names,
             parameter_block_names=whole.parameter_block_names, span=whole.span._replace(pivots=at),
             peaks=whole.peaks, _grid=None,
         )  # fmt: skip
@@ -227,6 +227,14 @@ class Part(DesignProblem):
     def exact_rank(self) -> np.ndarray:
         """The comparison of the ranks for all candidates."""
         return self.whole.exact_rank
+
+    def alone(self) -> DesignProblem:
+        """Return the problem of these candidates without the others."""
+        return DesignProblem(
+            self.source.whole(), self.groups, self.parameter_blocks, self.budgets, names=self.names,
+            group_names=self.group_names, parameter_block_names=self.parameter_block_names,
+            _single=self.span.is_single,
+        )  # fmt: skip
 
 
 def _numbering(

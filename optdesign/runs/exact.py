@@ -131,7 +131,7 @@ def exact(
     runs = whole_runs(problem)
     # Outside the block below, which would hold the interrupt back from the solver.
     grid = find_grid(problem)
-    best = _relaxed(problem, grid, None if time_limit is None else time_limit / 2)
+    best = relaxed(problem, grid, None if time_limit is None else time_limit / 2)
     with DeferredInterrupt() as interrupted:
         interrupted.held = best.status is Status.INTERRUPTED
         final = Clock(deadline, interrupted)
@@ -173,7 +173,7 @@ def exact(
         return replace(runs_found, bound=runs_found.log_det + left)
 
 
-def _relaxed(problem: DesignProblem, grid: Grid | None, limit: float | None) -> DesignResult:
+def relaxed(problem: DesignProblem, grid: Grid | None, limit: float | None = None) -> DesignResult:
     """Return optimal weights: in closed form for an additive model on a full grid."""
     if grid is not None and grid.shares:
         weights = grid.product_weights(float(problem.budgets[0]))

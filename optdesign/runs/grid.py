@@ -97,8 +97,9 @@ class Grid(NamedTuple):
     """Optimal shares of the levels of every factor, if the model is additive and the grid is full."""
 
     def product_weights(self, runs: float) -> np.ndarray:
-        """Return the weights of all candidates whose factors are independent and have their shares."""
-        weights = np.full(len(self.settings), runs)
+        """Return weights whose factors are independent and have their shares; 0 for repeated candidates."""
+        listed = self.row_of[self.settings @ _strides(self.levels.sizes)]
+        weights = np.where(listed == np.arange(len(listed)), runs, 0.0)
         for j, share in enumerate(self.shares):
             weights *= share[self.settings[:, j]]
         return weights

@@ -16,7 +16,7 @@ import numpy as np
 from optdesign.design.efficiency import efficiency
 from optdesign.design.result import DesignResult, rounded_down
 from optdesign.errors import InputError
-from optdesign.factors.coding import is_mixture
+from optdesign.factors.coding import components
 from optdesign.factors.conditions import kept
 from optdesign.problem.problem import DesignProblem, check_problem
 from optdesign.solvers.solve import solve
@@ -102,8 +102,9 @@ def refine(problem: DesignProblem, *, where: Any = None, tol: float = 1e-4, roun
         Made from :func:`optdesign.candidates`, so that the model can be evaluated at new settings.
     where : condition, optional
         Condition that new settings must meet, as in :func:`optdesign.candidates`; a problem does not keep it.
-        Factors stay within the range of the old candidates. Components of a mixture with a condition are
-        limited by the condition alone, because a lattice may not reach its bounds.
+        Factors stay within the range of the old candidates of the same group and parameter block. Components
+        of a mixture with a condition are limited by the condition alone, because a lattice may not reach its
+        bounds.
     tol : float, default 1e-4
         Smallest relative gain of a round that is followed by another one with the same step, and largest
         loss by the last halving of the step.
@@ -146,7 +147,7 @@ def refine(problem: DesignProblem, *, where: Any = None, tol: float = 1e-4, roun
     for _ in range(rounds):
         p = design.problem
         assert p.settings is not None
-        added, origin = _moved(p.settings, design.support, moves, step, where)
+        added, origin = _moved(p, p.settings, design.support, moves, step, where)
         if added is not None:
             p = _extended(p, added, origin)
             start = np.append(design.weights, np.zeros(len(origin)))
@@ -171,27 +172,36 @@ def refine(problem: DesignProblem, *, where: Any = None, tol: float = 1e-4, roun
 
 def _moves(settings: Settings, model: Any) -> list[dict[str, float]]:
     """Return the directions in which settings move, with the first step of every factor in them."""
-    numeric = {}
+    numeric, categories = {}, model.categories
     for name in model.factors:
         values = np.unique(settings[name]) if settings[name].dtype.kind in "iuf" else np.empty(0)
-        if name not in model.levels and len(values) > 1:
+        if name not in categories and len(values) > 1:
             numeric[name] = float(np.diff(values).min()) / 2
-    if is_mixture([settings[name].astype(np.float64) for name in numeric]):
-        h = min(numeric.values())
-        return [{a: h, b: -h} for a in numeric for b in numeric if a != b]
-    return [{name: sign * h} for name, h in numeric.items() for sign in (-1.0, 1.0)]
+    mixture = components({name: settings[name] for name in numeric})
+    h = min((numeric[name] for name in mixture), default=0.0)
+    return [{a: h, b: -h} for a in mixture for b in mixture if a != b] + [
+        {name: sign * numeric[name]} for name in numeric if name not in mixture for sign in (-1.0, 1.0)
+    ]
 
 
 def _moved(
-    settings: Settings, support: np.ndarray, moves: list[dict[str, float]], step: float, where: Any
+    p: DesignProblem,
+    settings: Settings,
+    support: np.ndarray,
+    moves: list[dict[str, float]],
+    step: float,
+    where: Any,
 ) -> tuple[Settings | None, np.ndarray]:
     """Return the settings beside the supported ones that are new and possible, and the row each is from."""
     names = {name for move in moves for name in move}
-    low = {name: float(np.min(settings[name])) for name in names}
-    high = {name: float(np.max(settings[name])) for name in names}
-    if where is not None and len(moves[0]) > 1:  # a mixture
-        total = float(sum(settings[name][0] for name in names))
-        low, high = dict.fromkeys(names, 0.0), dict.fromkeys(names, total)
+    cells = np.unique(p.groups * p.n_parameter_blocks + p.parameter_blocks, return_inverse=True)[1]
+    low = {name: _of_cells(np.minimum, settings[name], cells) for name in names}
+    high = {name: _of_cells(np.maximum, settings[name], cells) for name in names}
+    mixture = {name for move in moves if len(move) > 1 for name in move}
+    if where is not None and mixture:
+        total = np.full(len(cells), float(sum(settings[name][0] for name in mixture)))
+        low |= dict.fromkeys(mixture, np.zeros(len(cells)))
+        high |= dict.fromkeys(mixture, total)
     columns = {k: [np.asarray(v, dtype=np.float64 if k in names else None)] for k, v in settings.items()}
     for move in moves:
         part = {name: settings[name][support] for name in settings}
@@ -202,20 +212,28 @@ def _moved(
     whole = Settings({k: np.concatenate(v) for k, v in columns.items()}, settings.levels)
     origin = np.concatenate([np.arange(settings.n_rows), *(support for _ in moves)])
     inside = np.ones(whole.n_rows, bool)
-    cells = []
+    keys = []
     for name, column in whole.items():
         if name in names:
-            room = SAME_LEVEL * (high[name] - low[name])
-            inside &= (column >= low[name] - room) & (column <= high[name] + room)
-            column = np.round((column - low[name]) / (high[name] - low[name]) / SAME_LEVEL)
-        cells.append(column)
-    first = np.unique(row_codes(cells, whole.n_rows), return_index=True)[1]
+            smallest, largest = low[name].min(), high[name].max()
+            room = SAME_LEVEL * (largest - smallest)
+            inside &= (column >= low[name][origin] - room) & (column <= high[name][origin] + room)
+            column = np.round((column - smallest) / (largest - smallest) / SAME_LEVEL)
+        keys.append(column)
+    first = np.unique(row_codes(keys, whole.n_rows), return_index=True)[1]
     rows = first[(first >= settings.n_rows) & inside[first]]
     if where is not None and len(rows):
         possible = np.zeros(whole.n_rows, bool)
         possible[kept(whole, where)] = True
         rows = rows[possible[rows]]
     return (whole.take(rows) if len(rows) else None), origin[rows]
+
+
+def _of_cells(extreme: np.ufunc, values: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """Return, for every row, the smallest or largest value in its cell."""
+    out = values[np.unique(cells, return_index=True)[1]].astype(np.float64)
+    extreme.at(out, cells, values)
+    return out[cells]
 
 
 def _extended(p: DesignProblem, added: Settings, origin: np.ndarray) -> DesignProblem:

@@ -13,8 +13,8 @@ from optdesign.errors import InputError
 from optdesign.runtime import threads
 from optdesign.runtime.progress import rows_read
 from optdesign.sources.engine import ROWS, Chunk, Merge, Task
-from optdesign.sources.layout import ARGUMENTS, labels_of
-from optdesign.tables.columns import Labels, category_codes, is_single, objects
+from optdesign.sources.layout import ARGUMENTS, Place, labels_of
+from optdesign.tables.columns import Labels, category_codes, column, is_single, objects, refuse_mask
 
 
 class ArrayEngine:
@@ -72,17 +72,7 @@ class ArrayEngine:
 
     def _plain(self, rows: np.ndarray, first: int) -> np.ndarray:
         """Return rows in single or double precision, read-only and C-ordered."""
-        kind = rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64
-        out = np.ascontiguousarray(rows, kind).view(np.ndarray)
-        if rows.dtype.kind in "iuf" and rows.dtype.itemsize >= 8 and rows.dtype != np.float64:
-            lost = np.flatnonzero(
-                np.any(out.astype(rows.dtype) != rows, axis=1) & np.all(rows == rows, axis=1)
-            )
-            if len(lost):
-                at = int(lost[0])
-                value = f"{self.place(first + at)} is {rows[at].tolist()}"
-                remedy = "Subtract an offset, or round them: astype(float)."
-                raise InputError("candidates", "must fit double precision", value, remedy)
+        out = doubles(rows, lambda k: self.place(first + k))
         out.flags.writeable = False
         return out
 
@@ -104,10 +94,17 @@ class _LabelArray:
                 "Arrays have no columns by name: pass the labels, or Parquet files with a column of labels."
             )
             raise InputError(name, "must be an array of labels, one per candidate", f"got {labels!r}", remedy)
+        refuse_mask(labels, name)
         if (categorical := category_codes(labels, name)) is not None:
             self.array, self.levels = categorical[0], objects(categorical[1])
         elif not isinstance(labels, np.ndarray):
             self.array = np.asarray(labels)
+            if self.array.ndim == 1 and self.array.dtype.kind not in "buif":
+                self.array, levels = column(labels, name)
+                if levels is not None:
+                    at = {level: k for k, level in enumerate(levels)}
+                    self.levels = objects(levels)
+                    self.array = np.array([at.get(label, -1) for label in self.array.tolist()])
         if self.array.shape != (n_rows,):
             rule = f"must have one label per candidate, shape ({n_rows},)"
             raise InputError(name, rule, f"got {self.array.shape}", "Label every row of candidates.")
@@ -145,6 +142,20 @@ class _LabelArray:
                 raise InputError(self.name, rule, f"{place(wrong[0])} is {part[wrong[0]]}", remedy)
             return whole
         return labels_of(part, self.name, lambda k: f"{place(k)} is")
+
+
+def doubles(rows: np.ndarray, place: Place) -> np.ndarray:
+    """Return rows in single or double precision, C-ordered. Raise InputError if an entry would be rounded."""
+    kind = rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64
+    out = np.ascontiguousarray(rows, kind).view(np.ndarray)
+    if rows.dtype.kind in "iuf" and rows.dtype.itemsize >= 8 and rows.dtype != np.float64:
+        lost = np.flatnonzero(np.any(out.astype(rows.dtype) != rows, axis=1) & np.all(rows == rows, axis=1))
+        if len(lost):
+            at = int(lost[0])
+            value = f"{place(at)} is {rows[at].tolist()}"
+            remedy = "Subtract an offset, or round them: astype(float)."
+            raise InputError("candidates", "must fit double precision", value, remedy)
+    return out
 
 
 def npy_file(file: Path) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from optdesign.errors import InputError
 from optdesign.factors.formula import Model
+from optdesign.sources.arrays import doubles
 from optdesign.sources.engine import Chunk, Merge, Task
 from optdesign.sources.layout import ARGUMENTS, Layout, Place
 from optdesign.sources.partitions import Moved, Partitions
@@ -192,6 +193,4 @@ def _run(
     if layout is not None:
         chunk = layout.chunk(first, part, len(part), place_in(number), features)
         return task(chunk, *args) if len(chunk.x) else None
-    x = np.asarray(part)
-    x = np.ascontiguousarray(x, x.dtype if x.dtype in (np.float32, np.float64) else np.float64)
-    return task(Chunk(first, x, None, None), *args)
+    return task(Chunk(first, doubles(np.asarray(part), place_in(number)), None, None), *args)

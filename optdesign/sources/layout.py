@@ -170,7 +170,8 @@ def _coded(values: Any, name: str) -> tuple[np.ndarray, np.ndarray, bool]:
         return codes, column(coded.dictionary, name)[0], False
     array = column(values, name)[0]
     gone = np.array([v is None for v in array]) if array.dtype == object else array != array
-    found = number_labels(array[~gone])
+    present = array[~gone]
+    found = number_labels(objects(list(map(str, present))) if array.dtype.kind == "m" else present)
     codes = np.full(len(array), -1)
     codes[~gone] = found.numbers
     return codes, found.names, False

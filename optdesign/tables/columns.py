@@ -349,12 +349,16 @@ def _plain(array: np.ndarray, name: str) -> np.ndarray:
     """Return an object array as booleans, numbers or text, with None or NaN where entries are missing."""
     values = [None if _is_missing(v) else v for v in array.reshape(-1).tolist()]
     present = [v for v in values if v is not None]
-    # Zones are compared by name: those of pandas 2 are different objects before and after a change of clocks.
-    if present and all(isinstance(v, datetime) and str(v.tzinfo) == str(present[0].tzinfo) for v in present):
+    if any(isinstance(v, datetime) for v in present) and all(isinstance(v, date) for v in present):
         local = np.array([_instant(v) for v in values])
-        differ = {(t, v.utcoffset()) for t, v in zip(local.tolist(), values, strict=True) if v is not None}
+        zones = [v.utcoffset() if isinstance(v, datetime) else None for v in values]
+        differ = {
+            (t, zone) for t, zone, v in zip(local.tolist(), zones, values, strict=True) if v is not None
+        }
         check_local_times(name, len(differ) == len({t for t, _ in differ}))
         return local.reshape(array.shape)
+    if present and all(isinstance(v, timedelta) for v in present):
+        return np.array([_duration(v) for v in values]).reshape(array.shape)
     kinds = {_kind(v, name, k) for k, v in enumerate(values) if v is not None}
     if len(kinds) > 1:
         first = next(v for v in values if v is not None)
@@ -389,9 +393,16 @@ def _numbers(values: list[Any], name: str) -> np.ndarray:
 
 
 def _instant(value: Any) -> np.datetime64:
-    """Return a time of a day in its own time zone, or None, as NumPy has it."""
-    value = None if value is None else value.replace(tzinfo=None)
+    """Return a date, or a time of a day in its own time zone, or None, as NumPy has it."""
+    value = value.replace(tzinfo=None) if isinstance(value, datetime) else value
     return value.to_datetime64() if hasattr(value, "to_datetime64") else np.datetime64(value or "NaT")
+
+
+def _duration(value: Any) -> np.timedelta64:
+    """Return a duration, or None, as NumPy has it."""
+    if hasattr(value, "to_timedelta64"):  # pandas, whose durations have nanoseconds
+        return value.to_timedelta64()
+    return np.timedelta64("NaT" if value is None else value)
 
 
 def _is_missing(value: Any) -> bool:

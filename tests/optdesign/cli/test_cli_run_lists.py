@@ -80,6 +80,24 @@ def test_a_changed_list_is_noticed():
     )
 
 
+def test_a_changed_list_has_the_numbers_of_its_own_runs(folder):
+    head, *rows = lines()
+    same = [row.split(",")[1:] for row in rows]
+    worse = next(k for k in range(1, len(rows)) if same[k][0] == same[0][0] and same[k] != same[0])
+    rows[worse] = ",".join([rows[worse].split(",")[0], *same[0]])
+    Path("list.csv").write_text("\n".join([head, *rows]) + "\n")
+    before = json.loads((folder / "list.csv.json").read_text())["efficiency"]
+    Path("alone.csv").write_text(Path("list.csv").read_text())
+    options = ["--candidates", "f.csv", "--model", MODEL, "--group", "plant"]
+    done = run("certify", "alone.csv", *options, "--where", "temp < 60 or conc < 0.25", "--json")
+    truth = json.loads(done.stdout)
+    own = json.loads(run("certify", "list.csv", "--json").stdout)
+    assert own["efficiency"] == truth["efficiency"] < before
+    assert own["log_det"] == truth["log_det"]
+    evaluated = json.loads(run("evaluate", "list.csv", "--json").stdout)
+    assert evaluated["d_efficiency"] == truth["efficiency"]
+
+
 def test_a_forged_efficiency_is_noticed(folder):
     recipe = folder / "list.csv.json"
     content = json.loads(recipe.read_text())

@@ -41,6 +41,21 @@ def test_frames_of_named_features_and_of_plain_arrays() -> None:
     assert named["weight_setting"].tolist() == [1.0, 0.0]
 
 
+def test_a_factor_called_group_stays_in_tables_beside_the_labels() -> None:
+    c = od.candidates({"group": ["a", "b"], "group_setting": [-1, 1]}, model="~ group + group_setting")
+    problem = od.DesignProblem(c, groups=np.array(["m", "n", "n", "m"]), budgets=2)
+    runs = od.Runs.given(problem, [1, 1, 1, 1])
+    table = runs.table()
+    assert list(table.columns) == ["run", "candidate", "group", "group_setting", "group_"]
+    assert table["group"].tolist() == c.settings["group"][table["candidate"]].tolist()
+    assert table["group_"].tolist() == ["m", "m", "n", "n"]
+    frame = runs.to_frame()
+    assert frame["group_setting_"].tolist() == ["a", "a", "b", "b"]
+    assert frame["group_setting"].tolist() == [-1, 1, -1, 1]
+    assert frame["group"].tolist() == ["m", "n", "n", "m"]
+    assert "<th>group_</th>" in od.solve(problem)._repr_html_()
+
+
 def test_repr_says_gap_and_efficiency(result: od.DesignResult) -> None:
     assert repr(result).startswith("DesignResult(CONVERGED, gap ")
     assert "efficiency at least 0.99999" in repr(result)

@@ -268,3 +268,16 @@ def test_a_file_changed_to_contain_nan_has_another_checksum(tmp_path: pathlib.Pa
     path.write_text(path.read_text().replace("1.5", "NaN"))
     with pytest.raises(ValueError, match=r"must be as it was saved; its checksum differs"):
         od.load(path)
+
+
+def test_the_bound_of_proved_runs_comes_back(tmp_path: pathlib.Path) -> None:
+    runs = od.exact(od.DesignProblem([[1.0, -1.0], [1.0, 0.0], [1.0, 1.0]], budgets=3), prove=True)
+    assert runs.bound < np.inf
+    od.save(runs, tmp_path / "runs.json")
+    again = od.load(tmp_path / "runs.json")
+    assert again.bound == runs.bound
+    assert str(again) == str(runs)
+    saved = replace(runs, bound=runs.log_det - 1.0)
+    od.save(saved, tmp_path / "runs.json")
+    with pytest.raises(od.InputError, match=r"the bound of the runs .* must be at least their log det"):
+        od.load(tmp_path / "runs.json")

@@ -249,3 +249,57 @@ def test_features_without_a_formula_are_evaluated_as_they_are():
     np.testing.assert_allclose(e.leverages, np.repeat(e.variances, w))
     assert e.alias.shape == (3, 0)
     np.testing.assert_allclose(od.evaluate((p, w), region=x[:2]).variances, e.variances[:2])
+
+
+@pytest.mark.parametrize(
+    "model", ["~ C(day) * x", "~ x + C(day)", "~ C(day, contr.sum) * x", "~ C(day, contr.sum) + x"]
+)
+def test_categories_of_numbers_are_evaluated_as_those_of_text(model: str) -> None:
+    found = []
+    for days in ([1, 2, 10], ["1", "2", "9"]):
+        c = od.candidates({"x": [0, 5, 20], "day": days}, model)
+        p = od.DesignProblem(c, budgets=14)
+        found.append(od.evaluate(od.Runs.given(p, [2, 1, 2, 1, 2, 1, 2, 1, 2])))
+    numbers, text = found
+    assert numbers.terms == tuple(name.replace("9", "10") for name in text.terms)
+    assert "C(day)[S.1]" in numbers.terms or "C(day, contr.sum)[S.1]" in numbers.terms
+    for name in ("standard_errors", "coefficients", "vif", "correlation", "alias"):
+        np.testing.assert_allclose(getattr(numbers, name), getattr(text, name), atol=1e-12, err_msg=name)
+    assert numbers.measures == pytest.approx(text.measures)
+
+
+def test_mixtures_keep_their_units_beside_a_category_of_numbers() -> None:
+    m = od.simplex_lattice(["a", "b", "c"], 2)
+    found = []
+    for days in ([1, 2], ["1", "2"]):
+        table = {name: np.tile(m[name], 2).tolist() for name in m} | {"day": np.repeat(days, 6).tolist()}
+        found.append(od.evaluate(table, "~ 0 + a + b + c + C(day)"))
+    assert found[0].notes == found[1].notes
+    np.testing.assert_array_equal(found[0].coefficients, found[1].coefficients)
+
+
+def test_units_of_the_formula_keep_its_terms() -> None:
+    model = "~ x + cat"
+    c = od.candidates({"x": [1, 2, 3.5, 7], "cat": ["u", "v", "w"]}, model, coded=True)
+    runs = od.exact(od.DesignProblem(c, budgets=9), seed=0)
+    table = {name: column[runs.table()["candidate"]].tolist() for name, column in c.settings.items()}
+    e, listed = od.evaluate(runs, coded=False), od.evaluate(table, model, coded=False, region=c)
+    assert e.terms == listed.terms == ("Intercept", "x", "cat[T.v]", "cat[T.w]")
+    assert e.effect_terms == listed.effect_terms == ("Intercept", "x", "cat")
+    assert e.alias_terms == listed.alias_terms
+    for name in ("coefficients", "standard_errors", "power", "effect_power", "alias", "variances"):
+        np.testing.assert_allclose(getattr(e, name), getattr(listed, name), atol=1e-12, err_msg=name)
+    assert e.predict({"x": [2], "cat": ["v"]}) == pytest.approx(listed.predict({"x": [2], "cat": ["v"]}))
+
+
+def test_mixtures_beside_a_process_factor_are_evaluated_at_mixtures() -> None:
+    m = od.simplex_lattice(["a", "b", "c"], 2)
+    table = {name: np.tile(m[name], 2).tolist() for name in m} | {"temp": np.repeat([20.0, 60.0], 6).tolist()}
+    e = od.evaluate(table, "~ 0 + a + b + c + temp")
+    assert e.notes[0].startswith("'a', 'b', 'c' have a constant sum, so the runs are the only candidates")
+    assert e.experiment.model is not None
+    assert e.experiment.model.scaled == {"temp"}
+    x = np.column_stack([table["a"], table["b"], table["c"], (np.array(table["temp"]) - 40) / 20])
+    covariance = np.linalg.inv(x.T @ x)
+    np.testing.assert_allclose(e.relative_variances, np.diag(covariance))
+    assert e.average_variance == pytest.approx(np.mean(np.sum(x @ covariance * x, axis=1)))

@@ -223,3 +223,13 @@ def test_refined_designs_keep_their_names():
     e = od.evaluate(found.design, runs=8)
     assert e.terms == ("Intercept", "x", "I(x ** 2)", "I(x ** 3)")
     assert tuple(e.measures) == pytest.approx(tuple(found.design.measures), rel=1e-6)
+
+
+def test_roots_keep_the_units_of_their_factor() -> None:
+    problem = od.DesignProblem(od.candidates({"x": [1, 2, 3, 4]}, "~ x + I(x**0.5)"), budgets=6)
+    runs = od.exact(problem, seed=0)
+    assert "measures" in str(runs)
+    x = np.array([1, 2, 3, 4])[runs.table()["candidate"]]
+    rows = np.column_stack([np.ones(6), x, np.sqrt(x)])
+    covariance = np.linalg.inv(rows.T @ rows)
+    np.testing.assert_allclose(od.evaluate(runs).relative_variances, np.diag(covariance), rtol=1e-6)

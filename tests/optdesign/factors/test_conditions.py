@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -231,6 +231,47 @@ def test_times_with_a_time_zone_compare_by_their_local_time(times: Any) -> None:
     assert rows({"t": times}, "t >= '2024-05-31T12:00'") == [1, 2]
     assert rows({"t": times}, "t <= '2024-05-31'") == [0]
     assert rows({"t": times}, "t < '2024-05-31T23:00'") == [0, 1]
+
+
+def test_local_times_are_compared_before_and_after_the_clocks_are_set_forward() -> None:
+    pytz = pytest.importorskip("pytz")
+    hours = pd.to_datetime(["2024-03-30 12:00", "2024-04-01 22:00", "2024-04-02 12:00"], utc=True)
+    for zone in ("Europe/Rome", pytz.timezone("Europe/Rome"), ZoneInfo("Europe/Rome")):
+        times = pd.Series(hours.tz_convert(zone))
+        for form in (times, times.tolist(), pl.from_pandas(times)):
+            assert rows({"t": form}, "t >= '2024-04-02T00:00'") == [1, 2]
+            assert rows({"t": form}, "t == '2024-04-02'") == [1]
+            assert rows({"t": form}, "t < '2024-03-30T14:00'") == [0]
+            names = od.DesignProblem(np.eye(3), groups=form).group_names
+            assert names == ("2024-03-30T13:00", "2024-04-02", "2024-04-02T14:00")
+
+
+def test_times_of_several_offsets_and_dates_among_times_are_times() -> None:
+    later = timezone(timedelta(hours=1))
+    offsets = [datetime(2024, 1, 1, 9, tzinfo=UTC), datetime(2024, 1, 1, 11, tzinfo=later), None]
+    mixed = [date(2024, 1, 1), datetime(2024, 1, 1, 11), None]
+    for times in (offsets, mixed, pd.Series(offsets, dtype=object), np.array(mixed, dtype=object)):
+        assert rows({"t": times}, "t >= '2024-01-01T10:30'") == [1]
+        assert rows({"t": times}, "t < '2024-01-01T11:00'") == [0]
+    same = [datetime(2024, 1, 1, 10, tzinfo=UTC), datetime(2024, 1, 1, 10, tzinfo=later)]
+    with pytest.raises(od.InputError, match="different local times"):
+        rows({"t": same}, "t >= '2024-01-01'")
+
+
+def test_durations_are_not_compared_as_text() -> None:
+    hours = [timedelta(hours=h) for h in (0, 2, 30)]
+    for given_hours in (
+        hours,
+        pd.Series(hours),
+        pd.Series(hours, dtype=object),
+        pa.array(hours),
+        [*hours[:2], None],
+    ):
+        column = Settings({"t": given_hours})["t"]
+        assert column.dtype.kind == "m"
+        assert column[:2].tolist() == Settings({"t": pd.Series(hours)})["t"][:2].astype(column.dtype).tolist()
+        with pytest.raises(od.InputError, match="values of one kind must be compared"):
+            rows({"t": given_hours}, "t >= '1 day'")
 
 
 @pytest.mark.parametrize(("dtype", "limit"), [(np.float16, 2**11), (np.float32, 2**24), (np.float64, 2**53)])

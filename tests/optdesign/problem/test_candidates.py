@@ -367,3 +367,44 @@ def test_categories_of_numbers_that_the_candidates_do_not_have_are_refused() -> 
     e = od.evaluate((od.DesignProblem(made, budgets=6), np.ones(6)))
     with pytest.raises(ValueError, match="must have known levels"):
         e.predict({"day": [9], "x": [1]})
+
+
+@pytest.mark.parametrize(
+    ("factors", "model", "twice"),
+    [
+        ({"Intercept": [1, 2, 3]}, "~ Intercept", "Intercept"),
+        ({"a": [1, 2, 3], "b": [5, 6], "a:b": [1, 2, 5]}, "~ a:b + `a:b`", "a:b"),
+        ({"a": ["x", "y"], "a[T.y]": [1, 2, 3]}, "~ a + `a[T.y]`", r"a\[T.y\]"),
+    ],
+)
+def test_terms_of_one_name_are_refused_because_one_of_them_would_be_dropped(factors, model, twice) -> None:
+    with pytest.raises(od.InputError, match=f"are called '{twice}'.*Rename the factor"):
+        od.candidates(factors, model)
+
+
+@pytest.mark.parametrize(
+    "model", ["~ I(x - x.mean())", "~ I(x - max(x))", "~ I(x / x.std())", "~ x.rank()", "~ I(x)[::-1] + x"]
+)
+def test_models_that_depend_on_other_rows_are_refused_for_other_settings(model: str) -> None:
+    c = od.candidates({"x": [1.0, 2.0, 6.0], "y": [0, 1]}, model)
+    with pytest.raises(od.InputError, match=r"row by row.*depends on other rows.*center"):
+        c.rows({"x": [1.0, 2.0]})
+    with pytest.raises(od.InputError, match="depends on other rows"):
+        od.evaluate({"x": [1, 2, 2, 6]}, model)
+    with pytest.raises(od.InputError, match="depends on other rows"):
+        od.refine(od.DesignProblem(c))
+    assert od.solve(od.DesignProblem(c)).converged
+
+
+@pytest.mark.parametrize(
+    "model", ["~ center(x)", "~ scale(x) + poly(x, 2)", "~ bs(x, df=4)", "~ C(x) + np.log(x)"]
+)
+def test_models_that_keep_what_they_learned_have_rows_of_other_settings(model: str) -> None:
+    c = od.candidates({"x": [1.0, 2.0, 6.0], "y": [0, 1]}, model)
+    np.testing.assert_allclose(c.rows({"x": [6.0]})[0], c.features[-1])
+
+
+def test_coding_leaves_categories_of_numbers_as_they_are() -> None:
+    c = od.candidates({"x": [0, 5, 10], "day": [1, 2, 10]}, "~ C(day) + x", coded=True)
+    assert c.names == ("Intercept", "C(day)[T.2]", "C(day)[T.10]", "x")
+    assert c.rows({"x": 10, "day": 2}).tolist() == [[1.0, 1.0, 0.0, 1.0]]

@@ -176,6 +176,18 @@ def test_integers_are_labels_where_budgets_are_by_label() -> None:
         od.DesignProblem(X, groups=[1, 1, 2, 2], budgets={1: 5, 3: 7})
 
 
+def test_integers_beyond_int64_are_labels() -> None:
+    p = od.DesignProblem(X, groups=np.array([2**63, 1, 1, 2**63], np.uint64), budgets={2**63: 3, 1: 2})
+    assert p.group_names == (1, 2**63)
+    assert p.budgets.tolist() == [2.0, 3.0]
+
+
+def test_durations_are_labels_in_full() -> None:
+    days = np.array([10**17, 10**17 + 1, 10**17, 10**17], "m8[ns]")
+    names = ("100000000000000000 nanoseconds", "100000000000000001 nanoseconds")
+    assert od.DesignProblem(X, groups=days).group_names == names
+
+
 def test_more_budgets_than_labelled_groups_are_refused() -> None:
     with pytest.raises(ValueError, match=r"one entry per group, shape \(2,\); got \(3,\). The groups are"):
         od.DesignProblem(X, groups=SITES, budgets=[1, 2, 3])

@@ -1,8 +1,11 @@
 """Problems that are larger than memory: the same answers as in memory, from chunks."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars as pl
+import pyarrow as pa
 import pytest
 from chunked_problems import assert_same_optimum, drawn_problem
 
@@ -104,6 +107,26 @@ def test_arrays_of_length_n_are_built_on_request() -> None:
     assert result.to_frame().index.tolist() == result.support.tolist()
 
 
+def test_designs_in_memory_are_saved_and_evaluated(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(3000, 3))
+    result = od.solve(LargeProblem(x, np.arange(3000) % 2, budgets=12))
+    small, path = result.in_memory(), tmp_path / "design.json"
+    od.save(small, path)
+    saved = od.load(path)
+    assert saved.weights.tolist() == small.weights.tolist()
+    assert saved.gap == pytest.approx(od.certify(od.DesignProblem(x, np.arange(3000) % 2, budgets=12),
+                                                 result.weights).gap, abs=3e-6)  # fmt: skip
+    runs = od.round(small)
+    od.save(runs, path)
+    assert od.load(path).counts.tolist() == runs.counts.tolist()
+    evaluated = od.evaluate(small)
+    rows = np.sqrt(result.support_weights)[:, None] * x[result.support]
+    covariance = np.linalg.inv(rows.T @ rows)
+    np.testing.assert_allclose(evaluated.relative_variances, np.diag(covariance))
+    with pytest.raises(od.InputError, match=r"must be in memory.*in_memory\(\)"):
+        od.evaluate(result)
+
+
 def test_other_functions_work_on_the_support_or_name_the_remedy() -> None:
     x = np.random.default_rng(0).normal(size=(3000, 3))
     problem = LargeProblem(x, budgets=12)
@@ -169,3 +192,34 @@ def test_large_arrays_in_memory_are_solved_on_the_pool(monkeypatch: pytest.Monke
     result = od.solve(large)
     assert result.method == "auto: rounds on a pool"
     assert_same_optimum(result, od.solve(small))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["1", 1] * 40,
+        [True, "True"] * 40,
+        pa.array(["b", "a"] * 40).dictionary_encode(),
+        pl.Series(["b", "a"] * 40, dtype=pl.Enum(["b", "c", "a"])),
+        np.array([10**17, 10**17 + 1] * 40, "m8[ns]"),
+        np.ma.array([0, 1] * 40, mask=[0, 1] * 40),
+        ["b", None] * 40,
+    ],
+    ids=["text and numbers", "text and booleans", "pyarrow", "polars", "durations", "masked", "missing"],
+)
+def test_labels_of_large_arrays_are_those_of_memory(labels: Any) -> None:
+    x = np.random.default_rng(0).normal(size=(80, 2))
+    problems, errors = [], []
+    for kind in (od.DesignProblem, LargeProblem):
+        try:
+            problems.append(kind(x, groups=labels, budgets=[3.0, 1.0]))
+        except od.InputError as error:
+            errors.append(str(error))
+    if errors:
+        assert len(errors) == 2
+        assert errors[0] == errors[1]
+        return
+    small, large = problems
+    assert large.group_names == small.group_names
+    assert isinstance(large, LargeProblem)
+    assert large.fetch(np.arange(80)).groups.tolist() == small.groups.tolist()

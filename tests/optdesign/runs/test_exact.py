@@ -354,3 +354,14 @@ def test_runs_do_not_depend_on_the_round_off_of_linear_algebra():
         for core in ("Nehalem", "Sandybridge", "Haswell")
     }
     assert len(set(printed.values())) == 1, printed
+
+
+def test_grids_with_repeated_candidates_have_the_runs_of_their_settings() -> None:
+    model = "~ x + y"
+    listed = od.candidates({"x": [0, 5, 10], "y": [1, 2, 10], "unused": [1, 2, 3]}, model)
+    runs = od.exact(od.DesignProblem(listed, budgets=12), seed=0)
+    alone = od.exact(od.DesignProblem(od.candidates({"x": [0, 5, 10], "y": [1, 2, 10]}, model), budgets=12))
+    assert runs.log_det == pytest.approx(alone.log_det)
+    assert runs.efficiency == pytest.approx(alone.efficiency)
+    x = np.array([[1.0, a, b] for a in (-1, 1) for b in (-1, 1)] + [[1.0, -1.0, -1.0]])
+    assert od.exact(od.DesignProblem(x, budgets=8)).log_det == pytest.approx(3 * np.log(8))

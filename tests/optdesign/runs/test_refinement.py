@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import optdesign as od
@@ -102,3 +103,42 @@ def test_a_claim_on_a_lattice_of_50_points_against_finer_mixtures() -> None:
     for name, (low, high) in {"a": (0.19, 0.68), "b": (0.15, 0.52), "c": (0.1, 0.4)}.items():
         assert settings[name].min() >= low - 1e-9
         assert settings[name].max() <= high + 1e-9
+
+
+def test_groups_that_a_numeric_factor_defines_keep_its_level() -> None:
+    factors = {"x": [-1, -0.5, 0, 0.5, 1], "temp": [20, 40, 60]}
+    model = "~ temp + x + I(x**2) + I(x**3)"
+    c = od.candidates(factors, model)
+    found = od.refine(od.DesignProblem(c, groups="temp", budgets={20: 2, 40: 4, 60: 2}))
+    p = found.problem
+    assert p.group_names is not None
+    assert p.settings is not None
+    assert p.settings["temp"].tolist() == [p.group_names[i] for i in p.groups]
+    assert set(found.levels) == {"x"}
+    fine = od.candidates({**factors, "x": np.linspace(-1, 1, 401)}, model)
+    best = od.solve(od.DesignProblem(fine, groups="temp", budgets={20: 2, 40: 4, 60: 2}))
+    truth = np.exp((found.old.log_det - best.log_det) / best.rank)
+    assert found.efficiency == pytest.approx(truth, abs=1e-4)
+
+
+@pytest.mark.parametrize("day", ["C(day)", "C(day, contr.sum)", "C(`the.day`)"])
+def test_categories_of_numbers_do_not_move(day: str) -> None:
+    name = "the.day" if "the" in day else "day"
+    c = od.candidates({"x": [-1, -0.5, 0, 0.5, 1], name: [1, 2, 3]}, f"~ {day} + x + I(x**2) + I(x**3)")
+    found = od.refine(od.DesignProblem(c))
+    assert found.problem.settings is not None
+    assert set(found.problem.settings[name].tolist()) == {1, 2, 3}
+    assert found.levels["x"] == pytest.approx([-0.447, 0.447], abs=0.01)
+
+
+@pytest.mark.parametrize("where", [None, "a <= 1"])
+def test_mixtures_beside_a_process_factor_stay_mixtures(where: str | None) -> None:
+    m = od.simplex_lattice(["a", "b", "c"], 3)
+    columns = {name: np.tile(m[name], 2) for name in m} | {"temp": np.repeat([20.0, 60.0], m.n_rows)}
+    blend = od.candidates(pd.DataFrame(columns), "~ 0 + a + b + c + a:b + b:c + temp:a + temp:b")
+    found = od.refine(od.DesignProblem(blend, budgets=20), where=where)
+    s = found.problem.settings
+    assert s is not None
+    np.testing.assert_allclose(s["a"] + s["b"] + s["c"], 1.0, rtol=1e-12)
+    assert (s["temp"].min(), s["temp"].max()) == (20.0, 60.0)
+    assert found.efficiency > 0.9

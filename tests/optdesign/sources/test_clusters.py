@@ -33,6 +33,18 @@ def test_arrays_and_frames_give_the_design_of_memory() -> None:
         od.DesignProblem(dask.array.from_array(x), groups=np.zeros(900, int))
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.uint64])
+def test_numbers_that_double_precision_does_not_hold_are_refused(kind: Any) -> None:
+    import dask.array
+
+    x = np.ones((40, 2), kind)
+    x[33, 1] = kind(2**53) + kind(1)
+    with pytest.raises(od.InputError, match="must fit double precision"):
+        od.DesignProblem(x)
+    with pytest.raises(od.InputError, match="must fit double precision; row 4 of partition 4 is"):
+        od.DesignProblem(dask.array.from_array(x, chunks=(10, 2)))
+
+
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("name", ["index", "level_0", "Row_Names"])
 def test_a_column_that_counts_the_rows_is_no_feature(name: str, first: int) -> None:
