@@ -74,14 +74,15 @@ def test_svec(seed: int) -> None:
 @seeds
 def test_add_square_and_add_product(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    m, v, y = rng.normal(size=(4, 4)), rng.normal(size=4), rng.normal(size=3)
-    got = m.copy()
-    by_information._add_square(got, -0.7, v)
-    np.testing.assert_allclose(np.tril(got), np.tril(m - 0.7 * np.outer(v, v)), rtol=RTOL, atol=RTOL)
-    np.testing.assert_array_equal(np.triu(got, 1), np.triu(m, 1))
-    got = m[:, :3].copy()
-    by_information._add_product(got, 0.4, v, y)
-    np.testing.assert_allclose(got, m[:, :3] + 0.4 * np.outer(v, y), rtol=RTOL, atol=RTOL)
+    m, v, y = rng.normal(size=(4, 6)), rng.normal(size=4), rng.normal(size=3)
+    got, expected = m.copy(), m.copy()
+    by_information._add_square(got, 2, -0.7, v)
+    expected[:, 2:] -= 0.7 * np.tril(np.outer(v, v))
+    np.testing.assert_allclose(got, expected, rtol=RTOL, atol=RTOL)
+    got, expected = m.copy(), m.copy()
+    by_information._add_product(got, 1, 0.4, v, y)
+    expected[:, 1:4] += 0.4 * np.outer(v, y)
+    np.testing.assert_allclose(got, expected, rtol=RTOL, atol=RTOL)
 
 
 @seeds
