@@ -2,9 +2,8 @@
 
 If the level of one factor of a run changes, its row x becomes x + d, and d is zero outside the columns that
 depend on this factor. All levels of a factor are compared at the cost of a few products
-(:mod:`optdesign.runs.rank_two`; Meyer and Nachtsheim, Technometrics 37, 1995).
-
-Work is counted in pairs of multiplications, since loops over contiguous entries take half of the time.
+(:mod:`optdesign.runs.rank_two`; Meyer and Nachtsheim, Technometrics 37, 1995). A batch of runs is compared at
+a time, because loops over the runs of a batch are fast for any number of levels.
 """
 
 from __future__ import annotations
@@ -21,6 +20,15 @@ from optdesign.runtime.jit import kernel
 
 RIDGE = 1e-2
 """Multiple of the identity that is added while a start is not of full rank."""
+
+BATCH = 64
+"""Runs whose changes are priced together, in loops over contiguous entries."""
+
+FACTOR = CHANGES + 1
+"""Entry of ``place`` after those that all searches have: next factor to price."""
+
+LANES = 4.0
+"""Multiplications of such a loop that take as long as one elsewhere."""
 
 
 class State(NamedTuple):
@@ -47,7 +55,7 @@ class LevelMoves:
     def state(self, settings: np.ndarray, ridge: float = 0.0) -> State:
         """Return the state of runs."""
         inverse = np.zeros((self.levels.rank, self.levels.rank))
-        state = State(settings, self.levels.rows(settings), inverse, np.zeros(3, np.int64), np.zeros(1))
+        state = State(settings, self.levels.rows(settings), inverse, np.zeros(4, np.int64), np.zeros(1))
         self.refresh(state, ridge)
         return state
 
@@ -150,35 +158,95 @@ def _entries_of(offset, step, columns, widths, settings, at):
 
 
 @kernel
-def _price(d, block, y, size, old, b, c, t):
-    """Overwrite b with x'V d and c with d'V d for every column d but the old, from y = V x. Overwrites t."""
-    width = len(y)
-    if size > width:  # the longer loop is the inner one
-        for level in range(size):
-            b[level] = 0.0
-            c[level] = 0.0
-        for i in range(width):
-            for level in range(size):
-                b[level] += y[i] * d[i, level]
-            for k in range(i + 1):
-                v = block[i, k] if i == k else 2.0 * block[i, k]
-                for level in range(size):
-                    c[level] += v * (d[i, level] * d[k, level])
-        return
-    for level in range(size):
-        b[level] = 0.0
-        c[level] = 0.0
-        if level == old:
-            continue
-        for k in range(width):
-            t[k] = 0.0
-        for i in range(width):
-            x = d[i, level]
-            b[level] += y[i] * x
-            for k in range(width):
-                t[k] += x * block[i, k]
-        for i in range(width):
-            c[level] += t[i] * d[i, level]
+def _differences(entries, step, columns, widths, sizes, own, x, places, lo, hi, d):
+    """Overwrite d[j, l, i, m] with the change of column i of factor j if run m gets level l of factor j.
+
+    The runs are lo .. hi - 1. ``own`` are their levels, x their columns, and ``places`` those of the entries.
+    """
+    for j in range(len(widths)):
+        for i in range(widths[j]):
+            column, s = columns[j, i], step[j, i]
+            place, row, levels = places[column], x[column], own[j]
+            for level in range(sizes[j]):
+                out = d[j, level, i]
+                for m in range(lo, hi):
+                    out[m] = entries[place[m] + s * (level - levels[m])] - row[m]
+
+
+@kernel
+def _best_change(d, levels, v, columns, y, a, own, stride, base, allowed, b, c, t):
+    """Return the run and the level of the best change of one factor, or -1 and -1 if none gains.
+
+    ``own`` are the levels of the runs, and ``base`` are their places in ``allowed``. Overwrites b, c and t.
+    """
+    best, to, gain = -1, -1, 1.0
+    for level in range(levels):
+        b[:] = 0.0
+        c[:] = 0.0
+        for i in range(len(columns)):
+            x, row, block = d[level, i], y[columns[i]], v[columns[i]]
+            for m in range(len(a)):
+                b[m] += row[m] * x[m]
+                t[m] = block[columns[i]] * x[m]
+            for k in range(i % 2, i, 2):
+                v0, v1 = 2.0 * block[columns[k]], 2.0 * block[columns[k + 1]]
+                x0, x1 = d[level, k], d[level, k + 1]
+                for m in range(len(a)):
+                    t[m] += v0 * x0[m] + v1 * x1[m]
+            if i % 2 == 1:
+                v0, x0 = 2.0 * block[columns[0]], d[level, 0]
+                for m in range(len(a)):
+                    t[m] += v0 * x0[m]
+            for m in range(len(a)):
+                c[m] += x[m] * t[m]
+        for m in range(len(a)):
+            ratio = det_ratio(a[m], b[m], c[m], 1.0)
+            if ratio > gain + MOVE_GAIN and (
+                len(allowed) == 0 or allowed[base[m] + stride * (level - own[m])]
+            ):
+                best, to, gain = m, level, ratio
+    return best, to
+
+
+@kernel
+def _change(change, columns, m, x, y, a, v, u, sums):
+    """Change some columns of run m of a batch. Overwrites x, y, a and v. Returns the factor of det.
+
+    ``x`` are the columns of the batch, y is V x, and ``a`` are the variances of the runs. Overwrites u and
+    sums.
+    """
+    e = y[:, m].copy()
+    ee, ed, dd = a[m], 0.0, 0.0
+    u[:] = 0.0
+    for i in range(len(columns)):
+        for k in range(len(u)):
+            u[k] += v[columns[i], k] * change[i]
+    for i in range(len(columns)):
+        ed += e[columns[i]] * change[i]
+        dd += u[columns[i]] * change[i]
+    update(v, e, u, ee, ed, dd, 1.0)
+    of_e, of_u = sums[0], sums[1]
+    sums[:] = 0.0
+    for k in range(len(u)):
+        row = x[k]
+        for n in range(len(a)):
+            of_e[n] += row[n] * e[k]
+            of_u[n] += row[n] * u[k]
+    q = 1.0 + ed
+    scale = 1.0 / (dd * (ee - 1.0) - q * q)
+    for n in range(len(a)):
+        ce, cu = scale * (dd * of_e[n] - q * of_u[n]), scale * ((ee - 1.0) * of_u[n] - q * of_e[n])
+        a[n] -= ce * of_e[n] + cu * of_u[n]
+        of_e[n], of_u[n] = ce, cu
+    for k in range(len(u)):
+        row = y[k]
+        for n in range(len(a)):
+            row[n] -= of_e[n] * e[k] + of_u[n] * u[k]
+    for i in range(len(columns)):
+        x[columns[i], m] += change[i]
+    a[m] = _product(v, x[:, m].copy(), e)
+    y[:, m] = e
+    return q * q + dd * (1.0 - ee)
 
 
 @kernel
@@ -187,68 +255,62 @@ def _climb(
 ):  # fmt: skip
     """Change single levels until none gains, or for some work, or until a refresh is due.
 
-    Returns the work; overwrites the state.
+    Batches of runs are improved one after the other. In a batch, the best change of one factor is made until
+    no factor has any. The changes do not depend on the work of a call. Returns the work; overwrites the
+    state.
     """
     n, factors = settings.shape
-    r, widest, longest = z.shape[1], columns.shape[1], 0
-    for j in range(factors):
-        longest = max(longest, sizes[j])
-    y, u, full, at = np.empty(r), np.empty(r), np.zeros(r), np.empty(r, np.int64)
-    d, blocks, own, t = (
-        np.empty((widest, longest)), np.empty((factors, widest, widest)), np.empty(widest), np.empty(widest),
-    )  # fmt: skip
-    b, c = np.empty(longest), np.empty(longest)
-    has_block = np.zeros(factors, np.int64)
-    work = 0.0
+    r, u, work = z.shape[1], np.empty(z.shape[1]), 0.0
     while place[IDLE] < n and place[CHANGES] < REFRESH and work <= most:
-        run = place[ROW]
-        place[ROW] = run + 1 if run + 1 < n else 0
-        place[IDLE] += 1
-        _entries_of(offset, step, columns, widths, settings[run], at)
-        a = _product(v, z[run], y)
-        work += 0.5 * r * r
-        base = 0
+        first = place[ROW] - place[ROW] % BATCH
+        count = min(BATCH, n - first)
+        own, x = settings[first : first + count].T.copy(), z[first : first + count].T.copy()
+        y, a, base = v @ x, np.zeros(count), np.zeros(count, np.int64)
+        d, places = np.empty((factors, sizes.max(), columns.shape[1], count)), np.empty((r, count), np.int64)
+        sums, b, c, t = np.empty((2, count)), np.empty(count), np.empty(count), np.empty(count)
+        for k in range(r):
+            places[k] = offset[k]
+            a += x[k] * y[k]
         for j in range(factors):
-            base += strides[j] * settings[run, j]
-        for j in range(factors):
-            width, size, old = widths[j], sizes[j], settings[run, j]
-            if has_block[j] == 0:
-                has_block[j] = 1
-                for i in range(width):
-                    for k in range(width):
-                        blocks[j, i, k] = v[columns[j, i], columns[j, k]]
-            for i in range(width):
-                column, s = columns[j, i], step[j, i]
-                own[i] = y[column]
-                first = at[column] - s * old
-                for level in range(size):
-                    d[i, level] = entries[first + level * s] - z[run, column]
-            _price(d, blocks[j], own[:width], size, old, b, c, t)
-            work += 0.5 * size * width * (width + 4)
-            best, gain = -1, 1.0
-            for level in range(size):
-                ratio = det_ratio(a, b[level], c[level], 1.0)
-                is_allowed = len(allowed) == 0 or allowed[base + strides[j] * (level - old)]
-                if ratio > gain + MOVE_GAIN and is_allowed and level != old:
-                    best, gain = level, ratio
-            if best >= 0:
-                base += strides[j] * (best - old)
-                for i in range(width):
-                    column = columns[j, i]
-                    at[column] += step[j, i] * (best - old)
-                    full[column] = d[i, best]
-                    z[run, column] = entries[at[column]]
-                _product(v, full, u)
-                for i in range(width):
-                    full[columns[j, i]] = 0.0
-                update(v, y, u, a, b[best], c[best], 1.0)
-                settings[run, j] = best
-                log_det[0] += math.log(gain)
-                a = _product(v, z[run], y)
+            base += strides[j] * own[j]
+            for i in range(widths[j]):
+                places[columns[j, i]] += step[j, i] * own[j]
+        _differences(entries, step, columns, widths, sizes, own, x, places, 0, count, d)
+        work += count * r * r / LANES
+        idle, j, before = 0, place[FACTOR], place[CHANGES]
+        # At least one change is made, or all factors are priced without one.
+        while (
+            idle < factors
+            and place[CHANGES] < REFRESH
+            and (work <= most or idle > 0 or place[CHANGES] == before)
+        ):
+            used = columns[j, : widths[j]]
+            m, level = _best_change(
+                d[j], sizes[j], v, used, y, a, own[j], strides[j], base, allowed, b, c, t
+            )  # fmt: skip
+            work += count * sizes[j] * widths[j] * (widths[j] + 4) / LANES
+            if level >= 0:
+                change = d[j, level, : widths[j], m].copy()
+                log_det[0] += math.log(_change(change, used, m, x, y, a, v, u, sums))
+                base[m] += strides[j] * (level - own[j, m])
+                for i in range(widths[j]):
+                    k = used[i]
+                    places[k, m] += step[j, i] * (level - own[j, m])
+                    x[k, m] = entries[places[k, m]]
+                    z[first + m, k] = x[k, m]
+                own[j, m] = level
+                settings[first + m, j] = level
+                _differences(entries, step, columns, widths, sizes, own, x, places, m, m + 1, d)
                 place[CHANGES] += 1
-                place[IDLE] = 0
-                has_block[:] = 0
-                work += 3.0 * r * r
+                idle = -1
+                work += 4 * r * (r + count) / LANES
+            idle, j = idle + 1, j + 1 if j + 1 < factors else 0
+        if idle == factors:
+            place[IDLE] = count if place[CHANGES] > before else place[IDLE] + count
+            place[ROW] = first + count if first + count < n else 0
+            place[FACTOR] = 0
+        else:
+            place[IDLE], place[FACTOR] = 0, j
     return work
 
 
