@@ -1,8 +1,11 @@
-"""Every public name has a page, every page is listed, and sentences begin with their subject."""
+"""Every public name has a page, every page is listed, code parses, and sentences begin with their subject."""
 
 import csv
+import doctest
 import importlib.util
 import re
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -155,3 +158,49 @@ def test_sentences_begin_with_their_subject(page):
         r"(?:^|[.:!?] |^[-*] |^#+ |^\d\. |\| )((?:What|Where|Who|Those that|Of) [^.\n]*)", text, flags=re.M
     )
     assert not found
+
+
+FENCE = re.compile(
+    r"^([ \t]*)(`{3,}|~{3,})(?:python|py|\{code(?:-block)?\} python)\b[^\n]*\n(.*?)^\1\2[ \t]*$", re.M | re.S
+)
+SESSION = re.compile(r"^([ \t]*)(`{3,}|~{3,})pycon\b[^\n]*\n(.*?)^\1\2[ \t]*$", re.M | re.S)
+
+
+def python_blocks(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the Python blocks of a page, and the examples of its interactive sessions, with their line."""
+    for found in FENCE.finditer(text):
+        yield text.count("\n", 0, found.start(3)) + 1, textwrap.dedent(found[3])
+    for found in SESSION.finditer(text):
+        first = text.count("\n", 0, found.start(3)) + 1
+        for example in doctest.DocTestParser().get_examples(textwrap.dedent(found[3])):
+            yield first + example.lineno, example.source
+
+
+def check_python_blocks(name: str, text: str) -> int:
+    """Compile every Python block, with the line numbers of the page, and return the number of blocks."""
+    found = list(python_blocks(text))
+    for line, code in found:
+        compile("\n" * (line - 1) + code, name, "exec")
+    return len(found)
+
+
+def test_python_blocks_of_the_pages_compile():
+    pages = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
+    counts = {page.name: check_python_blocks(page.name, page.read_text(encoding="utf-8")) for page in pages}
+    assert counts["README.md"] == 3
+    assert sum(counts.values()) > 30
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```python\nx = 1\n```\n\n```python\ny = (\n```\n",
+        "- item\n\n  ```python\n  y = (\n  ```\n",
+        "```pycon\n>>> x = 1\n>>> y = (\n```\n",
+    ],
+    ids=["block", "indented", "session"],
+)
+def test_a_broken_python_block_is_found(text):
+    with pytest.raises(SyntaxError) as error:
+        check_python_blocks("page.md", text)
+    assert error.value.lineno == next(n for n, line in enumerate(text.splitlines(), 1) if "y =" in line)

@@ -1,13 +1,13 @@
 """One trial of one policy: its environment, random numbers, clock and ledger, and its record.
 
-A :class:`Trial` owns everything that happens once: an environment without a past, the stream of random
-numbers, the clock that adds up regret, and the ledger that counts scalars. ``simulate`` makes one per trial
-and passes it to the policy. So no trial affects another, and results depend neither on their order nor on how
-many run at a time.
+A :class:`Trial` has all state of one trial: a new environment, the stream of random numbers, the clock that
+adds up the regret, and the ledger that counts scalars. ``simulate`` makes one object per trial and passes it
+to the policy. Trials therefore do not affect each other. Results depend neither on the order of the trials
+nor on the number of trials that run at the same time.
 
-A trial checks the values of policy and environment: arms and numbers of pulls are integers in their range,
-rewards are finite, and the environment has the same features, parameters, means and gaps at every pull and at
-the end. Features that change from round to round are not supported, and are refused.
+A trial checks the values of policy and environment. Arms and numbers of pulls must be integers in their
+range. Rewards must be finite. The features, parameters, means and gaps of the environment must be the same at
+every pull and at the end. Features that change from round to round raise an error.
 """
 
 from __future__ import annotations
@@ -30,20 +30,17 @@ PHASE = np.dtype(
         ("length", np.int64),  # pulls in the phase: f^p + K, less if cut at the horizon
         ("active", np.float64),  # active arms per client, after elimination
         ("sparsity", np.float64),  # positive design weights per client: the paper's sparsity level
-        (
-            "iterations",
-            np.int64,
-        ),  # sweeps of the design from the uniform start, 0 if that start meets the gap
+        ("iterations", np.int64),  # sweeps of the design, 0 if the uniform start meets the gap
         ("gap", np.float64),  # G - D of the design
         ("uploaded", np.int64),  # scalars up in this phase, those of the start counted in phase 1
         ("downloaded", np.int64),
-        ("lost_best", np.int64),  # clients that have dropped an optimal arm by now
+        ("lost_best", np.int64),  # clients that have dropped an optimal arm so far
     ]
 )
 """One row per trial and phase."""
 
 ROUND_OFF = 1e-9
-"""Largest decrease of the regret between two times, relative to the largest regret."""
+"""Largest decrease of the regret that is accepted as round-off, relative to the largest regret."""
 
 CONSTANT = ("features", "parameters", "means", "gaps")
 """Attributes of an environment that must not change during a trial."""
@@ -84,10 +81,11 @@ class Record(NamedTuple):
 
 
 class Trial:
-    """Trial in progress.
+    """State of one trial.
 
-    Policies that explore in phases ``pull`` sums of rewards and advance the ``clock``. Policies that decide
-    at every step call ``step`` until ``done``. Messages pass the ``ledger``.
+    Policies that explore in phases call ``pull``, which returns sums of rewards, and advance the ``clock``.
+    Policies that decide at every step call ``step`` until ``done``. Policies count messages in the
+    ``ledger``.
 
     Parameters
     ----------
@@ -172,7 +170,7 @@ class Trial:
         Raises
         ------
         ValueError
-            If the trial was not played to the horizon by the rules.
+            If the trial is not at its horizon, or if the regret or the scalars are invalid.
         """
         if self.time != self.horizon:
             raise ValueError(
@@ -205,7 +203,7 @@ class Trial:
     def pull(self, counts: ArrayLike) -> np.ndarray:
         """Return sums of the rewards of pulls.
 
-        The clock does not move: see ``clock.advance``.
+        This does not advance the clock; see ``clock.advance``.
 
         Parameters
         ----------
@@ -249,7 +247,7 @@ class Trial:
 
 
 def _fresh(env: LinearEnvironment) -> LinearEnvironment:
-    """Return the environment for one trial, or raise an error unless it is the given one without its past."""
+    """Return ``env.fresh()``, or raise an error if it is invalid or has other values than ``env``."""
     if not isinstance(env, LinearEnvironment):
         raise TypeError(
             f"env must be a LinearEnvironment; got {type(env).__name__}. Make one, or a subclass with a pull."
@@ -279,6 +277,7 @@ def _fresh(env: LinearEnvironment) -> LinearEnvironment:
 
 
 def _check_same(env: LinearEnvironment, name: str, before: np.ndarray, when: str) -> None:
+    """Raise ValueError if an attribute differs from its former value; ``when`` states when it changed."""
     now = getattr(env, name)
     if now is not before and not np.array_equal(np.asarray(now), before):
         raise ValueError(
@@ -289,7 +288,7 @@ def _check_same(env: LinearEnvironment, name: str, before: np.ndarray, when: str
 
 
 class Policy(Protocol):
-    """Protocol of an object that ``bandits.simulate`` can play. It must not keep state from trial to trial.
+    """Protocol of the objects that ``bandits.simulate`` runs. They must not keep state from trial to trial.
 
     See Also
     --------

@@ -9,9 +9,13 @@
     optdesign demo
     optdesign warm-up
 
-Exit codes: 0 solved (certified, verified), 1 not converged (not so; whatever was found is still written) or
-a search for runs that was interrupted, 2 bad input, with one message on standard error, 141 if the program
-that reads the output stops reading.
+Exit codes:
+
+- 0: the design is solved, certified or verified.
+- 1: the solver has not converged, the search for runs was interrupted, or the design does not pass. Results
+  are written nevertheless.
+- 2: the input is invalid. One message on standard error states the reason.
+- 141: the program that reads the output has closed the pipe.
 """
 
 from __future__ import annotations
@@ -61,7 +65,7 @@ from optdesign.sources.opening import is_larger_than_memory
 from optdesign.verification.verify import Verification, verify
 
 VERIFY_TOL = 1e-4
-"""Relative gap up to which a saved design counts as optimal, unless another is asked for."""
+"""Default of the largest relative gap of a saved design that passes."""
 
 app = command_line(
     "optdesign", "Optimal experimental designs under several budgets, each with a certificate."
@@ -93,13 +97,13 @@ def solve_command(
         str | None,
         typer.Option(
             metavar="NUMBER|A=12,B=8|FILE",
-            help="Whole runs instead of weights: how many, for every group or by its label.",
+            help="Find whole runs instead of weights: their number, one number for each group, or a file.",
         ),
     ] = None,
     tol: Annotated[float, typer.Option(help="Stop when gap <= tol * rank.")] = 1e-6,
     method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.")] = "auto",
-    max_iter: Annotated[int | None, typer.Option(help="Most iterations.")] = None,
-    time_limit: Annotated[float | None, typer.Option(help="Most seconds.")] = None,
+    max_iter: Annotated[int | None, typer.Option(help="Largest number of iterations.")] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Largest number of seconds.")] = None,
     tries: Annotated[
         int | None, typer.Option(help="Starts of the search for runs [default: about 1 s].")
     ] = None,
@@ -114,8 +118,8 @@ def solve_command(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Save the rows with weight and variance: .csv, .parquet or .npz; or one run a row, with a "
-            "recipe FILE.json for optdesign verify.",
+            help="Save the rows with weight and variance: .csv, .parquet or .npz. With --runs, save one row "
+            "per run, and a recipe FILE.json for optdesign verify.",
         ),
     ] = None,
     plot: Plot = None,
@@ -152,8 +156,8 @@ def solve_command(
         with waiting("finding the rank of every parameter block"):
             problem = source.problem()
         if runs is not None:
-            _check_whole(problem)
-            with waiting("searching for runs"), _assuming(source):
+            _check_whole_budgets(problem)
+            with waiting("searching for runs"), _naming_assumed_labels(source):
                 found = exact(problem, seed=seed or 0, tries=tries, time_limit=time_limit)
             order = found.table(randomise=randomise, keep_groups=keep_groups)[CANDIDATE]
             _write(found, source, out, plot, order)
@@ -194,17 +198,17 @@ def _solve_large(
     return ExitCode.DONE if result.converged else ExitCode.NOT_CONVERGED
 
 
-def _check_whole(problem: DesignProblem) -> None:
-    """Raise InputError unless the budgets are numbers of runs."""
-    part = np.flatnonzero(problem.budgets != np.floor(problem.budgets))
-    if len(part):
-        raise InputError("--runs", "must be whole numbers", f"got {problem.budgets[part[0]]:g}", "Round it.")
+def _check_whole_budgets(problem: DesignProblem) -> None:
+    """Raise InputError unless all budgets are whole numbers."""
+    fractional = problem.budgets[problem.budgets != np.floor(problem.budgets)]
+    if len(fractional):
+        raise InputError("--runs", "must be whole numbers", f"got {fractional[0]:g}", "Round it.")
 
 
 def _write(
     found: DesignResult | Runs, source: CandidateFile, out: Path | None, plot: Path | None, order: Any = None
 ) -> None:
-    """Write a design, or runs in their order, to a file, and draw it, if paths are given."""
+    """Write a design, or runs in the given order, to ``out`` and draw it to ``plot``, if these are given."""
     if out is not None:
         with waiting(f"writing {out}"):
             if isinstance(found, Runs):
@@ -228,11 +232,12 @@ def certify_command(
     tol: Passing = VERIFY_TOL,
     as_json: Json = False,
 ) -> None:
-    """Certify the weights of a saved design, or a run list: the proof alone, without another solver.
+    """Certify the weights of a saved design, or a run list, without another solver.
 
-    Exit code 0 if gap <= tol * rank, 1 if not. The budgets are the sums of the weights; with --budget, sums
-    that differ from these budgets are refused. A run list passes if it keeps the rank. Its candidates, model
-    and groups are those of its recipe FILE.json, or those that --candidates and other options give.
+    Exit code 0 if gap <= tol * rank, 1 if not. The budgets are the sums of the weights. With --budget, it is
+    an error if the sums differ from these budgets. A run list passes if the runs determine all parameters
+    that the candidates can estimate. Its candidates, model and groups are those of its recipe FILE.json, or
+    those that --candidates and other options give.
     """
     with _bad_input():
         source, result = _read_design(design, columns, candidates, where, tol, claimed=False)
@@ -252,15 +257,16 @@ def verify_command(
     where: Where = None,
     solver: Annotated[str, typer.Option(help="CLARABEL, SCS or another cone solver of cvxpy.")] = "CLARABEL",
     tol: Passing = VERIFY_TOL,
-    time_limit: Annotated[float | None, typer.Option(help="Most seconds for cvxpy.")] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Largest number of seconds for cvxpy.")] = None,
     as_json: Json = False,
 ) -> None:
     """Certify a saved design or a run list, recompute it exactly, and compare with the answer of cvxpy.
 
-    Exit code 0 if gap <= tol * rank and both agree, 1 if not or if cvxpy fails. The budgets are the sums
-    of the weights; with --budget, sums that differ from these budgets are refused. A run list passes if both
-    agree with the efficiency that it states. Its candidates, model and groups are those of its recipe
-    FILE.json, or those that --candidates and other options give.
+    Exit code 0 if gap <= tol * rank and the exact numbers and cvxpy agree with the design, 1 if not or if
+    cvxpy fails. The budgets are the sums of the weights. With --budget, it is an error if the sums differ
+    from these budgets. A run list passes if the exact numbers and cvxpy agree with the efficiency that it
+    states. Its candidates, model and groups are those of its recipe FILE.json, or those that --candidates
+    and other options give.
     """
     with _bad_input():
         if time_limit is not None and not time_limit > 0:
@@ -306,16 +312,16 @@ def evaluate_command(
     effect: Annotated[float, typer.Option(help="Change of the response over the range of a factor.")] = 1.0,
     sigma: Annotated[float, typer.Option(help="Standard deviation of a run.")] = 1.0,
     alpha: Annotated[float, typer.Option(help="Level of the tests.")] = 0.05,
-    runs: Annotated[float | None, typer.Option(help="Number of runs that weights are scaled to.")] = None,
+    runs: Annotated[float | None, typer.Option(help="Number of runs to which weights are scaled.")] = None,
     plot: Plot = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Evaluate a run list or a saved design: standard errors, power, aliases and prediction variance.
 
-    A list that solve --runs --out wrote has its model and candidates in its recipe FILE.json. Others need
-    --model. Two lists are compared on one region: the candidates of a recipe, or all combinations of the
-    levels of both.
+    A list written by solve --runs --out has its model and candidates in its recipe FILE.json. Other lists
+    need --model. Two lists are compared on the same region: the candidates of a recipe, or all combinations
+    of the levels in both lists.
     """
     with _bad_input():
         given = [file] if against is None else [file, against]
@@ -343,7 +349,8 @@ def demo_command(
 ) -> None:
     """Plan an experiment in two plants, from a formula to a verified run list.
 
-    Then solve, certify, verify and draw the paper's synthetic instance: 100 clients, 10 arms, dimension 3.
+    Then solve, certify, verify and draw a synthetic instance of the paper's authors: 100 clients, 10 arms,
+    dimension 3.
     """
     features = authors_features(clients=100, arms=10, dim=3, seed=seed)
     clients, arms, dim = features.shape
@@ -375,12 +382,12 @@ def demo_command(
     raise typer.Exit(ExitCode.DONE if passed else ExitCode.NOT_CONVERGED)
 
 
-app.command("warm-up", short_help="Compile every kernel, for images of containers.")(warm_up_command)
+app.command("warm-up", short_help="Compile every kernel, for example in a container image.")(warm_up_command)
 
 
 @contextmanager
 def _bad_input() -> Iterator[None]:
-    """Turn an error of the input into a message and exit code 2."""
+    """Turn an error in the input into a message on standard error and exit code 2."""
     try:
         yield
     except (ValueError, ImportError) as error:
@@ -390,7 +397,7 @@ def _bad_input() -> Iterator[None]:
 
 @contextmanager
 def _drawing(path: Path) -> Iterator[None]:
-    """Say that a picture is drawn and, if labels have characters without a font, what it shows instead."""
+    """Show a progress display while a picture is drawn, then print its warnings, such as missing fonts."""
     with warnings.catch_warnings(record=True) as notes, waiting(f"drawing {path}"):
         warnings.simplefilter("once", UserWarning)
         yield
@@ -399,8 +406,8 @@ def _drawing(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _assuming(source: CandidateFile) -> Iterator[None]:
-    """Add to the error of a search the columns that are labels only because of their names."""
+def _naming_assumed_labels(source: CandidateFile) -> Iterator[None]:
+    """Name in an error of the search the columns that are labels by default, because of their names."""
     try:
         yield
     except InputError as error:
@@ -416,7 +423,10 @@ def _read_design(
     *,
     claimed: bool,
 ) -> tuple[CandidateFile, DesignResult | Runs]:
-    """Return a saved design, certified, or a run list with the numbers that are computed or ``claimed``."""
+    """Return a saved design with its certificate, or a run list.
+
+    The numbers of a run list are those in its recipe if ``claimed`` is True, and computed ones otherwise.
+    """
     if not tol > 0:
         raise InputError("--tol", "must be positive", f"got {tol}", f"The default is {VERIFY_TOL:g}.")
     with waiting(f"reading {path}"):
@@ -427,6 +437,7 @@ def _read_design(
 
 
 def _known_solver(name: str) -> str:
+    """Return the name of a solver in capitals, or raise InputError if cvxpy has no such solver."""
     import cvxpy
 
     check_choice(name.upper(), cvxpy.installed_solvers(), "--solver", "Leave it out for CLARABEL.")

@@ -1,8 +1,9 @@
 """Certificates and results of problems that are larger than memory.
 
-Weights are those of a pool of candidates; all others have weight 0. A certificate takes one pass over all
-candidates, with the round-off allowance of a certificate in memory: the pool has the coordinates and the
-bounds on entries of all candidates. The same pass prices them. Arrays of length N are built on request.
+Only candidates of a pool have weight, and only the pool is in memory. A certificate takes one pass over all
+candidates, which also prices them. The allowance for round-off is that of a certificate in memory: the pool
+has the coordinates of the whole problem and its bounds on entries. Arrays of length N are computed on
+request.
 """
 
 from __future__ import annotations
@@ -34,7 +35,11 @@ from optdesign.problem.source import read_only
 
 
 class LargeCertificate(Certificate):
-    """A certificate over all candidates, of which only the supported ones are in memory."""
+    """A certificate over all candidates of a problem that is larger than memory.
+
+    ``white`` and ``maps`` are the matrices that give the variances of a chunk of candidates; see
+    :func:`optdesign.algebra.pricing.price`.
+    """
 
     def __init__(
         self, problem: LargeProblem, white: np.ndarray, maps: np.ndarray | None, **values: Any
@@ -43,8 +48,8 @@ class LargeCertificate(Certificate):
 
     @cached_property
     def variances(self) -> np.ndarray:
-        """Variance of every candidate, (N,); takes a pass over the data."""
-        large: Any = self
+        """Variance of every candidate, (N,). The first access takes a pass over the data."""
+        large: Any = self  # the attributes set in __init__ are not fields of the base class
         pieces = large.problem.reduce(chunk_variances, or_, (large.white, large.maps))
         return read_only(np.concatenate([pieces[first] for first in sorted(pieces)]))
 
@@ -69,6 +74,7 @@ class LargeResult(DesignResult):
 
     @property
     def _certified(self) -> Certified:
+        """The candidates with weight, their weights and their certificate."""
         return self.__dict__["certified"]
 
     @cached_property
@@ -80,7 +86,7 @@ class LargeResult(DesignResult):
 
     @property
     def measures(self) -> Measures:
-        """Usual efficiencies of the design; I, an average over all candidates, is NaN."""
+        """Usual efficiencies of the design. I is NaN, because it is an average over all candidates."""
         part, weights, certificate, variances = self._certified
         own = measures(part, weights, certificate.log_det, variances)
         return own._replace(G=self.rank / self.g_value, I=math.nan)
@@ -89,8 +95,9 @@ class LargeResult(DesignResult):
         """Return the design on its supported candidates; see :meth:`optdesign.DesignResult.in_memory`."""
         part, weights, large, variances = self._certified
         scalars = {f.name: getattr(large, f.name) for f in fields(Certificate) if f.name != "variances"}
-        own = {f.name: getattr(self, f.name) for f in fields(DesignResult)[3:]}
-        return DesignResult(part, weights, Certificate(variances=variances, **scalars), **own)
+        # The fields after problem, weights and certificate.
+        run_fields = {f.name: getattr(self, f.name) for f in fields(DesignResult)[3:]}
+        return DesignResult(part, weights, Certificate(variances=variances, **scalars), **run_fields)
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with a row for every supported candidate, indexed by its number."""
@@ -106,7 +113,7 @@ class Certified(NamedTuple):
     """Weights of some candidates of a large problem with their certificate over all candidates."""
 
     part: Part
-    """The candidates with weight, and those of the basis."""
+    """The problem of the candidates with weight and the candidates of the basis."""
     weights: np.ndarray
     certificate: LargeCertificate
     variances: np.ndarray
@@ -114,20 +121,21 @@ class Certified(NamedTuple):
 
 
 def certify_part(part: Part, weights: np.ndarray, most: int) -> tuple[Certified, Pool]:
-    """Certify weights of the candidates of a part against all candidates; return the violators as well.
+    """Return the certificate over all candidates for weights on a part, and a pool of violators.
 
-    The pass returns up to 2 x ``most`` violators of every group.
+    The pool has at most 2 x ``most`` violators of every group.
     """
     whole = part.whole
     support = np.flatnonzero(weights)
     w = weights[support]
     missed = scale(part.groups[support], part.budgets, w)
+    # The matrices and the pricing of the last call of ``measure``, which certificate_of does not return.
     last: list[tuple[np.ndarray, np.ndarray | None, Priced]] = []
 
     def measure(problem: DesignProblem, rows: Rows, support: np.ndarray, w: np.ndarray) -> Measured:
         white, off, log_det = whitened(problem, rows, support, w)
         g, bound = np.empty(problem.n_candidates), np.zeros(problem.n_groups)
-        # The kernel of the pass, so that no candidate of the part exceeds the bound by round-off.
+        # The pass uses the same kernel, so no candidate of the part exceeds the bound by round-off.
         variances_of_few(rows.source.whole(), problem.parameter_blocks, white, g)
         raise_to_largest(problem.groups, g, bound)
         maps = whole.span.maps if rows.source is not problem.source else None
@@ -151,7 +159,7 @@ def certify_part(part: Part, weights: np.ndarray, most: int) -> tuple[Certified,
 
 
 def certify_large(problem: LargeProblem, weights: ArrayLike) -> Certificate:
-    """Certify the weights of all candidates, by two passes over the data."""
+    """Return the certificate of the weights of all candidates. Takes two passes over the data."""
     w = one_per_candidate(weights, "weights", problem.n_candidates)
     rows = np.flatnonzero(w)
     part = problem.part(united(problem.fetch(rows), problem.sample))

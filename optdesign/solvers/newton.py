@@ -3,20 +3,22 @@
     maximise   F(u) = sum_b log det( sum_{n in b} u_n z_n z_n' )
     subject to sum_{n in i} u_n = 1  for every group i,  u >= 0
 
-With g = grad F, a bound lambda_i for every group and slacks s, optimality is
+The shares u_n and the scaled rows z_n are those of the reduced problem (:mod:`optdesign.algebra.reduced`).
+The gradient g of F has the variances of the scaled rows. With a bound lambda_i for every group and a slack
+s_n for every row, the conditions of optimality are
 
     s_n = lambda_i - g_n >= 0,   u_n s_n = 0,   sum_{n in i} u_n = 1.
 
 Each iteration takes one Newton step towards u_n s_n = mu (Mehrotra's predictor and corrector). The linear
-system of a step, and the ways to solve it, are in :mod:`optdesign.solvers.systems`. Groups with a single
-candidate, or with zero vectors only, have no free shares and enter as fixed information.
+system of a step, and the ways to solve it, are in :mod:`optdesign.solvers.systems`. The shares of a group are
+fixed if it has a single candidate, or zero vectors only. The information of such groups is a constant.
 
-*Restarts.* The round-off of the linear system grows with the spread of u_n / s_n, fastest at degenerate
-optima. The slacks also drift from lambda_i - g_n. The iteration restarts after more than PATIENCE steps that
-have not halved the gap. The start is the best shares if their gap has halved since the last start, otherwise
-the uniform design, which is used at most once. A restart computes the slacks again. It also mixes the uniform
-design into the shares: near the boundary the products u_n s_n would differ by orders of magnitude, and steps
-would be short.
+*Restarts.* The round-off of the linear system grows with the range of the ratios u_n / s_n, fastest at
+degenerate optima. The slacks also drift from lambda_i - g_n. The method restarts if more than PATIENCE steps
+have not halved the gap. If the smallest gap has halved since the last start, the new start is the best
+shares. Otherwise it is the uniform design, at most once. A restart computes the slacks again and mixes the
+uniform design into the shares. Without the mixture the products u_n s_n would differ by orders of magnitude
+near the boundary, and steps would be short.
 """
 
 from __future__ import annotations
@@ -55,17 +57,18 @@ class Parameters(NamedTuple):
     """Parameters of the interior point method."""
 
     to_boundary: tuple[float, float] = (0.99, 0.9999)
-    """Smallest and largest fraction of the way to the boundary that a step goes. Within them the fraction
-    grows with the quality of the predictor. After a restart the smallest fraction is used, because longer
-    steps fail for polynomials on fine grids."""
+    """Smallest and largest length of a step, as a fraction of the distance to the boundary. The better the
+    predictor reduces the products u_n s_n, the longer the step. After a restart all steps have the smallest
+    length, because longer steps fail for polynomials on fine grids."""
     uniform_share: float = 1e-3
     """Smallest share of the uniform design in the starting point."""
     negligible: float = 1e-4
-    """Shares below this fraction of the largest share of their group are set to zero at the end if the target
-    allows it."""
+    """Shares below this fraction of the largest share of their group are set to zero at the end, if the gap
+    stays within the target."""
     overshoot: float = 0.1
-    """Steps continue until the gap is at most this fraction of the target, usually one step more. The margin
-    permits negligible shares to be dropped. It is not used if the system is solved by iteration."""
+    """Steps continue until the gap is at most this fraction of the target, which usually takes one more step.
+    Negligible shares can then be dropped within the target. If the system is solved by iteration, steps end
+    at the target itself."""
 
 
 PARAMETERS = Parameters()
@@ -104,7 +107,8 @@ class _State:
     def __init__(self, free: _FreeRows, u: np.ndarray) -> None:
         self.free, self.best, self.best_gap = free, u, free.gap(u)
         self.to_boundary = PARAMETERS.to_boundary
-        self.uniform_start_used = self.best_gap == np.inf  # the given shares lose rank
+        # If the given shares lose rank, the first start is the uniform design.
+        self.uniform_start_used = self.best_gap == np.inf
         self.system = cheapest_system(free.layout) if len(free.rows) else None
         """Solver of the linear system; None if a step is one compiled call or no row is free."""
         self.point: _Point
@@ -112,8 +116,8 @@ class _State:
     def start(self, gap: float) -> None:
         """Move to an interior point near the best shares, or to the uniform design if ``gap`` is infinite.
 
-        A finite ``gap`` is that of the best shares. The first steps may have larger gaps than the best
-        shares, so the progress counters are reset.
+        A finite ``gap`` is that of the best shares. The first steps after a start may have larger gaps than
+        the best shares, so the gap of the last halving is reset to infinity.
         """
         self.point = _point_near(self.free, self.best, gap)
         self.gap_at_start, self.gap_at_last_halving, self.steps_since_halved = self.best_gap, np.inf, 0
@@ -135,7 +139,7 @@ class _State:
         return target if isinstance(self.system, ByIteration) else PARAMETERS.overshoot * target
 
     def is_stalled(self, gap: float) -> bool:
-        """Return True if more than PATIENCE steps have not halved the gap, or the last step failed."""
+        """Return True if the last step failed, or more than PATIENCE steps have not halved the gap."""
         return not np.isfinite(gap) or self.steps_since_halved > PATIENCE
 
     def restart(self) -> bool:
@@ -154,7 +158,7 @@ class _State:
 
 
 class _FreeRows(NamedTuple):
-    """The rows of groups with free shares, group by group."""
+    """The rows of groups with free shares, in the order of the groups."""
 
     rows: np.ndarray
     z: np.ndarray
@@ -175,7 +179,7 @@ class _FreeRows(NamedTuple):
             )
         if width < WIDE:  # the same arithmetic on several threads
             return self._evaluate_in_pieces(u, a, g)
-        # BLAS for wide rows. Columns beyond the rank of a block stay zero.
+        # BLAS is faster for wide rows. Columns beyond the rank of a block stay zero.
         for b, rows, rank in layout.blocks():
             if rank and not whiten(self.z[rows, :rank], u[rows], self.fixed[b, :rank, :rank], a, rows):
                 return np.inf
@@ -231,10 +235,10 @@ class _Point(NamedTuple):
 def _point_near(free: _FreeRows, u: np.ndarray, gap: float) -> _Point:
     """Return an interior point near the given shares. The distance decreases with their gap.
 
-    An infinite gap gives the uniform design. Mixing in the uniform design with fraction theta, and raising
-    every bound by theta times the mean bound, makes all products u_n s_n of the order of theta: supported
-    candidates have small slacks, the others small shares. theta is the largest possible loss of efficiency,
-    gap / (gap + rank).
+    The shares are mixed with a fraction theta of the uniform design, and every bound is raised by theta times
+    the mean bound. All products u_n s_n are then of the order of theta, because supported candidates have
+    small slacks and the others have small shares. theta is the largest possible loss of efficiency,
+    gap / (gap + rank). An infinite gap gives theta = 1, the uniform design.
     """
     starts = free.layout.starts
     theta = (
@@ -248,10 +252,10 @@ def _point_near(free: _FreeRows, u: np.ndarray, gap: float) -> _Point:
 
 
 def _without_negligible(free: _FreeRows, u: np.ndarray, target: float) -> np.ndarray:
-    """Return the shares with negligible ones set to zero.
+    """Return the shares after negligible shares are set to zero.
 
-    Shares below a fraction of the largest share of their group are dropped. The fraction is the largest of
-    1e-4, 1e-5, ... for which the gap stays within the target.
+    A share is negligible if it is below a fraction of the largest share of its group. The fraction is the
+    largest of 1e-4, 1e-5, ... for which the gap stays within the target.
     """
     fraction, fewer = PARAMETERS.negligible, u.copy()
     while _drop_below(free.layout.starts, fraction, fewer):
@@ -311,7 +315,7 @@ def _split(z, starts, rows, free_starts, fixed_shares):
 
 @kernel
 def _mix_uniform(starts, theta, u):
-    """Mix theta of the uniform design into the shares. Overwrites u."""
+    """Overwrite u with (1 - theta) u + theta times the uniform design."""
     for i in range(len(starts) - 1):
         equal = theta / (starts[i + 1] - starts[i])
         for n in range(starts[i], starts[i + 1]):
@@ -320,7 +324,7 @@ def _mix_uniform(starts, theta, u):
 
 @kernel
 def _set_slacks(starts, theta, g, s, bound):
-    """Overwrite bound with the largest variances plus theta times their mean, and s with bound - g."""
+    """Overwrite bound with the largest variance of every group plus theta times their mean, and s."""
     mean = 0.0
     for i in range(len(bound)):
         bound[i] = 0.0
@@ -335,7 +339,7 @@ def _set_slacks(starts, theta, g, s, bound):
 
 @kernel
 def _drop_below(starts, fraction, u):
-    """Set shares below a fraction of the largest of their group to zero and rescale the others to sum 1.
+    """Set shares below a fraction of the largest of their group to zero. The others are scaled to sum to 1.
 
     Overwrites u. Returns the number of shares that became zero.
     """

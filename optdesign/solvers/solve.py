@@ -1,4 +1,9 @@
-"""The public entry to the solvers: check the arguments, choose the start, run the loop, build the result."""
+"""The public functions that solve problems.
+
+:func:`solve` checks its arguments, chooses the initial weights, runs a method in the loop around all methods
+(:mod:`optdesign.solvers.loop`), and builds the result. Candidates larger than memory have a loop of their own
+(:mod:`optdesign.solvers.pool`).
+"""
 
 from __future__ import annotations
 
@@ -28,7 +33,7 @@ from optdesign.solvers.start import default_start, given_start
 from optdesign.sources.engine import LostEngineError
 
 METHODS: dict[str, Method] = {"auto": auto.run, "bca": on_problem(bca.run), "newton": on_problem(newton.run)}
-"""The methods of ``solve`` by name. ``on_problem`` adapts methods for reduced problems."""
+"""The methods of ``solve`` by name. ``on_problem`` makes a method of one for reduced problems."""
 
 
 def solve(
@@ -54,13 +59,13 @@ def solve(
         Algorithm; see the page "Choosing a method".
     start : array_like of shape (N,), optional
         Initial weights, for example those of a similar problem. They are scaled to the budgets. A group
-        without positive weights starts uniform. A start with singular or nearly singular information is mixed
-        with the uniform design.
+        without positive weights gets equal weights. Weights with singular or nearly singular information are
+        mixed with the uniform design.
     max_iter : int, optional
         Largest number of iterations: sweeps, Newton steps, or rounds on a working set. Default: 100,000.
     time_limit : float, optional
-        Largest number of seconds. The time for compiling kernels, or for running them uncompiled on first
-        use, is not counted. Default: no limit.
+        Largest number of seconds. The limit does not include the time of first use, in which kernels are
+        compiled or run uncompiled. Default: no limit.
     progress : bool, default False
         Show a progress display on standard error after one second.
     threads : int, optional
@@ -94,7 +99,7 @@ def solve(
     [-1.0, 0.0, 1.0]
     """
     watch = clock.Stopwatch()
-    _check(problem, tol, method, max_iter, time_limit, threads)
+    _check_arguments(problem, tol, method, max_iter, time_limit, threads)
     tol, time_limit = float(tol), None if time_limit is None else float(time_limit)
     limit = MAX_ITER if max_iter is None else int(max_iter)
     with (
@@ -108,7 +113,7 @@ def solve(
             if start is not None:
                 remedy = "Leave it out: the solver starts from a sample."
                 raise InputError("start", "must be left out for candidates larger than memory", remedy=remedy)
-            label = f"{method}: {STAGE}"
+            method_name = f"{method}: {STAGE}"
             certified, status = _solve_large(problem, tol, method, limit, recorder, stop, watch)
             build_result: Callable[..., DesignResult] = partial(LargeResult, certified)
         else:
@@ -117,10 +122,12 @@ def solve(
             weights, certificate, status = run_method(
                 problem, METHODS[method], weights, tol * problem.rank, limit, recorder, stop
             )
-            label = f"auto: {', then '.join(recorder.stages) or 'start'}" if method == "auto" else method
+            # No stage is recorded if a stop ends the method before its first step.
+            stages = ", then ".join(recorder.stages) or "start"
+            method_name = f"auto: {stages}" if method == "auto" else method
             build_result = partial(DesignResult, problem, read_only(weights), certificate)
-        solver_fields = _solver_fields(label, tol, recorder, watch)
-    # An interrupt may arrive while the contexts exit, so it is read after them.
+        solver_fields = _solver_fields(method_name, tol, recorder, watch)
+    # An interrupt may arrive while the contexts exit, so the flag is read after them.
     return build_result(status=Status.INTERRUPTED if interrupted else status, **solver_fields)
 
 
@@ -190,7 +197,7 @@ def _solve_large(
 
 
 def _solver_fields(method: str, tol: float, recorder: Recorder, watch: clock.Stopwatch) -> dict[str, Any]:
-    """Return the fields of a result that describe the solver run: method, iterations, times and history."""
+    """Return the fields of a result that describe the run: method, iterations, times, history and tol."""
     return {
         "method": method,
         "iterations": recorder.iterations,
@@ -210,7 +217,7 @@ def _raise_if_interrupted(result: DesignResult) -> DesignResult:
 def _initial_weights(problem: DesignProblem, start: ArrayLike | None, stop: Stop) -> np.ndarray:
     """Return the weights of the given start, or of the default start if none is given.
 
-    If a stop ends the computation of the default start, the uniform design replaces it.
+    If a limit or an interrupt ends the computation of the default start, return the uniform design.
     """
     if start is not None:
         return given_start(problem, start)
@@ -222,7 +229,8 @@ def _thread_context(
 ) -> AbstractContextManager[None]:
     """Return the context manager that sets the number of threads of a solve.
 
-    The default is one thread if a pass over the data takes fewer multiplications than ``parallel_from``.
+    If ``threads`` is None, the number is 1 for a problem with fewer multiplications per pass over the data
+    than ``parallel_from``, and all available cores for other problems.
     """
     if threads is None:
         is_small = problem.n_candidates * problem.dim**2 < parallel_from
@@ -230,7 +238,7 @@ def _thread_context(
     return cores.using(int(threads))
 
 
-def _check(
+def _check_arguments(
     problem: DesignProblem,
     tol: float,
     method: str,

@@ -1,14 +1,16 @@
 """Column generation: solve on a working set of candidates, then price all candidates.
 
-Few candidates have weight at an optimum. Each round solves the problem on a working set of candidates. One
-pass over the data then computes the variances of all candidates (pricing). The pass gives an estimate of the
-gap over all candidates, and the violators: candidates whose variance exceeds the largest variance of their
-group in the working set. The next working set is the support of the weights and the violators. The final
-certificate (:mod:`optdesign.solvers.loop`) does not use the estimate.
+Few candidates have weight at an optimum. Each round has three steps:
 
-Each round starts from the weights of the previous round. If the working sets are solved exactly, log det
-rises until there are no violators. The gap need not fall in every round. The method ends after more than
-PATIENCE rounds without a smaller gap.
+1. Solve the problem on a working set of candidates, starting from the weights of the previous round.
+2. Price: compute the variances of all candidates in one pass over the data. They give an estimate of the gap
+   over all candidates, and the violators. A violator is a candidate whose variance exceeds the largest
+   variance of its group in the working set.
+3. Take the support of the weights and the violators as the next working set.
+
+The final certificate (:mod:`optdesign.solvers.loop`) does not use the estimate of the gap. If the working
+sets are solved exactly, log det rises until there are no violators. The gap may rise from one round to the
+next. The method ends after more than PATIENCE rounds without a smaller gap.
 """
 
 from __future__ import annotations
@@ -34,27 +36,29 @@ class Parameters(NamedTuple):
     """Accuracy of a round, and size of the next working set."""
 
     accuracy: float = 0.005
-    """A round solves its working set to this fraction of the last gap over all candidates."""
+    """A round solves its working set until the gap on the set is this fraction of the last gap over all
+    candidates."""
     violators: int = 16
-    """A round adds at most about this multiple of ``problem.support_bound``, the number of candidates that an
-    optimum may need. The limit matters on fine grids, where a large part of all candidates are violators."""
+    """A round adds at most about this multiple of ``problem.support_bound``, a number of candidates that
+    suffices for an optimal design. The limit is reached on fine grids, where a large part of all
+    candidates are violators."""
 
 
 PARAMETERS = Parameters()
 
 
 def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: int) -> Iterator[Step]:
-    """Alternate between solving and pricing, starting from the support of the weights. Overwrites weights.
+    """Alternate between solving and pricing, starting from the support of the weights.
 
-    An iteration is a round. The sweeps and Newton steps inside a round are neither counted nor limited. The
-    gap of a Step is the gap over all candidates. ``weights`` holds the weights of smallest gap so far,
-    ``trial`` the current ones.
+    Overwrites weights with those of the smallest gap so far. An iteration is a round. The sweeps and Newton
+    steps inside a round are neither counted nor limited. The gap of a Step is the gap over all candidates.
     """
-    trial, rows = weights.copy(), np.flatnonzero(weights)
+    trial, rows = weights.copy(), np.flatnonzero(weights)  # weights and working set of the current round
     best_rows, best_gap, gap, rounds_since_best = rows, np.inf, np.inf, 0
     n_new = len(rows)
     for _ in range(max_iter):
-        accuracy = max(target, PARAMETERS.accuracy * min(gap, problem.rank))  # the first gap is infinite
+        # Before the first round the gap is infinite, and the rank replaces it.
+        accuracy = max(target, PARAMETERS.accuracy * min(gap, problem.rank))
         mostly_new = 2 * n_new >= len(rows)
         _solve_on(problem, rows, trial, accuracy, sweep=mostly_new)
         gap, violators, variances = price(problem, rows, trial[rows])
@@ -67,7 +71,7 @@ def run(problem: DesignProblem, weights: np.ndarray, target: float, max_iter: in
         # The gap is infinite if the weights lose rank.
         if gap <= target or not np.isfinite(gap) or rounds_since_best > PATIENCE:
             return
-        violators = _subset(problem, violators, variances)
+        violators = _limit_violators(problem, violators, variances)
         n_new = len(violators)
         rows = np.union1d(rows[trial[rows] > 0], violators)
 
@@ -77,8 +81,9 @@ def _solve_on(
 ) -> None:
     """Solve the problem on the candidates ``rows``. Overwrites their weights in trial.
 
-    If ``sweep`` is True, SWEEPS sweeps come before the Newton steps, unless the sweeps are estimated to take
-    longer than the steps. The sweeps remove most of the new candidates that are not needed.
+    If ``sweep`` is True, at most SWEEPS sweeps of coordinate ascent come before the Newton steps, unless the
+    sweeps are estimated to take longer than the steps. The sweeps set the weights of most new candidates
+    that are not needed to zero.
     """
     part = reduce(problem, rows)
     u = part.restrict(trial)
@@ -100,7 +105,7 @@ def price(
     The gap is infinite, and there are no violators, if the weights lose rank.
     """
     bound = np.zeros(problem.n_groups)
-    # One whitening is accurate enough for pricing. The certificate repeats it until round-off dominates.
+    # One whitening is accurate enough for pricing; a certificate repeats it to reduce round-off.
     if fits_one_call(problem.rows):
         found = measured(problem, problem.rows, rows, weights, attempts=1)
         if not found.full:
@@ -108,7 +113,7 @@ def price(
         raise_to_largest(problem.groups[rows], found.g[rows], bound)
         violators, largest = above(problem, found.g, bound), found.largest
         variances = found.g[violators]
-    else:  # do not store the variances of all candidates
+    else:  # large data: the variances of all candidates are not stored
         white, _, log_det = whitened(problem, problem.rows, rows, weights, attempts=1)
         if np.minimum.reduce(log_det) == -np.inf:
             return np.inf, rows[:0], weights[:0]
@@ -118,10 +123,10 @@ def price(
     return float(problem.budgets @ largest) - problem.rank, violators, variances
 
 
-def _subset(problem: DesignProblem, violators: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """Return the violators, or a subset if they are many.
+def _limit_violators(problem: DesignProblem, violators: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """Return the violators, or a subset if there are more than ``PARAMETERS.violators`` allows.
 
-    The subset is every k-th violator, and the violator of largest variance in each group.
+    The subset has every k-th violator, and the violator of largest variance in each group.
     """
     stride = 1 + len(violators) // (PARAMETERS.violators * problem.support_bound)
     if stride == 1:

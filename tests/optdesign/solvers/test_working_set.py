@@ -121,7 +121,7 @@ def test_very_many_violators_are_added_in_part(groups: int) -> None:
     w[np.linspace(0, n - 1, 6 * groups).astype(int)] = 1 / 6
     rows = np.flatnonzero(w)
     _, violators, variances = working_set.price(problem, rows, w[rows])
-    some = working_set._subset(problem, violators, variances)
+    some = working_set._limit_violators(problem, violators, variances)
     most = working_set.PARAMETERS.violators * problem.support_bound
     assert len(violators) > 2 * most
     assert len(some) <= most + groups
