@@ -21,6 +21,7 @@ import numpy as np
 
 from optdesign.algebra.blocks import accumulate, add_outer, factorise, invert, multiply
 from optdesign.problem.problem import DesignProblem
+from optdesign.runs.search import SLICE
 from optdesign.runtime.jit import kernel
 
 UNPROVED_GAIN = 1e-8
@@ -37,11 +38,12 @@ def prove(
     problem: DesignProblem, counts: np.ndarray, stopped: Callable[[], bool]
 ) -> tuple[np.ndarray, float]:
     """Return the best whole runs found from given ones, and how much larger log det of any runs can be."""
-    z = _rows(problem)
-    d, runs = z.shape[1], problem.budgets
-    groups = problem.groups
+    by_group = np.argsort(problem.groups, kind="stable")
+    z, groups, runs = _rows(problem)[by_group], problem.groups[by_group], problem.budgets
+    d, starts = z.shape[1], np.searchsorted(groups, np.arange(len(runs) + 1))
     most = np.minimum(runs[groups], runs.sum() - d + 1)  # d different candidates have runs
-    best, value = counts.copy(), _log_det(z, counts)
+    best = counts[by_group]
+    value = _log_det(z, best)
     nodes, done = [(math.inf, np.zeros(len(z)), most)], 0
     g, weights = np.empty(len(z)), np.empty(len(z))
     left = 0.0
@@ -55,15 +57,19 @@ def prove(
         done += 1
         if not _fill(groups, runs, lower, upper, weights):
             continue
-        out = _relax(z, groups, runs, lower, upper, weights, g, value + UNPROVED_GAIN)
-        bound = min(bound, out[0])
+        box, target, sweeps = (z, groups, starts, runs, lower, upper), value + UNPROVED_GAIN, 0
+        while sweeps < NODE_SWEEPS:
+            out = _relax(*box, weights, g, target, NODE_SWEEPS - sweeps, SLICE)
+            bound, sweeps = min(bound, out[0]), sweeps + out[3]
+            if stopped():
+                break
         if bound <= value + UNPROVED_GAIN:
             continue
         nearest = np.round(weights)
         if np.array_equal(np.bincount(groups, nearest), runs) and (new := _log_det(z, nearest)) > value:
             best, value = nearest.astype(np.int64), new
         spare = out[2] - d * math.exp((value + UNPROVED_GAIN - out[1]) / d)
-        _tighten(groups, runs, lower, upper, g, spare)
+        _tighten(starts, runs, lower, upper, g, spare)
         part = np.where(
             lower < upper, np.minimum(weights - np.floor(weights), np.ceil(weights) - weights), -1
         )
@@ -75,7 +81,9 @@ def prove(
         below[n], above[n] = cut, cut + 1
         halves = [(bound, lower, below), (bound, above, upper)]
         nodes.extend(halves if weights[n] - cut > 0.5 else halves[::-1])
-    return best, left
+    counts = np.empty_like(best)
+    counts[by_group] = best
+    return counts, left
 
 
 def _rows(problem: DesignProblem) -> np.ndarray:
@@ -106,7 +114,7 @@ def _fill(
 
 
 def _tighten(
-    groups: np.ndarray,
+    starts: np.ndarray,
     runs: np.ndarray,
     lower: np.ndarray,
     upper: np.ndarray,
@@ -115,7 +123,7 @@ def _tighten(
 ) -> None:
     """Shrink a box, of whose largest sum ``spare`` may be lost. Updates lower and upper in place."""
     for i, f in enumerate(runs):
-        rows = np.flatnonzero(groups == i)
+        rows = np.arange(starts[i], starts[i + 1])
         order = rows[np.argsort(-g[rows], kind="stable")]
         filled = np.cumsum(upper[order] - lower[order])
         last = g[order[min(int(np.searchsorted(filled, f - lower[rows].sum())), len(rows) - 1)]]
@@ -127,11 +135,12 @@ def _tighten(
 
 
 @kernel
-def _relax(z, groups, runs, lower, upper, weights, g, target):
+def _relax(z, groups, starts, runs, lower, upper, weights, g, target, sweeps, most):
     """Improve weights in a box until the bound is at most the target. Overwrites weights and g.
 
-    Returns the smallest bound, -inf if no runs in the box have full rank, and log det and the largest sum of
-    the last weights, to which g belongs.
+    Returns the smallest bound, -inf if no runs in the box have full rank, log det and the largest sum of
+    weights to which g belongs, and the number of sweeps: all if there is nothing left to improve, or fewer
+    after some work. The rows of group i are starts[i] .. starts[i + 1] - 1.
     """
     n, d = z.shape
     ranks, blocks = np.array([d]), np.zeros(n, np.int64)
@@ -139,12 +148,13 @@ def _relax(z, groups, runs, lower, upper, weights, g, target):
     y = np.empty(d)
     bound, log_det, total = np.inf, 0.0, 0.0
     left = np.empty(len(runs))
-    for sweep in range(NODE_SWEEPS):
+    work = 0.0
+    for sweep in range(sweeps):
         information[:] = 0.0
         accumulate(z, blocks, ranks, weights, information)
         log_det = factorise(information, ranks, factor)[0]
         if log_det == -np.inf:
-            if sweep == 0:
+            if sweep == 0 and sweeps == NODE_SWEEPS:  # the first weights of the node
                 bound = -np.inf
             break
         invert(factor, ranks, inverse)
@@ -163,18 +173,25 @@ def _relax(z, groups, runs, lower, upper, weights, g, target):
         bound = min(bound, log_det + d * math.log(total / d))
         if bound <= target or total - now <= 1e-7 * d:
             break
-        if sweep == NODE_SWEEPS - 1:
+        if sweep == sweeps - 1:
             break
+        if work > most:
+            return bound, log_det, total, sweep
+        work += n * d * d
         u = g.copy()
         for _ in range(n):
+            if work > most:
+                break
             for i in range(len(runs)):
                 up, down = -1, -1
-                for k in range(n):
-                    if groups[k] == i:
-                        if weights[k] < upper[k] and (up < 0 or u[k] > u[up]):
-                            up = k
-                        if weights[k] > lower[k] and (down < 0 or u[k] < u[down]):
-                            down = k
+                for k in range(starts[i], starts[i + 1]):
+                    if weights[k] < upper[k] and (up < 0 or u[k] > u[up]):
+                        up = k
+                    if weights[k] > lower[k] and (down < 0 or u[k] < u[down]):
+                        down = k
+                work += starts[i + 1] - starts[i]
+                if work > most:
+                    break
                 if up < 0 or down < 0 or u[up] <= u[down] * (1.0 + 1e-9):
                     continue
                 multiply(inverse[0], z[down], y)
@@ -197,4 +214,5 @@ def _relax(z, groups, runs, lower, upper, weights, g, target):
                             s += y[j] * z[k, j]
                         u[k] -= scale * s * s
                     add_outer(inverse[0], y, -scale)
-    return bound, log_det, total
+                    work += (n + d) * d
+    return bound, log_det, total, sweeps

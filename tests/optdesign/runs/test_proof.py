@@ -57,6 +57,29 @@ def test_groups_and_parameter_blocks_are_proved(seed: int) -> None:
     assert runs.log_det == pytest.approx(best, abs=1e-7)
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3, 5, 8])
+def test_proofs_do_not_depend_on_the_order_of_candidates_or_on_pauses(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two slices of the work at a node, the clock is read."""
+    monkeypatch.setattr("optdesign.runs.proof.SLICE", 10.0)
+    p, order = tiny(seed), np.random.default_rng(seed).permutation(7)
+    mixed = od.DesignProblem(p.candidates[order], p.groups[order], p.parameter_blocks[order], p.budgets)
+    best = max(log_det(p, counts) for counts in all_designs(p))
+    runs, reads = od.exact(mixed, tries=1), 0
+
+    def stopped() -> bool:
+        nonlocal reads
+        reads += 1
+        return False
+
+    counts, left = prove(mixed, runs.counts, stopped)
+    assert left == 0
+    assert np.array_equal(np.bincount(mixed.groups, counts), p.budgets)
+    assert od.certify(mixed, counts).log_det == pytest.approx(best, abs=1e-7)
+    assert reads > 1
+
+
 def test_a_proof_that_is_stopped_states_what_can_be_gained() -> None:
     problem = od.DesignProblem(np.random.default_rng(0).normal(size=(60, 4)), budgets=9)
     start = od.round(od.solve(problem)).counts
