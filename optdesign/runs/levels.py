@@ -174,31 +174,32 @@ def _differences(entries, step, columns, widths, sizes, own, x, places, lo, hi, 
 
 
 @kernel
-def _best_change(d, levels, v, columns, y, a, own, stride, base, allowed, b, c, t):
+def _best_change(d, levels, v, columns, y, a, own, stride, base, allowed, b, c):
     """Return the run and the level of the best change of one factor, or -1 and -1 if none gains.
 
-    ``own`` are the levels of the runs, and ``base`` are their places in ``allowed``. Overwrites b, c and t.
+    ``own`` are the levels of the runs, and ``base`` are their places in ``allowed``. Overwrites b and c.
     """
+    width = len(columns)
+    # The lower triangle of V with its off-diagonal doubled, and zeros: four columns are summed at a time.
+    triangle = np.zeros((width, width + 3))
+    for i in range(width):
+        for k in range(i):
+            triangle[i, k] = 2.0 * v[columns[i], columns[k]]
+        triangle[i, i] = v[columns[i], columns[i]]
     best, to, gain = -1, -1, 1.0
     for level in range(levels):
         b[:] = 0.0
         c[:] = 0.0
-        for i in range(len(columns)):
-            x, row, block = d[level, i], y[columns[i]], v[columns[i]]
+        for i in range(width):
+            x, row = d[level, i], y[columns[i]]
             for m in range(len(a)):
                 b[m] += row[m] * x[m]
-                t[m] = block[columns[i]] * x[m]
-            for k in range(i % 2, i, 2):
-                v0, v1 = 2.0 * block[columns[k]], 2.0 * block[columns[k + 1]]
-                x0, x1 = d[level, k], d[level, k + 1]
+            for k in range(0, i + 1, 4):
+                v0, v1, v2, v3 = triangle[i, k], triangle[i, k + 1], triangle[i, k + 2], triangle[i, k + 3]
+                x0, x1 = d[level, k], d[level, min(k + 1, i)]
+                x2, x3 = d[level, min(k + 2, i)], d[level, min(k + 3, i)]
                 for m in range(len(a)):
-                    t[m] += v0 * x0[m] + v1 * x1[m]
-            if i % 2 == 1:
-                v0, x0 = 2.0 * block[columns[0]], d[level, 0]
-                for m in range(len(a)):
-                    t[m] += v0 * x0[m]
-            for m in range(len(a)):
-                c[m] += x[m] * t[m]
+                    c[m] += x[m] * ((v0 * x0[m] + v1 * x1[m]) + (v2 * x2[m] + v3 * x3[m]))
         for m in range(len(a)):
             ratio = det_ratio(a[m], b[m], c[m], 1.0)
             if ratio > gain + MOVE_GAIN and (
@@ -267,7 +268,7 @@ def _climb(
         own, x = settings[first : first + count].T.copy(), z[first : first + count].T.copy()
         y, a, base = v @ x, np.zeros(count), np.zeros(count, np.int64)
         d, places = np.empty((factors, sizes.max(), columns.shape[1], count)), np.empty((r, count), np.int64)
-        sums, b, c, t = np.empty((2, count)), np.empty(count), np.empty(count), np.empty(count)
+        sums, b, c = np.empty((2, count)), np.empty(count), np.empty(count)
         for k in range(r):
             places[k] = offset[k]
             a += x[k] * y[k]
@@ -286,7 +287,7 @@ def _climb(
         ):
             used = columns[j, : widths[j]]
             m, level = _best_change(
-                d[j], sizes[j], v, used, y, a, own[j], strides[j], base, allowed, b, c, t
+                d[j], sizes[j], v, used, y, a, own[j], strides[j], base, allowed, b, c
             )  # fmt: skip
             work += count * sizes[j] * widths[j] * (widths[j] + 4) / LANES
             if level >= 0:
