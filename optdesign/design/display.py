@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optdesign.factors.coding import components
+from optdesign.factors.coding import mixtures
 from optdesign.factors.formula import pandas
 from optdesign.problem.dependence import in_words
 from optdesign.tables.columns import objects
@@ -202,11 +202,11 @@ def grid_note(problem: DesignProblem) -> str:
         for name in model.factors
         if name not in model.categories and settings[name].dtype.kind in "iuf"
     }
-    mixture = [columns[name] for name in components(columns)]
     bounded = False
-    if len(mixture) > 2:
-        total = sum(mixture, np.zeros(settings.n_rows)).max() * (1 - 1e-9)
-        bounded = any(c.min() > 0 or c.max() < total for c in mixture)
+    for names in mixtures(columns):
+        total = np.sum([columns[name] for name in names], axis=0).max() * (1 - 1e-9)
+        limits = [columns[name].min() > 0 or columns[name].max() < total for name in names]
+        bounded |= len(names) > 2 and any(limits)
     if not columns or not (bounded or HIGH_POWER.search(model.formula)):
         return ""
     why = "the mixtures have bounds" if bounded else "the model has a power of 3 or more"
