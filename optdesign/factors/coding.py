@@ -138,7 +138,8 @@ def mixtures(columns: Mapping[str, np.ndarray]) -> list[list[str]]:
     [['water', 'salt'], ['oak', 'elm']]
     """
     varying = {name: values for name, values in columns.items() if np.ptp(values) > 0}
-    if len(columns) > 1 and varying and _is_constant(columns.values()):
+    narrowest = min(map(np.ptp, varying.values()), default=0.0)
+    if len(columns) > 1 and varying and _is_constant(columns.values(), narrowest):
         return _separate(columns, list(columns))
     names = [name for name, values in varying.items() if values.min() >= 0]
     if len(names) < 2:
@@ -172,9 +173,11 @@ def _separate(columns: Mapping[str, np.ndarray], names: list[str]) -> list[list[
     return [names]
 
 
-def _is_constant(columns: Iterable[np.ndarray]) -> bool:
+def _is_constant(columns: Iterable[np.ndarray], narrowest: float = np.inf) -> bool:
+    """Return True if columns have a constant sum. The range of the narrowest one must exceed the tolerance."""
     total = np.sum(list(columns), axis=0)
-    return bool(np.ptp(total) <= 1e-9 * np.abs(total).max(initial=0.0))
+    tolerance = 1e-9 * np.abs(total).max(initial=0.0)
+    return bool(np.ptp(total) <= tolerance < narrowest)
 
 
 def outside_span(x: np.ndarray, z: np.ndarray) -> np.ndarray:

@@ -176,3 +176,13 @@ def test_uneven_levels_against_a_fine_grid(levels: list[float], model: str, fine
     assert found.loss == pytest.approx(truth, abs=2e-4)
     assert "rounds" not in str(found)
     assert "the search ended after 3 rounds" in str(od.refine(problem, rounds=3))
+
+
+def test_a_narrow_factor_is_no_component_of_a_mixture_of_large_amounts() -> None:
+    blend = pd.DataFrame(dict(od.simplex_lattice(["a", "b"], 2))) * 1e6
+    table = blend.merge(pd.DataFrame({"dose": [1e-6, 5e-4, 1e-3]}), how="cross")
+    found = od.refine(od.DesignProblem(od.candidates(table, "~ 0 + a + b + dose + I(dose**2)")))
+    s = found.problem.settings
+    assert s is not None
+    np.testing.assert_allclose(s["a"] + s["b"], 1e6, rtol=1e-15)
+    assert (s["dose"].min(), s["dose"].max()) == (1e-6, 1e-3)
