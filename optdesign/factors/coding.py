@@ -174,7 +174,7 @@ def _separate(columns: Mapping[str, np.ndarray], names: list[str]) -> list[list[
 
 
 def _is_constant(columns: Iterable[np.ndarray], narrowest: float = np.inf) -> bool:
-    """Return True if columns have a constant sum. The range of the narrowest one must exceed the tolerance."""
+    """Return True if columns have a constant sum, whose tolerance is below the range of the narrowest one."""
     total = np.sum(list(columns), axis=0)
     tolerance = 1e-9 * np.abs(total).max(initial=0.0)
     return bool(np.ptp(total) <= tolerance < narrowest)
