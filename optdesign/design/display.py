@@ -116,13 +116,19 @@ def joined(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> dict[s
 def text(value: Any) -> str:
     """Return a setting as a table shows it: numbers of up to 10 digits as given, others to 6 digits.
 
+    Whole numbers are shown as they were given.
+
     >>> text(20), text(0.1 + 0.2), text("a"), text(np.float64(1e-9)), text(1234567.5), text(1 / 3)
     ('20', '0.3', 'a', '1e-09', '1234567.5', '0.333333')
+    >>> text(1700000000123.0), text(1e20)
+    ('1700000000123', '1e+20')
     """
     if not isinstance(value, float):
         return f"{value:.6g}" if isinstance(value, np.floating) else str(value)
     short = f"{value:.10g}"
-    return short if without_roundoff(np.array([value]))[0] == float(short) else f"{value:.6g}"
+    if without_roundoff(np.array([value]))[0] == float(short):
+        return short
+    return f"{value:.0f}" if value.is_integer() and abs(value) <= 2**53 else f"{value:.6g}"
 
 
 def without_roundoff(column: np.ndarray) -> np.ndarray:
