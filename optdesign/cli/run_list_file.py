@@ -182,8 +182,8 @@ def _matched(source: CandidateFile, table: Table, path: Path) -> np.ndarray:
 def _codes(candidates: np.ndarray, runs: np.ndarray, rtol: float = 1e-9) -> tuple[np.ndarray, np.ndarray]:
     """Assign numbers to the values of a column, of candidates and then of runs, and return the known runs.
 
-    Numbers are one setting if they differ by at most the fraction ``rtol`` of the largest of their column, and
-    by less than 1 from a whole number of a column of whole numbers.
+    Numbers are one setting if they differ by at most the fraction ``rtol`` of the largest of their column. In
+    a column of whole numbers they differ by at most 0.5, too.
     """
     if candidates.dtype.kind in "biuf" and runs.dtype.kind in "biuf":
         values = np.unique(candidates.astype(np.float64))
