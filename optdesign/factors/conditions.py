@@ -274,6 +274,9 @@ class _Evaluator:
         self, holds: Callable[[Any, Any], Any], left: ast.expr, a: _Value, right: ast.expr, b: _Value
     ) -> np.ndarray:
         """Return the truth of a comparison of a, the value of ``left``, with b, the value of ``right``."""
+        for side in (a, b):
+            if isinstance(side, _Text) and side.missing.ndim and side.missing.all():  # of any kind
+                return np.full(len(side.missing), holds is operator.ne)
         if isinstance(a, _Times) and isinstance(b, _Text):
             b = _date(a, b, self.said(right))
         elif isinstance(b, _Times) and isinstance(a, _Text):
