@@ -131,6 +131,22 @@ def text(value: Any) -> str:
     return f"{value:.0f}" if value.is_integer() and abs(value) <= 2**53 else f"{value:.6g}"
 
 
+def texts(column: np.ndarray) -> list[str]:
+    """Return settings as a table shows them, with as many digits as keep different ones apart.
+
+    >>> texts(np.array([100000.0, 100000 + 1 / 3, 0.3, 0.1 + 0.2]))
+    ['100000', '100000.3333', '0.3', '0.3']
+    """
+    shown = [text(value) for value in column]
+    if column.dtype == np.float64:
+        different = len(np.unique(without_roundoff(column)))
+        for digits in (10, 12, 15, 17):
+            if len(set(shown)) >= different:
+                break
+            shown = [f"{value:.{digits}g}" for value in column.tolist()]
+    return shown
+
+
 def without_roundoff(column: np.ndarray) -> np.ndarray:
     """Return a column in which floats that differ by round-off from a number of 12 digits are that number.
 
@@ -164,15 +180,9 @@ def html(result: DesignResult, facts: list[tuple[str, str]]) -> str:
     """Facts and the largest weights in HTML."""
     listed = 20  # candidates of a design that are listed in a notebook
     shown, rows = columns(result.problem), largest(result.weights, listed)
-    body = [
-        [
-            str(n + 1),
-            *(text(column[n]) for column in shown.values()),
-            f"{result.weights[n]:.6f}",
-            f"{result.variances[n]:.6f}",
-        ]
-        for n in rows.tolist()
-    ]
+    settings = [texts(column[rows]) for column in shown.values()]
+    numbers = [[f"{value:.6f}" for value in values[rows]] for values in (result.weights, result.variances)]
+    body = list(zip(map(str, rows + 1), *settings, *numbers, strict=True))
     more = len(result.support) - len(rows)
     caption = f"<p>{more} smaller weights are not shown; see to_frame().</p>" if more else ""
     return html_table(None, facts) + html_table(["row", *shown, WEIGHT, VARIANCE], body) + caption
