@@ -275,7 +275,7 @@ class _Evaluator:
     ) -> np.ndarray:
         """Return the truth of a comparison of a, the value of ``left``, with b, the value of ``right``."""
         for side in (a, b):
-            if isinstance(side, _Text) and side.missing.ndim and side.missing.all():  # of any kind
+            if isinstance(side, _Text) and side.missing.ndim and side.missing.all():  # its kind is unknown
                 return np.full(len(side.missing), holds is operator.ne)
         if isinstance(a, _Times) and isinstance(b, _Text):
             b = _date(a, b, self.said(right))
