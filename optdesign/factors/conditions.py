@@ -65,8 +65,11 @@ QUOTED = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|`([^`]*)`""")
 """Text, which stays as it is, or a name in backticks."""
 
 
-DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:[\d:.]+)?|\d\d:\d\d[\d:.]*")
-"""A date, a date with a time, or a time, in text."""
+DATE = re.compile(r"\d{4}([-/.])\d\d\1\d\d([T ]\d\d:[\d:.]+)?|\d\d:\d\d[\d:.]*")
+"""A date, a date with a time, or a time, in text whose order is that of time."""
+
+OTHER_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([T ].*)?|\d{1,2}:\d\d[\d:.]*")
+"""A date or a time in text whose order may be another one, as that of "1/2/2024" is."""
 
 LIKE_A_DATE = re.compile(r"\d[\d\s:./T-]*")
 """Text that may be meant as a date."""
@@ -310,6 +313,12 @@ class _Evaluator:
         if constant.value.ndim or not column.value.ndim:
             return
         text, dates = constant.value.item(), set(column.value[~column.missing].tolist())
+        if holds not in EQUALITIES and all(map(OTHER_DATE.fullmatch, dates)):
+            for date in sorted(date for date in dates if not DATE.fullmatch(date))[:1]:
+                raise ValueError(
+                    f"dates and times must be written as '2024-05-31' and '08:30' to be compared by order; "
+                    f"the column that is compared with {self.said(node)} holds {date!r}"
+                )
         if not dates or not all(map(DATE.fullmatch, dates)):
             return
         formats = {DIGIT.sub("0", date) for date in dates}

@@ -131,3 +131,19 @@ def test_times_of_a_day_compare_with_text_in_their_format() -> None:
 def test_text_beside_dates_has_the_order_of_the_alphabet() -> None:
     c = od.candidates({"batch": ["2024-01-02", "2024-1-2", "b"]}, "~ batch", where="batch <= '2024-1'")
     assert c.settings["batch"].tolist() == ["2024-01-02"]
+
+
+@pytest.mark.parametrize(
+    "days", [["1/2/2024", "1/10/2024"], ["2024-1-2", "2024-1-10"], ["02.01.2024", "10.01.2024"]]
+)
+def test_dates_that_are_not_written_in_their_order_are_not_ordered(days: list[str]) -> None:
+    with pytest.raises(od.InputError, match="must be written as '2024-05-31'"):
+        od.candidates(pd.DataFrame({"day": days}), "~ day", where=f"day < '{days[1]}'")
+    assert len(od.candidates(pd.DataFrame({"day": days}), "~ day", where=f"day == '{days[1]}'")) == 1
+    named = [*days, "spare"]
+    assert len(od.candidates(pd.DataFrame({"day": named}), "~ day", where="day < 's'")) == 2
+
+
+def test_dates_with_other_separators_compare_in_their_format() -> None:
+    c = od.candidates({"day": ["2024/01/02", "2024/01/10"]}, "~ day", where="day < '2024/01/10'")
+    assert c.settings["day"].tolist() == ["2024/01/02"]
