@@ -15,7 +15,7 @@ import typer
 from optdesign.cli.candidate_file import CandidateFile
 from optdesign.cli.spelling import status
 from optdesign.design.certificate import Certificate
-from optdesign.design.display import duration, grid_note, group_places, largest, text
+from optdesign.design.display import duration, grid_note, group_places, largest, texts
 from optdesign.design.result import DesignResult, rounded_down, rounded_up
 from optdesign.problem.dependence import in_words, scope
 from optdesign.problem.large import Part
@@ -333,7 +333,7 @@ def _print_table(source: CandidateFile, rows: np.ndarray, numbers: dict[str, lis
     columns += [(k, "left", v.names[v.numbers[rows]]) for k, v in labels.items() if k is not None]
     for name in [name for name in source.factors if name not in labels][: SHOWN.columns]:
         values = source.columns[name][rows]
-        columns.append((name, "left" if values.dtype == object else "right", map(text, values)))
+        columns.append((name, "left" if values.dtype == object else "right", texts(values)))
     columns += [(name, "right", values) for name, values in numbers.items()]
     for name, justify, _ in columns:
         table.add_column(Text(name), justify=justify)

@@ -182,12 +182,18 @@ def _matched(source: CandidateFile, table: Table, path: Path) -> np.ndarray:
 def _codes(candidates: np.ndarray, runs: np.ndarray, rtol: float = 1e-9) -> tuple[np.ndarray, np.ndarray]:
     """Assign numbers to the values of a column, of candidates and then of runs, and return the known runs.
 
-    Numbers are one setting if they differ by at most the fraction ``rtol`` of the largest of their column.
+    Numbers are one setting if they differ by at most the fraction ``rtol`` of the largest of their column. In
+    a column of whole numbers they differ by at most 0.5, too.
     """
     if candidates.dtype.kind in "biuf" and runs.dtype.kind in "biuf":
         values = np.unique(candidates.astype(np.float64))
-        nearest = np.clip(np.searchsorted((values[1:] + values[:-1]) / 2, runs), 0, len(values) - 1)
-        found = np.abs(values[nearest] - runs) <= rtol * np.abs(values).max()
+        above = np.minimum(np.searchsorted(values, runs), len(values) - 1)
+        below = np.maximum(above - 1, 0)
+        nearest = np.where(np.abs(runs - values[below]) < np.abs(values[above] - runs), below, above)
+        tolerance = rtol * np.abs(values).max()
+        if np.all(values == np.round(values)):
+            tolerance = min(tolerance, 0.5)
+        found = np.abs(values[nearest] - runs) <= tolerance
         return np.concatenate([np.searchsorted(values, candidates), nearest]), found
     both = [written(v) for v in (*candidates.tolist(), *runs.tolist())]
     codes = np.unique(both, return_inverse=True)[1]

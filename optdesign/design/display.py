@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optdesign.factors.coding import components
+from optdesign.factors.coding import mixtures
 from optdesign.factors.formula import pandas
 from optdesign.problem.dependence import in_words
 from optdesign.tables.columns import objects
@@ -116,13 +116,35 @@ def joined(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> dict[s
 def text(value: Any) -> str:
     """Return a setting as a table shows it: numbers of up to 10 digits as given, others to 6 digits.
 
+    Whole numbers are shown as they were given.
+
     >>> text(20), text(0.1 + 0.2), text("a"), text(np.float64(1e-9)), text(1234567.5), text(1 / 3)
     ('20', '0.3', 'a', '1e-09', '1234567.5', '0.333333')
+    >>> text(1700000000123.0), text(1e20)
+    ('1700000000123', '1e+20')
     """
     if not isinstance(value, float):
         return f"{value:.6g}" if isinstance(value, np.floating) else str(value)
     short = f"{value:.10g}"
-    return short if without_roundoff(np.array([value]))[0] == float(short) else f"{value:.6g}"
+    if without_roundoff(np.array([value]))[0] == float(short):
+        return short
+    return f"{value:.0f}" if value.is_integer() and abs(value) <= 2**53 else f"{value:.6g}"
+
+
+def texts(column: np.ndarray) -> list[str]:
+    """Return settings as a table shows them, with as many digits as keep different ones apart.
+
+    >>> texts(np.array([100000.0, 100000 + 1 / 3, 0.3, 0.1 + 0.2]))
+    ['100000', '100000.3333', '0.3', '0.3']
+    """
+    shown = [text(value) for value in column]
+    if column.dtype == np.float64:
+        different = len(np.unique(without_roundoff(column)))
+        for digits in (10, 12, 15, 17):
+            if len(set(shown)) >= different:
+                break
+            shown = [f"{value:.{digits}g}" for value in column.tolist()]
+    return shown
 
 
 def without_roundoff(column: np.ndarray) -> np.ndarray:
@@ -158,15 +180,9 @@ def html(result: DesignResult, facts: list[tuple[str, str]]) -> str:
     """Facts and the largest weights in HTML."""
     listed = 20  # candidates of a design that are listed in a notebook
     shown, rows = columns(result.problem), largest(result.weights, listed)
-    body = [
-        [
-            str(n + 1),
-            *(text(column[n]) for column in shown.values()),
-            f"{result.weights[n]:.6f}",
-            f"{result.variances[n]:.6f}",
-        ]
-        for n in rows.tolist()
-    ]
+    settings = [texts(column[rows]) for column in shown.values()]
+    numbers = [[f"{value:.6f}" for value in values[rows]] for values in (result.weights, result.variances)]
+    body = list(zip(map(str, rows + 1), *settings, *numbers, strict=True))
     more = len(result.support) - len(rows)
     caption = f"<p>{more} smaller weights are not shown; see to_frame().</p>" if more else ""
     return html_table(None, facts) + html_table(["row", *shown, WEIGHT, VARIANCE], body) + caption
@@ -202,11 +218,11 @@ def grid_note(problem: DesignProblem) -> str:
         for name in model.factors
         if name not in model.categories and settings[name].dtype.kind in "iuf"
     }
-    mixture = [columns[name] for name in components(columns)]
     bounded = False
-    if len(mixture) > 2:
-        total = sum(mixture, np.zeros(settings.n_rows)).max() * (1 - 1e-9)
-        bounded = any(c.min() > 0 or c.max() < total for c in mixture)
+    for names in mixtures(columns):
+        total = np.sum([columns[name] for name in names], axis=0).max() * (1 - 1e-9)
+        limits = [columns[name].min() > 0 or columns[name].max() < total for name in names]
+        bounded |= len(names) > 2 and any(limits)
     if not columns or not (bounded or HIGH_POWER.search(model.formula)):
         return ""
     why = "the mixtures have bounds" if bounded else "the model has a power of 3 or more"

@@ -422,7 +422,7 @@ class RunTable:
 
     def _shown(self) -> dict[str, list[str]]:
         """Return the cells of the first lines as text, by column."""
-        return {name: [listing.text(v) for v in column[:LISTED]] for name, column in self.columns.items()}
+        return {name: listing.texts(column[:LISTED]) for name, column in self.columns.items()}
 
     @property
     def _more(self) -> int:

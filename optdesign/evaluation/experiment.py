@@ -20,7 +20,7 @@ from optdesign.design.display import CANDIDATE, RUN, VARIANCE, WEIGHT
 from optdesign.design.result import DesignResult
 from optdesign.design.saving import load
 from optdesign.errors import InputError
-from optdesign.factors.coding import CodedModel, Term, coded_model, components
+from optdesign.factors.coding import CodedModel, Term, coded_model, mixtures
 from optdesign.factors.formula import named
 from optdesign.factors.grids import factorial
 from optdesign.problem.candidates import Candidates, candidates
@@ -218,7 +218,8 @@ def _combinations(
     """
     levels = {name: number(settings[name], settings.levels.get(name)).names for name in settings}
     numeric = [name for name in settings if settings[name].dtype.kind in "iuf" and name not in categories]
-    if mixture := components({name: settings[name] for name in numeric}):
+    blends = mixtures({name: settings[name] for name in numeric})
+    if mixture := [name for components in blends for name in components]:
         which = "the numeric factors have" if len(mixture) == len(numeric) else f"{listed(mixture)} have"
         return settings, (f"{which} a constant sum, so {AT_RUNS}",)
     if prod(map(len, levels.values())) > most:

@@ -85,8 +85,8 @@ def coded_model(
     if beside is not None:
         scaled = sorted(numeric - unscaled - set(beside.model.factors) | numeric & beside.scaled)
         return _standard(given, settings, scaled)
-    mixture = components({name: settings[name] for name in sorted(numeric)})
-    scaled = sorted(numeric - unscaled - set(mixture))
+    blended = mixtures({name: settings[name] for name in sorted(numeric)})
+    scaled = sorted(numeric - unscaled.union(*blended))
     found, x = _standard(given, settings, scaled)
     if scaled:
         compared = min(len(x), 5000)  # rows on which the spans of the two model matrices are compared
@@ -126,18 +126,21 @@ def _standard(given: Model, settings: Settings, scaled: list[str]) -> tuple[Code
     return own, features
 
 
-def components(columns: Mapping[str, np.ndarray]) -> list[str]:
-    """Return the names of columns that are components of a mixture: they vary and have a constant sum.
+def mixtures(columns: Mapping[str, np.ndarray]) -> list[list[str]]:
+    """Return the names of columns that are components of mixtures: they vary and have a constant sum.
 
     These are all columns, or those of which none is negative, beside other factors.
 
     >>> water, salt = np.array([0.0, 0.3, 1.0, 0.3]), np.array([1.0, 0.7, 0.0, 0.7])
-    >>> components({"water": water, "temp": np.array([20, 20, 60, 60]), "salt": salt})
-    ['water', 'salt']
+    >>> mixtures({"water": water, "temp": np.array([20, 20, 60, 60]), "salt": salt})
+    [['water', 'salt']]
+    >>> mixtures({"water": water, "salt": salt, "oak": salt[[0, 1, 1, 2]], "elm": water[[0, 1, 1, 2]]})
+    [['water', 'salt'], ['oak', 'elm']]
     """
     varying = {name: values for name, values in columns.items() if np.ptp(values) > 0}
-    if len(columns) > 1 and varying and _is_constant(columns.values()):
-        return list(columns)
+    narrowest = min(map(np.ptp, varying.values()), default=0.0)
+    if len(columns) > 1 and varying and _is_constant(columns.values(), narrowest):
+        return _separate(columns, list(columns))
     names = [name for name, values in varying.items() if values.min() >= 0]
     if len(names) < 2:
         return []
@@ -145,12 +148,36 @@ def components(columns: Mapping[str, np.ndarray]) -> list[str]:
     # If the sum of the components is the only constant one, a combination that is 1 has no other columns.
     shares = np.linalg.lstsq(x, np.ones(len(x)))[0]
     found = [name for name, share in zip(names, shares, strict=True) if abs(share) > 1e-6]
-    return found if len(found) > 1 and _is_constant([varying[name] for name in found]) else []
+    is_mixture = len(found) > 1 and _is_constant([varying[name] for name in found])
+    return _separate(columns, found) if is_mixture else []
 
 
-def _is_constant(columns: Iterable[np.ndarray]) -> bool:
+def _separate(columns: Mapping[str, np.ndarray], names: list[str]) -> list[list[str]]:
+    """Return the mixtures of which columns with a constant sum consist, which are one or more."""
+    varying = [name for name in names if np.ptp(columns[name]) > 0]
+    x = np.column_stack([columns[name] / float(np.abs(columns[name]).max()) for name in varying])
+    gram = (x - x.mean(axis=0)).T @ (x - x.mean(axis=0))
+    values, vectors = np.linalg.eigh(gram)
+    relations = vectors.T[values <= 1e-12 * values[-1]]
+    # Gauss-Jordan elimination: a mixture that shares no component with others is a row of the result.
+    for k in range(len(relations)):
+        row, column = divmod(int(np.argmax(np.abs(relations[k:]))), len(varying))
+        relations[[k, k + row]] = relations[[k + row, k]]
+        relations[k] /= relations[k, column]
+        others = np.arange(len(relations)) != k
+        relations[others] -= np.outer(relations[others, column], relations[k])
+    found = [[n for n, part in zip(varying, row, strict=True) if abs(part) > 1e-6] for row in relations]
+    is_split = sum(map(len, found)) == len(varying) == len(set().union(*found))
+    if is_split and all(len(part) > 1 and _is_constant([columns[n] for n in part]) for part in found):
+        return sorted(found, key=lambda part: varying.index(part[0]))
+    return [names]
+
+
+def _is_constant(columns: Iterable[np.ndarray], narrowest: float = np.inf) -> bool:
+    """Return True if columns have a constant sum, whose tolerance is below the range of the narrowest one."""
     total = np.sum(list(columns), axis=0)
-    return bool(np.ptp(total) <= 1e-9 * np.abs(total).max(initial=0.0))
+    tolerance = 1e-9 * np.abs(total).max(initial=0.0)
+    return bool(np.ptp(total) <= tolerance < narrowest)
 
 
 def outside_span(x: np.ndarray, z: np.ndarray) -> np.ndarray:

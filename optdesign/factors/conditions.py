@@ -10,7 +10,8 @@ called.
 - Whole numbers are exact, whatever the type and size of the column. Booleans count as 0 and 1 in arithmetic.
 - Comparisons of other numbers allow for round-off: 0.1 + 0.2 is at most 0.3, and equals it. See
   :mod:`optdesign.numbers.quantities`.
-- Text compares with text. Its order is alphabetical.
+- Text compares with text. Its order is alphabetical. Text that holds dates or times, as columns of Python's
+  dates do, compares with text of that format: a condition with ``"2024-1-2"`` is refused.
 - Dates compare with dates, and with text such as ``"2024-05-31"``. Times with a time zone are local times.
 - A comparison with a missing entry is false, except ``!=`` and ``not in``.
 """
@@ -62,6 +63,18 @@ ALLOWED = (
 
 QUOTED = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|`([^`]*)`""")
 """Text, which stays as it is, or a name in backticks."""
+
+
+DATE = re.compile(r"\d{4}([-/.])\d\d\1\d\d([T ]\d\d:[\d:.]+)?|\d\d:\d\d[\d:.]*")
+"""A date, a date with a time, or a time, in text whose order is that of time."""
+
+OTHER_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([T ].*)?|\d{1,2}:\d\d[\d:.]*")
+"""A date or a time in text whose order may be another one, as that of "1/2/2024" is."""
+
+LIKE_A_DATE = re.compile(r"\d[\d\s:./T-]*")
+"""Text that may be meant as a date."""
+
+DIGIT = re.compile(r"\d")
 
 
 def kept(settings: Settings, where: Any) -> np.ndarray:
@@ -264,6 +277,9 @@ class _Evaluator:
         self, holds: Callable[[Any, Any], Any], left: ast.expr, a: _Value, right: ast.expr, b: _Value
     ) -> np.ndarray:
         """Return the truth of a comparison of a, the value of ``left``, with b, the value of ``right``."""
+        for side in (a, b):
+            if isinstance(side, _Text) and side.missing.ndim and side.missing.all():  # its kind is unknown
+                return np.full(len(side.missing), holds is operator.ne)
         if isinstance(a, _Times) and isinstance(b, _Text):
             b = _date(a, b, self.said(right))
         elif isinstance(b, _Times) and isinstance(a, _Text):
@@ -274,6 +290,8 @@ class _Evaluator:
                     f"{self.said(left)} and {self.said(right)} must not be compared by order, because the "
                     "levels are not in alphabetical order. List the levels: x in ['low', 'mid']"
                 )
+            self.check_dates(left, a, b, holds)
+            self.check_dates(right, b, a, holds)
             truth = np.asarray(holds(a.value, b.value), dtype=bool)
             return np.where(a.missing | b.missing, holds is operator.ne, truth)
         if isinstance(a, _Times) and isinstance(b, _Times) and a.value.dtype.kind == b.value.dtype.kind:
@@ -286,6 +304,30 @@ class _Evaluator:
             )
         a, b = (quantity(side) if isinstance(side, np.ndarray) else side for side in (a, b))
         return compare(holds, a, b)
+
+    def check_dates(self, node: ast.expr, constant: _Text, column: _Text, holds: Callable[..., Any]) -> None:
+        """Raise ValueError if text of a constant has not the format of the dates in a column of text.
+
+        Dates of one format have the order of the alphabet. Names may be compared with dates by equality.
+        """
+        if constant.value.ndim or not column.value.ndim:
+            return
+        text, dates = constant.value.item(), set(column.value[~column.missing].tolist())
+        if holds not in EQUALITIES and all(map(OTHER_DATE.fullmatch, dates)):
+            for date in sorted(date for date in dates if not DATE.fullmatch(date))[:1]:
+                raise ValueError(
+                    f"dates and times must be written as '2024-05-31' and '08:30' to be compared by order; "
+                    f"the column that is compared with {self.said(node)} holds {date!r}"
+                )
+        if not dates or not all(map(DATE.fullmatch, dates)):
+            return
+        formats = {DIGIT.sub("0", date) for date in dates}
+        if DIGIT.sub("0", text) in formats or (holds in EQUALITIES and not LIKE_A_DATE.fullmatch(text)):
+            return
+        raise ValueError(
+            f"dates and times must be compared with text in their format, such as {min(dates)!r}; "
+            f"got {self.said(node)}"
+        )
 
     def said(self, node: ast.expr) -> str:
         """Return the text of a node, with names as they were written."""

@@ -118,9 +118,10 @@ def fit(
         if (settings[name].dtype == object or name in settings.levels) and missing(settings[name]) is None
     }
     for name in settings:
-        if f"`{name}`" in formula and name.replace(".", "", 1).isdecimal():
-            value = f"{formula!r} has `{name}`, which formulaic takes for the number"
-            raise InputError("model", "must not name factors by numbers", value, "Rename the column.")
+        is_number = name.replace(".", "", 1).isdecimal() and f"`{name}`" in formula
+        if is_number or (name in ("True", "False", "None") and re.search(rf"\b{name}\b", formula)):
+            value = f"{formula!r} has `{name}`, which formulaic takes for the constant"
+            raise InputError("model", "must not name factors by constants", value, "Rename the column.")
     context = {"__formulaic_variables_available__": list(settings)}
     parsed = _called(formula, settings, lambda: library.Formula(notation.formula(formula), _context=context))
     if not isinstance(parsed, library.SimpleFormula):

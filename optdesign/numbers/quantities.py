@@ -88,7 +88,7 @@ def negate(a: Quantity) -> Quantity:
 def absolute(a: Quantity) -> Quantity:
     """Return |a|."""
     if a.is_whole:
-        return _fitted(np.abs(a.value.astype(object)))
+        return _exactly(lambda value, _: np.abs(value), a, a, _bound(a))
     return Quantity(np.abs(a.value), a.error)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from optdesign.errors import InputError
 from optdesign.evaluation.evaluation import Evaluation
-from optdesign.factors.coding import components
+from optdesign.factors.coding import mixtures
 from optdesign.plot.draw_correlations import check_evaluation
 from optdesign.plot.panels import arrangement
 from optdesign.plot.style import BLUE, picture
@@ -96,9 +96,9 @@ def _lines(evaluation: Evaluation, points: int = 81) -> dict[str, tuple[np.ndarr
             centre[name] = (float(values.min()) + float(values.max())) / 2
         else:
             centre[name] = number(values, settings.levels.get(name)).names[0]
-    mixture = components({name: settings[name] for name in numeric if settings[name].dtype.kind in "iuf"})
-    total = float(sum(settings[name][0] for name in mixture))
-    centre |= {name: float(settings[name].mean()) for name in mixture}
+    varying = [name for name in numeric if settings[name].dtype.kind in "iuf" and np.ptp(settings[name]) > 0]
+    blends = mixtures({name: settings[name] for name in varying})
+    centre |= {name: float(settings[name].mean()) for mixture in blends for name in mixture}
     out = {}
     for name in model.factors:
         values = settings[name]
@@ -108,10 +108,10 @@ def _lines(evaluation: Evaluation, points: int = 81) -> dict[str, tuple[np.ndarr
             at = number(values, settings.levels.get(name)).names.astype(object)
         columns: dict[str, Any] = {other: np.full(len(at), value) for other, value in centre.items()}
         columns[name] = at if name in numeric else list(at)
-        if name in mixture:
-            rest = total - centre[name]
-            for other in mixture:
+        for mixture in blends:
+            total = sum(centre[other] for other in mixture)
+            for other in mixture if name in mixture else ():
                 if other != name:
-                    columns[other] = centre[other] * (total - at) / rest
+                    columns[other] = centre[other] * (total - at) / (total - centre[name])
         out[name] = at, evaluation.predict(columns)
     return out

@@ -119,9 +119,11 @@ def totals_at(places: np.ndarray, values: np.ndarray, rows: np.ndarray) -> tuple
     (array([[1.]]), array([5]))
     """
     kept = rows[values[rows] > 0]
-    at, where = np.unique(np.round(places[kept], 12), axis=0, return_inverse=True)
-    total = np.bincount(where.ravel(), weights=values[kept], minlength=len(at))
-    return at, total.astype(values.dtype)
+    extent = np.ptp(places, axis=0)
+    scaled = np.round(places[kept] / np.where(extent > 0, extent, 1.0), 12)
+    _, first, where = np.unique(scaled, axis=0, return_index=True, return_inverse=True)
+    total = np.bincount(where.ravel(), weights=values[kept], minlength=len(first))
+    return places[kept][first], total.astype(values.dtype)
 
 
 class Profile(NamedTuple):

@@ -97,6 +97,9 @@ def local(features: Any, parameters: Any, family: str = "logistic") -> Any:
     [[0.5, 0.0], [0.5, 1.0]]
     """
     check_choice(family, FAMILIES, "family")
+    if isinstance(features, Candidates) and features.model.scale is not None:
+        rule, value = "must be those of the linear predictor", "they are scaled by local already"
+        raise InputError("features", rule, value, "Pass the candidates that candidates() returns.")
     x = features.features if isinstance(features, Candidates) else matrix(features)
     if isinstance(features, Candidates) or isinstance(parameters, Mapping):
         parameters = _in_order(parameters, getattr(features, "names", None))

@@ -2,13 +2,16 @@
 
 A certificate holds on the candidates that are listed. Here candidates are added beside those with weight: one
 numeric factor at a time moves up and down by a step, within its range, or two components of a mixture move in
-opposite directions. The problem is solved again, and the step is halved once the gain is below a tolerance.
-The old optimum is a design on the new candidates as well, so its efficiency there is what the grid lost.
+opposite directions. The first step is half the largest distance of neighbouring levels. The problem is solved
+again, and the step is halved once the gain is below a tolerance, until it is small beside the smallest
+distance of neighbouring levels. The old optimum is a design on the new candidates as well, so its efficiency
+there is what it lost to them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +19,7 @@ import numpy as np
 from optdesign.design.efficiency import efficiency
 from optdesign.design.result import DesignResult, rounded_down
 from optdesign.errors import InputError
-from optdesign.factors.coding import components
+from optdesign.factors.coding import mixtures
 from optdesign.factors.conditions import kept
 from optdesign.problem.problem import DesignProblem, check_problem
 from optdesign.solvers.solve import solve
@@ -51,7 +54,7 @@ class Refinement:
     efficiency : float
         Lower bound on the D-efficiency of the old optimum against all designs on the new candidates.
     loss : float
-        1 - efficiency: what the old candidates lost at most.
+        1 - efficiency: what the old candidates lost to the new ones at most.
     levels : dict of str to list
         Levels with weight in the new design that the old candidates did not have, by factor.
     history : tuple of Round
@@ -76,10 +79,11 @@ class Refinement:
     efficiency: float
     levels: dict[str, list[float]]
     history: tuple[Round, ...] = field(repr=False)
+    _is_complete: bool = field(default=True, repr=False)
 
     @property
     def loss(self) -> float:
-        """Upper bound on the loss of efficiency by the old candidates."""
+        """Upper bound on the loss of efficiency by the old candidates, against the new ones."""
         return 1.0 - self.efficiency
 
     def __str__(self) -> str:
@@ -90,6 +94,8 @@ class Refinement:
         ]
         for name, levels in self.levels.items():
             lines.append(f"  {name:<10}  new levels with weight: {', '.join(f'{v:.4g}' for v in levels)}")
+        if not self._is_complete:
+            lines.append(f"  the search ended after {len(self.history)} rounds; more rounds may find more")
         return "\n".join(lines)
 
 
@@ -104,18 +110,18 @@ def refine(problem: DesignProblem, *, where: Any = None, tol: float = 1e-4, roun
         Condition that new settings must meet, as in :func:`optdesign.candidates`; a problem does not keep it.
         Factors stay within the range of the old candidates of the same group and parameter block. Components
         of a mixture with a condition are limited by the condition alone, because a lattice may not reach its
-        bounds.
+        bounds. Every mixture keeps its sum.
     tol : float, default 1e-4
         Smallest relative gain of a round that is followed by another one with the same step, and largest
         loss by the last halving of the step.
     rounds : int, default 40
-        Largest number of rounds.
+        Largest number of rounds. The result says so when it is printed if they end the search early.
 
     Returns
     -------
     Refinement
         New problem and design, with the efficiency of the old optimum against all designs on the new
-        candidates.
+        candidates. The search is local: levels that it did not try may gain more.
 
     Raises
     ------
@@ -135,7 +141,7 @@ def refine(problem: DesignProblem, *, where: Any = None, tol: float = 1e-4, roun
     """
     check_problem(problem)
     model, settings = problem.model, problem.settings
-    moves = [] if model is None or settings is None else _moves(settings, model)
+    moves, unevenness = ([], 1.0) if model is None or settings is None else _moves(settings, model)
     if model is None or settings is None or not moves:
         rule = "must have a model with a numeric factor of several levels"
         value = "it has none" if model is not None else "it was not made by candidates(factors, model)"
@@ -143,7 +149,7 @@ def refine(problem: DesignProblem, *, where: Any = None, tol: float = 1e-4, roun
     solved = 1e-7  # relative gap of every design
     old = design = solve(problem, tol=solved)
     step, history, before = 1.0, [], 1.0
-    least_step = 2.0**-8
+    least_step = 2.0**-8 * unevenness
     for _ in range(rounds):
         p = design.problem
         assert p.settings is not None
@@ -167,21 +173,34 @@ def refine(problem: DesignProblem, *, where: Any = None, tol: float = 1e-4, roun
         efficiency=efficiency(design.problem, weights, best=design),
         levels=_new_levels(problem, design),
         history=tuple(history),
+        _is_complete=step < least_step,
     )
 
 
-def _moves(settings: Settings, model: Any) -> list[dict[str, float]]:
-    """Return the directions in which settings move, with the first step of every factor in them."""
-    numeric, categories = {}, model.categories
+def _moves(settings: Settings, model: Any) -> tuple[list[dict[str, float]], float]:
+    """Return the directions in which settings move, and the unevenness of the levels.
+
+    A direction has the first step of every factor in it. The unevenness is the smallest ratio of two
+    distances of neighbouring levels of one factor.
+    """
+    first_step, unevenness = {}, 1.0
     for name in model.factors:
-        values = np.unique(settings[name]) if settings[name].dtype.kind in "iuf" else np.empty(0)
-        if name not in categories and len(values) > 1:
-            numeric[name] = float(np.diff(values).min()) / 2
-    mixture = components({name: settings[name] for name in numeric})
-    h = min((numeric[name] for name in mixture), default=0.0)
-    return [{a: h, b: -h} for a in mixture for b in mixture if a != b] + [
-        {name: sign * numeric[name]} for name in numeric if name not in mixture for sign in (-1.0, 1.0)
+        if name not in model.categories and settings[name].dtype.kind in "iuf":
+            values = np.unique(settings[name].astype(np.float64))
+            distances = np.diff(values)
+            distances = distances[distances > SAME_LEVEL * np.ptp(values)]
+            if len(distances):
+                first_step[name] = float(distances.max()) / 2
+                unevenness = min(unevenness, float(distances.min() / distances.max()))
+    blends = mixtures({name: settings[name] for name in first_step})
+    moves = [
+        dict(zip(pair, (h, -h), strict=True))
+        for mixture in blends
+        for pair in permutations(mixture, 2)
+        for h in [min(first_step[name] for name in pair)]
     ]
+    alone = [name for name in first_step if not any(name in mixture for mixture in blends)]
+    return moves + [{name: sign * first_step[name]} for name in alone for sign in (-1.0, 1.0)], unevenness
 
 
 def _moved(
@@ -197,11 +216,11 @@ def _moved(
     cells = np.unique(p.groups * p.n_parameter_blocks + p.parameter_blocks, return_inverse=True)[1]
     low = {name: _of_cells(np.minimum, settings[name], cells) for name in names}
     high = {name: _of_cells(np.maximum, settings[name], cells) for name in names}
-    mixture = {name for move in moves if len(move) > 1 for name in move}
-    if where is not None and mixture:
-        total = np.full(len(cells), float(sum(settings[name][0] for name in mixture)))
-        low |= dict.fromkeys(mixture, np.zeros(len(cells)))
-        high |= dict.fromkeys(mixture, total)
+    if where is not None:
+        for name in {name for move in moves if len(move) > 1 for name in move}:
+            mixture = {name}.union(*(move for move in moves if len(move) > 1 and name in move))
+            low[name] = np.zeros(len(cells))
+            high[name] = np.full(len(cells), float(sum(settings[other][0] for other in mixture)))
     columns = {k: [np.asarray(v, dtype=np.float64 if k in names else None)] for k, v in settings.items()}
     for move in moves:
         part = {name: settings[name][support] for name in settings}

@@ -148,3 +148,19 @@ def test_options_of_lists(folder):
     for name in ("list.csv", "other.csv"):
         said = refused("solve", "f.csv", "--model", "~ temp", "--runs", 4, "--out", name)
         assert f"'{name}.json' exists" in said
+
+
+def test_large_whole_numbers_that_differ_in_the_last_digit():
+    levels = [2**53, 2**53 - 1, 2**53 - 5]
+    Path("big.csv").write_text("\n".join(["b,d", *(f"{b},{d}" for d in "MT" for b in levels)]) + "\n")
+    model = f"~ d + I((b - {2**53}) / 2)"
+    done = run("solve", "big.csv", "--model", model, "--runs", 14, "--out", "big_list.csv")
+    assert done.exit_code == 0, done.stderr
+    assert str(2**53) in done.stdout
+    claimed = json.loads(Path("big_list.csv.json").read_text())
+    report = json.loads(run("certify", "big_list.csv", "--json").stdout)
+    assert report["log_det"] == pytest.approx(claimed["log_det"], rel=1e-12)
+    assert run("verify", "big_list.csv").exit_code == 0
+    text = Path("big_list.csv").read_text()
+    Path("big_list.csv").write_text(text.replace("9007199254740987", "9007199254740986", 1))
+    assert "every run must be a candidate" in refused("certify", "big_list.csv")

@@ -153,3 +153,11 @@ def test_usual_efficiencies() -> None:
     assert f"D {result.measures.D:.4g}" in str(result)
     lost = od.Runs.given(od.DesignProblem(x, budgets=5), [5, 0, 0, 0, 0, 0, 0, 0])
     assert tuple(lost.measures) == (0, 0, 0, 0)
+
+
+def test_tables_keep_different_settings_apart() -> None:
+    levels = np.linspace(100_000, 100_001, 4)
+    runs = od.exact(od.DesignProblem(od.candidates({"x": levels}, "~ C(x)"), budgets=4))
+    shown = [line.split()[2] for line in str(runs.table()).splitlines()[1:]]
+    assert shown == ["100000", "100000.3333", "100000.6667", "100001"]
+    assert all(f"<td>{level}</td>" in runs._repr_html_() for level in shown)

@@ -4,6 +4,8 @@ import pandas as pd
 import pytest
 
 import optdesign as od
+from optdesign.factors.conditions import kept
+from optdesign.tables.columns import Settings
 
 FACTORS = {"x": [1, 2, 3], "y": [1, 2]}
 
@@ -27,3 +29,9 @@ def test_a_function_must_return_a_series_with_the_index_of_the_frame():
         od.candidates(frame, model="~ x", where=lambda _: frame.sort_index()["x"] > 1)
     with pytest.raises(ValueError, match="the function gives object"):
         od.candidates(frame, model="~ x", where=lambda _: None)
+
+
+def test_absolute_values_of_constants_and_of_divisions_by_zero():
+    assert od.candidates(FACTORS, model="~ x", where="x < abs(-2)").settings["x"].tolist() == [1, 1]
+    settings = Settings({"x": [-3, 4, 0], "y": [0, 0, 1]})
+    assert kept(settings, "abs(x // y) > 5").tolist() == [0, 1]

@@ -1,6 +1,7 @@
 """Pictures of evaluations show the figures of the evaluation, and every label can be read."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from drawn import assert_legible
 
@@ -105,3 +106,18 @@ def test_other_things_are_refused():
     p = od.DesignProblem(np.eye(2), budgets=4)
     with pytest.raises(od.InputError, match="the features have no factors"):
         od.plot.profiles(od.evaluate((p, [2, 2])))
+
+
+def test_profiles_of_two_mixtures_and_a_constant_component():
+    first, second = (pd.DataFrame(dict(od.simplex_lattice(list(names), 2))) for names in ("ab", "uvw"))
+    table = first.merge(2 * second, how="cross")
+    e = od.evaluate(table, "~ 0 + (a + b)*(u + v + w) + a:b + u:v")
+    panels = od.plot.profiles(e).axes
+    at, variances = panels[2].lines[0].get_data()
+    assert panels[2].get_xlabel() == "u"
+    half, rest = np.full(len(at), 0.5), (2 - at) / 2
+    np.testing.assert_allclose(variances, e.predict({"a": half, "b": half, "u": at, "v": rest, "w": rest}))
+    first = 0.9 * first.assign(c=0.1 / 0.9)
+    e = od.evaluate(first, "~ 0 + a + b + a:b + b:c")
+    at, variances = od.plot.profiles(e).axes[0].lines[0].get_data()
+    np.testing.assert_allclose(variances, e.predict({"a": at, "b": 0.9 - at, "c": np.full(len(at), 0.1)}))

@@ -380,3 +380,11 @@ def test_words_name_groups_and_blocks():
     for figure in figures:
         assert drawn_panels(figure)[0].get_title(loc="left").startswith("site Lyon, product film")
     assert od.plot.weights(r, words=("site", "product")).axes[0].get_ylabel() == "site"
+
+
+@pytest.mark.parametrize("unit", [1e-13, 1.0, 1e12])
+def test_runs_at_levels_in_any_unit_stay_apart(unit):
+    c = od.candidates({"x": [0, unit, 2 * unit], "y": [0, 1]}, "~ x + y + I(x**2)")
+    runs = od.exact(od.DesignProblem(c, budgets=12), seed=0)
+    figure = od.plot.runs(runs)
+    assert [text.get_text() for text in figure.axes[0].texts] == ["2"] * 6

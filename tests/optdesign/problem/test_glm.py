@@ -97,3 +97,9 @@ def test_parameters_by_name() -> None:
         od.local([[1.0, 2.0]], {"a": 1.0, "b": 2.0})
     labelled = pd.Series([-3.0, 1.0], index=["const", "x1"])  # of an array, which has no names to match
     np.testing.assert_array_equal(od.local([[1.0, 4.0]], labelled), expected[2:])
+
+
+def test_candidates_are_scaled_once() -> None:
+    c = od.candidates({"x": [-1, 0, 1]}, "~ x")
+    with pytest.raises(od.InputError, match="scaled by local already"):
+        od.local(od.local(c, [0.0, 1.0]), [0.0, 2.0])

@@ -1,5 +1,8 @@
 """Candidates that a condition leaves: arrays, functions and expressions."""
 
+import datetime
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -97,3 +100,50 @@ def test_a_series_that_is_in_another_order_than_the_frame() -> None:
         od.DesignProblem(frame, groups=groups.iloc[::-1])
     with pytest.raises(ValueError, match="blocks must have the index of the frame"):
         od.DesignProblem(frame, parameter_blocks=groups.reset_index(drop=True))
+
+
+DAYS = [datetime.date(2024, 1, 2), datetime.date(2024, 1, 10), datetime.date(2024, 3, 1)]
+
+
+@pytest.mark.parametrize("days", [DAYS, [str(day) for day in DAYS]])
+def test_dates_compare_with_text_in_their_format(days: list[Any]) -> None:
+    def left(where: str) -> int:
+        return len(od.candidates({"day": days}, "~ day", where=where))
+
+    assert left("day <= '2024-01-10'") == left("'2024-01-10' >= day") == 2
+    assert left("day in ['2024-01-10', 'spare']") == 1
+    assert left("day != 'spare'") == 3
+    for where in (
+        "day <= '2024-1-10'", "'2024-1-2' < day", "day != '2024-1-2'", "day in ['2024-01-10', '2024-3-1']",
+        "day < '2024'", "day < 'spare'",
+    ):  # fmt: skip
+        with pytest.raises(od.InputError, match="in their format, such as '2024-01-02'; got '"):
+            left(where)
+
+
+def test_times_of_a_day_compare_with_text_in_their_format() -> None:
+    times = [datetime.time(8, 30), datetime.time(10, 0), datetime.time(17, 15)]
+    assert len(od.candidates({"t": times}, "~ t", where="t < '12:00:00'")) == 2
+    with pytest.raises(od.InputError, match="such as '08:30:00'; got '9:00'"):
+        od.candidates({"t": times}, "~ t", where="t >= '9:00'")
+
+
+def test_text_beside_dates_has_the_order_of_the_alphabet() -> None:
+    c = od.candidates({"batch": ["2024-01-02", "2024-1-2", "b"]}, "~ batch", where="batch <= '2024-1'")
+    assert c.settings["batch"].tolist() == ["2024-01-02"]
+
+
+@pytest.mark.parametrize(
+    "days", [["1/2/2024", "1/10/2024"], ["2024-1-2", "2024-1-10"], ["02.01.2024", "10.01.2024"]]
+)
+def test_dates_that_are_not_written_in_their_order_are_not_ordered(days: list[str]) -> None:
+    with pytest.raises(od.InputError, match="must be written as '2024-05-31'"):
+        od.candidates(pd.DataFrame({"day": days}), "~ day", where=f"day < '{days[1]}'")
+    assert len(od.candidates(pd.DataFrame({"day": days}), "~ day", where=f"day == '{days[1]}'")) == 1
+    named = [*days, "spare"]
+    assert len(od.candidates(pd.DataFrame({"day": named}), "~ day", where="day < 's'")) == 2
+
+
+def test_dates_with_other_separators_compare_in_their_format() -> None:
+    c = od.candidates({"day": ["2024/01/02", "2024/01/10"]}, "~ day", where="day < '2024/01/10'")
+    assert c.settings["day"].tolist() == ["2024/01/02"]

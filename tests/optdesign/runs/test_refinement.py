@@ -142,3 +142,47 @@ def test_mixtures_beside_a_process_factor_stay_mixtures(where: str | None) -> No
     np.testing.assert_allclose(s["a"] + s["b"] + s["c"], 1.0, rtol=1e-12)
     assert (s["temp"].min(), s["temp"].max()) == (20.0, 60.0)
     assert found.efficiency > 0.9
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.5])
+@pytest.mark.parametrize("where", [None, "a <= 1"])
+def test_two_mixtures_keep_their_sums(where: str | None, scale: float) -> None:
+    first, second = (pd.DataFrame(dict(od.simplex_lattice(list(names), 2))) for names in ("abc", "uv"))
+    table = first.merge(scale * second, how="cross").merge(pd.DataFrame({"temp": [20, 40, 60]}), how="cross")
+    model = "~ 0 + (a + b + c)*(u + v) + a:b + b:c + u:v + I(temp**2)"
+    found = od.refine(od.DesignProblem(od.candidates(table, model)), where=where)
+    s = found.problem.settings
+    assert s is not None
+    np.testing.assert_allclose(s["a"] + s["b"] + s["c"], 1.0, rtol=1e-12)
+    np.testing.assert_allclose(s["u"] + s["v"], scale, rtol=1e-12)
+    assert s["u"].max() <= scale
+    assert found.efficiency > 0.99
+
+
+@pytest.mark.parametrize(
+    ("levels", "model", "fine"),
+    [
+        ([0, 0.001, 0.002, 1], "~ x + I(x**2)", np.linspace(0, 1, 1001)),
+        ([-1, -0.999, 0.9, 1], CUBIC, np.linspace(-1, 1, 2001)),
+        ([0, 0.1 + 0.2, 0.3, 1], "~ x + I(x**2)", np.linspace(0, 1, 1001)),
+        (np.logspace(-3, 3, 7), "~ log(x) + I(log(x)**2) + I(log(x)**3)", np.logspace(-3, 3, 2001)),
+    ],
+)
+def test_uneven_levels_against_a_fine_grid(levels: list[float], model: str, fine: np.ndarray) -> None:
+    problem = od.DesignProblem(od.candidates({"x": levels}, model))
+    best = od.solve(od.DesignProblem(od.candidates({"x": fine}, model)))
+    found = od.refine(problem)
+    truth = 1 - np.exp((found.old.log_det - best.log_det) / best.rank)
+    assert found.loss == pytest.approx(truth, abs=2e-4)
+    assert "rounds" not in str(found)
+    assert "the search ended after 3 rounds" in str(od.refine(problem, rounds=3))
+
+
+def test_a_narrow_factor_is_no_component_of_a_mixture_of_large_amounts() -> None:
+    blend = pd.DataFrame(dict(od.simplex_lattice(["a", "b"], 2))) * 1e6
+    table = blend.merge(pd.DataFrame({"dose": [1e-6, 5e-4, 1e-3]}), how="cross")
+    found = od.refine(od.DesignProblem(od.candidates(table, "~ 0 + a + b + dose + I(dose**2)")))
+    s = found.problem.settings
+    assert s is not None
+    np.testing.assert_allclose(s["a"] + s["b"], 1e6, rtol=1e-15)
+    assert (s["dose"].min(), s["dose"].max()) == (1e-6, 1e-3)

@@ -211,3 +211,12 @@ def test_drawn_problems_of_factors_have_the_design_of_memory(
         for path in (tmp_path, tmp_path / "x.parquet")
     )
     assert_design_of_memory(large, small)
+
+
+def test_a_file_in_which_a_column_of_a_condition_is_empty(tmp_path: Path) -> None:
+    empty, full = pa.array([None] * 3, pa.bool_()), pa.array([True, False, None])
+    for k, column in enumerate((full, empty)):
+        pq.write_table(pa.table({"ok": column, "x": [0.0, 1.0, 2.0]}), tmp_path / f"{k}.parquet")
+    for where, left in (("ok == True", 1), ("ok != True", 5)):
+        problem = od.DesignProblem(od.candidates(tmp_path, "~ x", where=where))
+        assert problem.n_candidates == left
