@@ -189,9 +189,12 @@ def _anticipated(
     size = np.ones(len(unit))
     if isinstance(effect, Mapping):
         for name, value in effect.items():
-            at = [k for k, known in enumerate(effects) if name in (known, known.partition(": ")[2])]
-            found = [j for k in at for j in columns[k]]
-            found = found or [j for j, known in enumerate(names) if name in (known, known.partition(": ")[2])]
+            # Names without a parameter block mean all of them.
+            terms, coefficients = [term.name for term in x.terms], x.names
+            at = [k for k, known in enumerate(effects) if name in (known, terms[k % len(terms)])]
+            found = [j for k in at for j in columns[k]] or [
+                j for j, known in enumerate(names) if name in (known, coefficients[j % len(coefficients)])
+            ]
             if not found:
                 missing = f"there is no {name!r}{suggestion(str(name), [*effects, *names])}"
                 remedy = f"The terms are {listed(effects)}."

@@ -351,13 +351,19 @@ def _columns_in_names(path: Path, files: list[Path]) -> list[dict[str, Any]]:
         value = f"it does not ({_said(error)})"
         remedy = "Write the files again; a column is in the files or in the names of directories."
         raise InputError(str(path), rule, value, remedy) from None
-    return [
-        {
-            name: arrow.scalar(value, found.schema.field(name).type)
-            for name, value in dataset.get_partition_keys(fragment.partition_expression).items()
-        }
-        for fragment in found.get_fragments()
-    ]
+    values = []
+    for fragment in found.get_fragments():
+        keys = dataset.get_partition_keys(fragment.partition_expression)
+        for name, value in keys.items():
+            written = [part for part in Path(fragment.path).parts if part.startswith(f"{name}=")]
+            if isinstance(value, int) and f"{name}={value}" not in written:
+                rule = "must write whole numbers in the names of directories without leading zeros or signs"
+                remedy = "Rename the directories, or put the column into the files, as text if 01 is not 1."
+                raise InputError(str(path), rule, f"got {written[-1]}", remedy)
+        values.append(
+            {name: arrow.scalar(value, found.schema.field(name).type) for name, value in keys.items()}
+        )
+    return values
 
 
 def _said(error: Exception) -> str:

@@ -114,3 +114,13 @@ def test_power_grows_with_the_noncentrality_from_alpha_to_1() -> None:
         assert power[0] == pytest.approx(0.05)
         assert np.all(np.diff(power) > -1e-9)
         assert power[-1] > 0.9999
+
+
+def test_effects_name_whole_terms() -> None:
+    """A factor may be called as parameter blocks are written in front of terms."""
+    table = {"a: b": [-1, 1, -1, 1, -1, 1], "b": [-1, -1, 1, 1, -1, 1]}
+    found = od.evaluate(table, "~ `a: b` + b", effect={"b": 5})
+    expected = od.evaluate(table, "~ `a: b` + b", effect=[1, 1, 5])
+    np.testing.assert_allclose(found.power[2], expected.power[2])
+    np.testing.assert_allclose(found.power[1], od.evaluate(table, "~ `a: b` + b").power[1])
+    assert found.power[1] < found.power[2]

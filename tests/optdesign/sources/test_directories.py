@@ -117,6 +117,14 @@ def test_directories_that_name_other_columns(tmp_path: Path) -> None:
         od.DesignProblem(tmp_path / "five", groups="site")
 
 
+def test_directories_that_write_one_number_in_two_ways_are_refused(tmp_path: Path) -> None:
+    for part in ("site=1", "site=01"):
+        (tmp_path / part).mkdir()
+        parquet_format.write_table(pyarrow.table({"x": [1.0, 2.0]}), tmp_path / part / "x.parquet")
+    with pytest.raises(od.InputError, match=r"must write whole numbers .*; got site=01"):
+        od.DesignProblem(tmp_path, groups="site")
+
+
 def test_npy_files_give_the_design_of_one_array(tmp_path: Path) -> None:
     x = np.random.default_rng(0).normal(size=(900, 4))
     for k in range(3):
