@@ -1,8 +1,8 @@
 """Fed-PE: federated phased elimination, as in Algorithms 1 and 2 of the paper.
 
-M clients pull the same K arms; arm a pays client i  x_{i,a}' theta_a  plus noise. No message holds a
-feature vector or a reward. Messages reveal the direction of every feature up to sign, the quotient of mean
-reward and norm up to the same sign, and the active arms.
+M clients pull the same K arms. The reward of client i from arm a is x_{i,a}' theta_a plus noise. No message
+holds a feature vector or a reward. Messages reveal the active arms and the direction of every feature up to
+sign. They also reveal the mean reward divided by the norm of the feature, up to the same sign.
 
 A phase has four steps. The server computes an optimal design over the active arms of all clients and sends
 every client its numbers of pulls. The clients pull their arms and send local estimates along the directions
@@ -10,9 +10,10 @@ of their features. The server combines them into global estimates. The clients d
 confidence interval lies below that of the best estimate.
 
 ``Client`` is Algorithm 1 and ``Server`` is Algorithm 2. Both are state machines without input or output:
-their methods take messages and sums of rewards, and return messages and numbers of pulls. So the same two
-classes run in the simulator and can be driven over a network. A ``Client`` object is one client or a batch of
-them, with a leading axis; M objects of one client and one object of M make the same decisions, bit for bit.
+their methods take messages and sums of rewards, and return messages and numbers of pulls. The simulator uses
+these two classes. A program that connects them over a network can use them too. A ``Client`` object is a
+batch of one or more clients; arrays have a leading axis for the clients. M objects of one client each and one
+object of M clients make the same decisions, bit for bit.
 
     client                              server
     initialise(rewards)   ------------> initialise(estimates)
@@ -26,16 +27,16 @@ Differences from the pseudocode of the paper:
 - V_a^1 divides by ||theta-hat_{i,a}^0||^2, as the proof does. The pseudocode divides by
   ||theta-hat_{i,a}^0||.
 - All phases use the directions of the first estimates. The direction of a later estimate theta-hat_{i,a} is
-  undefined if its mean reward is zero, and lies on the same line otherwise.
-- If the largest entry of a first estimate is below TINY, the client sends the direction separately.
+  undefined if the mean reward is zero. Otherwise it is the same up to sign.
+- If the largest absolute entry of a first estimate is below TINY, the client sends the direction separately.
 - Arms with f_{i,a} = 0 are not estimated.
 - Messages that no later decision would use are not sent.
-- With ``design_method="auto"``, the default, a design that Algorithm 3 does not finish within a limit of
-  sweeps is continued by another method; see :mod:`bandits.policies.design`. "bca" does not switch.
-- The paper has no algorithm for designs with shared parameters. A sweep then exchanges weight between pairs
-  of arms of each client; see :mod:`optdesign.solvers.group_step`.
-- Each class of collinear clients (:mod:`bandits.policies.collinearity`) has a design of its own, with the gap
-  design_gap / number of classes, so that the gaps sum to at most design_gap.
+- Algorithm 3 has a limit of sweeps with ``design_method="auto"``, the default. Another method continues the
+  design if the limit is reached; see :mod:`bandits.policies.design`. "bca" uses Algorithm 3 alone.
+- The paper has no algorithm for designs with shared parameters. For these designs, a sweep exchanges weight
+  between pairs of arms of each client; see :mod:`optdesign.solvers.group_step`.
+- Each class of collinear clients (:mod:`bandits.policies.collinearity`) has a separate design. Its gap is at
+  most design_gap / number of classes, so that the gaps sum to at most design_gap.
 """
 
 from __future__ import annotations
@@ -63,11 +64,11 @@ from bandits.theory.bounds import phase_regret
 from optdesign import DesignProblem
 
 TINY = 1e-100
-"""A first estimate whose largest entry is below this does not determine its direction."""
+"""A first estimate does not determine its direction if its largest absolute entry is below this value."""
 
 
 class Client:
-    """Algorithm 1, for a batch of clients with features (m, K, d)."""
+    """Algorithm 1, for a batch of m clients whose features have the shape (m, K, d)."""
 
     def __init__(self, features: np.ndarray, setting: Setting, keep: KeepRule = confident) -> None:
         self.setting = setting
@@ -110,7 +111,7 @@ class Client:
         return ActiveArms(self.active)
 
     def _checked_keep(self, kept: np.ndarray) -> np.ndarray:
-        """Return the result of the keep rule. Raise ValueError unless it is a bool per client and arm."""
+        """Return the result of the keep rule. Raise ValueError unless it has a bool per client and arm."""
         if not isinstance(kept, np.ndarray) or kept.dtype != np.bool_ or kept.shape != self.active.shape:
             given = f"{kept.dtype} of shape {kept.shape}" if isinstance(kept, np.ndarray) else repr(kept)
             raise ValueError(
@@ -129,9 +130,10 @@ class Client:
         return plan.pulls
 
     def estimate(self, sums: np.ndarray) -> LocalEstimates:
-        """Return theta-hat_{i,a} = mean x / ||x||^2 of the pulled arms from sums of rewards (lines 10-12).
+        """Return theta-hat_{i,a} = y x / ||x||^2 for the pulled arms, with mean rewards y (lines 10-12).
 
-        With the protocol SCALARS it is the coordinate of theta-hat_{i,a} along e-bar.
+        ``sums`` has the sums of the rewards. With the protocol SCALARS, the coordinate of theta-hat_{i,a}
+        along e-bar replaces the vector.
         """
         pulled = self.pulls > 0
         means = np.divide(sums, self.pulls, out=np.zeros(sums.shape), where=pulled)
@@ -141,7 +143,10 @@ class Client:
         return LocalEstimates(scalars[:, :, None] * self.direction, pulled)
 
     def _projections(self, message: Message) -> tuple[np.ndarray, np.ndarray]:
-        """Return e-bar' theta-hat and ||e-bar||_V: received with SCALARS, computed with VECTORS."""
+        """Return e-bar' theta-hat and ||e-bar||_V.
+
+        The message holds both with the protocol SCALARS. Both are computed with VECTORS.
+        """
         if isinstance(message, GlobalEstimates):
             message = along(self.direction, self.active, message)
         assert isinstance(message, Projections)
@@ -151,7 +156,7 @@ class Client:
 class DesignReport(NamedTuple):
     """Summary of the designs of all classes in a phase.
 
-    ``iterations`` is the largest number of a class and ``gap`` the sum of the gaps.
+    ``iterations`` is the largest number of iterations of a class. ``gap`` is the sum of the gaps.
     """
 
     iterations: int
@@ -184,11 +189,11 @@ class Server:
         self.report = DesignReport(0, 0.0, 0)
         self.direction: np.ndarray
         self.class_of: np.ndarray
-        """Index of the class of collinear clients of every client, (M,)."""
+        """Class index of every client, of shape (M,). A class is a set of collinear clients."""
         self.clients_of: list[np.ndarray]
         """The clients of each class."""
         self.ranks: np.ndarray
-        """Rank of the explored directions, (classes, blocks)."""
+        """Ranks of the explored directions, of shape (classes, blocks)."""
         self.solved: list[tuple[int, float]]
         """Iterations and gap of the design of each class."""
         self.has_merged = False
@@ -209,7 +214,7 @@ class Server:
         f = self.setting.f(self.phase)
         before, self.active = self.active, message.active
         self.weights = self._solve(before)
-        # A copy, because the pulls are checked against the weights, and the next phase may use them again.
+        # The rounding rule gets a copy. The check below and possibly the next phase use the weights.
         self.pulls = self._checked(self.weights, self.rounding(self.weights.copy(), f))
         return PullPlan(self.pulls, self.active)
 
@@ -255,7 +260,10 @@ class Server:
         return weights
 
     def _problem(self, clients: np.ndarray) -> DesignProblem:
-        """Return the design problem of one class: candidates are its active arms, budgets 1 or as given."""
+        """Return the design problem of one class, for the active arms and the budgets of its clients.
+
+        Every budget is 1 by default.
+        """
         make = DesignProblem.shared if self.setting.shared else DesignProblem.disjoint
         budgets = None if self.budgets is None else self.budgets[clients]
         return make(self.direction[clients], self.active[clients], budgets)
@@ -263,7 +271,8 @@ class Server:
     def _broadcast(self, vectors: np.ndarray) -> Message:
         """Return V = (sum f e e')^+ and theta-hat = V sum f theta-hat_i, for every class and block.
 
-        With the protocol SCALARS, return the projections of both on the directions of the clients.
+        A block is one arm, or all arms if parameters are shared. With the protocol SCALARS, return the
+        projections of V and theta-hat on the directions of the clients.
         """
         information, moment, ranks = self._information(vectors)
         potential, kept = pseudo_inverses(information, ranks)
@@ -278,7 +287,11 @@ class Server:
         return estimates
 
     def _information(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return sums of f e e' and f theta-hat_i over the clients of each class; ranks of the former."""
+        """Return the information, the moment and the rank for every class and block.
+
+        The information is the sum of f e e' over the clients of the class. The moment is the sum of
+        f theta-hat_i over these clients.
+        """
         d, blocks = self.setting.dim, 1 if self.setting.shared else self.setting.arms
         information = np.zeros((len(self.clients_of), blocks, d, d))
         moment = np.zeros((len(self.clients_of), blocks, d))
@@ -286,7 +299,7 @@ class Server:
         return information, moment, self.ranks
 
     def _checked(self, weights: np.ndarray, pulls: np.ndarray) -> np.ndarray:
-        """Return the pulls. Raise ValueError if they exceed the phase or lose rank of the design."""
+        """Return the pulls. Raise ValueError if they exceed the phase or lower the rank of the design."""
         pulls = pulls_per_arm("pulls", pulls, weights.shape, f"rounding in phase {self.phase}")
         limit = self.setting.f(self.phase) + self.setting.arms
         if pulls[~self.active].any() or pulls.sum(axis=1).max() > limit:
@@ -329,7 +342,7 @@ class FedPE(Phased):
     """
 
     def parties(self) -> tuple[type[Client], type[Server]]:
-        """Return Algorithms 1 and 2."""
+        """Return the classes that implement Algorithms 1 and 2."""
         return Client, Server
 
     def theorem(self, lengths: np.ndarray, time: int, phases: int, **constants: Any) -> float:  # noqa: ARG002
@@ -353,7 +366,7 @@ def unsigned(x: np.ndarray) -> np.ndarray:
 def along(direction: np.ndarray, active: np.ndarray, estimates: GlobalEstimates) -> Projections:
     """Return e' theta-hat_a and sqrt(e' V_a e) for the active arms.
 
-    Clients call it with VECTORS, and the server with SCALARS.
+    The clients call this function with the protocol VECTORS. The server calls it with SCALARS.
     """
     estimate, deviation = np.zeros(active.shape), np.zeros(active.shape)
     project(direction, active, estimates.member, estimates.theta, estimates.potential, estimate, deviation)

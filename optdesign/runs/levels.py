@@ -1,9 +1,10 @@
-"""Changes of single levels of runs, if the candidates are combinations of levels of some factors.
+"""Coordinate exchange: change the level of one factor of one run at a time.
 
-If the level of one factor of a run changes, its row x becomes x + d, and d is zero outside the columns that
-depend on this factor. All levels of a factor are compared at the cost of a few products
-(:mod:`optdesign.runs.rank_two`; Meyer and Nachtsheim, Technometrics 37, 1995). A batch of runs is compared at
-a time, because loops over the runs of a batch are fast for any number of levels.
+The candidates are combinations of levels of some factors. A change of one factor replaces the row x of a run
+by x + d. The change d is zero outside the columns that depend on this factor. All levels of a factor are
+compared at the cost of a few products (:mod:`optdesign.runs.rank_two`; Meyer and Nachtsheim, Technometrics
+37, 1995). The runs are compared in batches, because loops over the runs of a batch are fast for any number of
+levels.
 """
 
 from __future__ import annotations
@@ -19,20 +20,24 @@ from optdesign.runs.rank_two import CHANGES, IDLE, MOVE_GAIN, REFRESH, ROW, SAFE
 from optdesign.runtime.jit import kernel
 
 RIDGE = 1e-2
-"""Multiple of the identity that is added while a start is not of full rank."""
+"""Multiple of the identity that is added to the information of a random start, which may be singular."""
 
 BATCH = 64
-"""Runs whose changes are priced together, in loops over contiguous entries."""
+"""Number of runs in a batch. Their changes are priced together, in loops over contiguous entries."""
 
 FACTOR = CHANGES + 1
-"""Entry of ``place`` after those that all searches have: next factor to price."""
+"""Entry of ``place`` with the next factor to price. It follows the entries that all searches have."""
 
 LANES = 4.0
-"""Multiplications of such a loop that take as long as one elsewhere."""
+"""Number of multiplications in a loop over a batch that take as long as 1 multiplication elsewhere."""
 
 
 class State(NamedTuple):
-    """Levels of the runs by number, their rows, the inverse information, the position, and log det."""
+    """State of a search.
+
+    The fields are the level numbers of the runs, the rows of the runs, the inverse of the information matrix,
+    the position and counters of the search, and log det.
+    """
 
     settings: np.ndarray
     z: np.ndarray
@@ -44,7 +49,7 @@ class State(NamedTuple):
 class LevelMoves:
     """Changes of single levels of runs; a perturbation replaces a whole run.
 
-    ``shares`` are those of the levels in random starts, by factor.
+    ``shares[j]`` has the probabilities of the levels of factor j in random starts.
     """
 
     name, bound, patience = "exchange of levels", math.inf, 1000
@@ -53,26 +58,29 @@ class LevelMoves:
         self.levels, self.runs, self.reach, self.shares = levels, runs, reach, shares
 
     def state(self, settings: np.ndarray, ridge: float = 0.0) -> State:
-        """Return the state of runs."""
+        """Return the state of the search for runs with the level numbers ``settings``."""
         inverse = np.zeros((self.levels.rank, self.levels.rank))
         state = State(settings, self.levels.rows(settings), inverse, np.zeros(4, np.int64), np.zeros(1))
         self.refresh(state, ridge)
         return state
 
     def start(self, rng: np.random.Generator) -> State:
-        """Return random runs, with a ridge."""
+        """Return the state of random runs, with RIDGE added to the information."""
         levels = [rng.choice(len(share), size=self.runs, p=share) for share in self.shares]
         return self.state(np.column_stack(levels), RIDGE)
 
     def spanning(self) -> State:
-        """Return runs of an additive model that differ from the first in one level, again and again."""
+        """Return the state of runs that span an additive model.
+
+        Each run differs from the first in at most 1 level. The list is repeated up to the number of runs.
+        """
         factor = np.repeat(np.arange(len(self.levels.widths)), self.levels.widths)
         ones = np.zeros((1 + len(factor), len(self.levels.sizes)), np.int64)
         ones[np.arange(1, len(ones)), factor] = np.arange(1, len(ones)) - np.searchsorted(factor, factor)
         return self.state(ones[np.arange(self.runs) % len(ones)])
 
     def refresh(self, state: State, ridge: float = 0.0) -> float:
-        """Recompute the inverse from the runs. Returns log det, -inf if the runs lose rank."""
+        """Recompute the inverse from the runs. Returns log det, or -inf if the runs lose rank."""
         state.log_det[0], inverse = inverted(state.z.T @ state.z + ridge * np.eye(len(state.inverse)))
         state.place[CHANGES] = 0
         if inverse is not None:
@@ -80,7 +88,10 @@ class LevelMoves:
         return float(state.log_det[0])
 
     def climb(self, state: State, most: float) -> tuple[float, float, bool]:
-        """Change levels until none gains, or for some work. Returns log det, the work, True if complete."""
+        """Change levels until no change increases det, or until the work exceeds ``most``.
+
+        Returns log det, the work, and True if no change increases det.
+        """
         work = 0.0
         while work <= most and state.place[IDLE] < self.runs:
             if state.place[CHANGES] >= REFRESH:
@@ -89,16 +100,16 @@ class LevelMoves:
         return float(state.log_det[0]), work, bool(state.place[IDLE] >= self.runs)
 
     def perturb(self, state: State, rng: np.random.Generator) -> None:
-        """Replace a run by another at random."""
+        """Replace a random run by a random combination of levels."""
         _perturb(*self.levels, *state, rng.random((5, 1 + len(self.levels.sizes))))
 
     def found(self, state: State) -> np.ndarray:
-        """Return the levels of the runs by number."""
+        """Return the level numbers of the runs."""
         return state.settings.copy()
 
 
 class ListedLevelMoves(LevelMoves):
-    """The same for listed candidates."""
+    """Changes of single levels of runs, for candidates that are given as a list."""
 
     def __init__(
         self,
@@ -113,22 +124,22 @@ class ListedLevelMoves(LevelMoves):
         self.grid, self.counts = grid, counts
 
     def start(self, rng: np.random.Generator) -> State:
-        """Return random runs, with a ridge."""
+        """Return the state of random runs, with RIDGE added to the information."""
         if self.shares:
             return super().start(rng)
         rows = rng.integers(0, len(self.grid.settings), self.runs)
         return self.state(self.grid.settings[rows], RIDGE)
 
     def spanning(self) -> State:
-        """Return runs of full rank."""
+        """Return the state of runs of full rank."""
         return self.of(self.counts())
 
     def of(self, counts: np.ndarray) -> State:
-        """Return the state of given runs."""
+        """Return the state of ``counts[k]`` runs of each candidate k."""
         return self.state(np.repeat(self.grid.settings, counts, axis=0))
 
     def found(self, state: State) -> np.ndarray:
-        """Return the runs of every candidate."""
+        """Return the number of runs of every candidate."""
         rows = self.grid.row_of[np.ravel_multi_index(tuple(state.settings.T), tuple(self.levels.sizes))]
         return np.bincount(rows, minlength=len(self.grid.settings))
 
@@ -149,7 +160,7 @@ def _product(v, x, y):
 
 @kernel
 def _entries_of(offset, step, columns, widths, settings, at):
-    """Overwrite at with the places of the entries of a run in their tables."""
+    """Overwrite at[c] with the place in ``entries`` of column c of a run."""
     for c in range(len(offset)):
         at[c] = offset[c]
     for j in range(len(widths)):
@@ -161,7 +172,8 @@ def _entries_of(offset, step, columns, widths, settings, at):
 def _differences(entries, step, columns, widths, sizes, own, x, places, lo, hi, d):
     """Overwrite d[j, l, i, m] with the change of column i of factor j if run m gets level l of factor j.
 
-    The runs are lo .. hi - 1. ``own`` are their levels, x their columns, and ``places`` those of the entries.
+    The runs are lo .. hi - 1. Run m has level own[j, m] of factor j. Column c of its row is x[c, m], which is
+    at places[c, m] in ``entries``.
     """
     for j in range(len(widths)):
         for i in range(widths[j]):
@@ -175,12 +187,14 @@ def _differences(entries, step, columns, widths, sizes, own, x, places, lo, hi, 
 
 @kernel
 def _best_change(d, levels, v, columns, y, a, own, stride, base, allowed, b, c):
-    """Return the run and the level of the best change of one factor, or -1 and -1 if none gains.
+    """Return the run and the level of the best change of one factor, or -1 and -1 if no change increases det.
 
-    ``own`` are the levels of the runs, and ``base`` are their places in ``allowed``. Overwrites b and c.
+    Run m has level own[m] of the factor. Its combination of levels is at base[m] in ``allowed``. Overwrites b
+    and c.
     """
     width = len(columns)
-    # The lower triangle of V with its off-diagonal doubled, and zeros: four columns are summed at a time.
+    # d'Vd needs the lower triangle of V, with off-diagonal entries doubled. Columns of zeros follow
+    # the triangle, because the loop below adds 4 columns at a time.
     triangle = np.zeros((width, width + 3))
     for i in range(width):
         for k in range(i):
@@ -211,10 +225,10 @@ def _best_change(d, levels, v, columns, y, a, own, stride, base, allowed, b, c):
 
 @kernel
 def _change(change, columns, m, x, y, a, v, u, sums):
-    """Change some columns of run m of a batch. Overwrites x, y, a and v. Returns the factor of det.
+    """Change some columns of run m of a batch. Returns the factor by which det changes.
 
-    ``x`` are the columns of the batch, y is V x, and ``a`` are the variances of the runs. Overwrites u and
-    sums.
+    The rows of the runs are the columns of x, y is V x, and ``a`` has the variances of the runs. Overwrites
+    x, y, a, v, u and sums.
     """
     e = y[:, m].copy()
     ee, ed, dd = a[m], 0.0, 0.0
@@ -254,11 +268,11 @@ def _change(change, columns, m, x, y, a, v, u, sums):
 def _climb(
     entries, offset, step, columns, widths, sizes, strides, allowed, settings, z, v, place, log_det, most
 ):  # fmt: skip
-    """Change single levels until none gains, or for some work, or until a refresh is due.
+    """Change single levels until no change increases det, the work exceeds ``most`` or a refresh is due.
 
-    Batches of runs are improved one after the other. In a batch, the best change of one factor is made until
-    no factor has any. The changes do not depend on the work of a call. Returns the work; overwrites the
-    state.
+    Batches of runs are improved one after the other. In a batch, the factors are visited in turn. The best
+    change of the visited factor is made if it increases det. The batch is left when no factor has such a
+    change. The changes do not depend on the limit of work of a call. Returns the work. Overwrites the state.
     """
     n, factors = settings.shape
     r, u, work = z.shape[1], np.empty(z.shape[1]), 0.0
@@ -279,7 +293,7 @@ def _climb(
         _differences(entries, step, columns, widths, sizes, own, x, places, 0, count, d)
         work += count * r * r / LANES
         idle, j, before = 0, place[FACTOR], place[CHANGES]
-        # At least one change is made, or all factors are priced without one.
+        # A call makes at least 1 change in the batch, or prices all factors and finds no change.
         while (
             idle < factors
             and place[CHANGES] < REFRESH
@@ -319,9 +333,10 @@ def _climb(
 def _perturb(
     entries, offset, step, columns, widths, sizes, strides, allowed, settings, z, v, place, log_det, draws
 ):  # fmt: skip
-    """Replace a run by the first row of draws that keeps the rank. Overwrites the state.
+    """Replace a run, as given by the first row of ``draws`` that keeps the rank. Overwrites the state.
 
-    The first draw from [0, 1) of a row is the run, the others are its new levels.
+    The draws are numbers in [0, 1). The first draw of a row selects the run. The other draws select its new
+    levels.
     """
     n, factors = settings.shape
     r = z.shape[1]

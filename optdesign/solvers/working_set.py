@@ -3,9 +3,9 @@
 Few candidates have weight at an optimum. Each round has three steps:
 
 1. Solve the problem on a working set of candidates, starting from the weights of the previous round.
-2. Price: compute the variances of all candidates in one pass over the data. They give an estimate of the gap
-   over all candidates, and the violators. A violator is a candidate whose variance exceeds the largest
-   variance of its group in the working set.
+2. Price: compute the variances of all candidates in one pass over the data. A violator is a candidate whose
+   variance exceeds the largest variance of its group in the working set. The variances give the violators
+   and an estimate of the gap over all candidates.
 3. Take the support of the weights and the violators as the next working set.
 
 The final certificate (:mod:`optdesign.solvers.loop`) does not use the estimate of the gap. If the working
@@ -33,15 +33,14 @@ STAGE = "newton on a working set"
 
 
 class Parameters(NamedTuple):
-    """Accuracy of a round, and size of the next working set."""
+    """Accuracy of a round, and largest number of violators that a round adds."""
 
     accuracy: float = 0.005
-    """A round solves its working set until the gap on the set is this fraction of the last gap over all
-    candidates."""
+    """Target of a round for the gap on its working set, as a fraction of the last gap over all candidates."""
     violators: int = 16
-    """A round adds at most about this multiple of ``problem.support_bound``, a number of candidates that
-    suffices for an optimal design. The limit is reached on fine grids, where a large part of all
-    candidates are violators."""
+    """Largest number of violators that a round adds, approximately, as a multiple of
+    ``problem.support_bound``. An optimal design needs at most ``problem.support_bound`` candidates. The limit
+    is reached on fine grids, because a large part of their candidates are violators."""
 
 
 PARAMETERS = Parameters()
@@ -81,9 +80,9 @@ def _solve_on(
 ) -> None:
     """Solve the problem on the candidates ``rows``. Overwrites their weights in trial.
 
-    If ``sweep`` is True, at most SWEEPS sweeps of coordinate ascent come before the Newton steps, unless the
-    sweeps are estimated to take longer than the steps. The sweeps set the weights of most new candidates
-    that are not needed to zero.
+    If ``sweep`` is True, at most SWEEPS sweeps of coordinate ascent come before the Newton steps. The sweeps
+    are omitted if their estimated time exceeds that of the Newton steps. The optimum
+    does not need most of the new candidates. The sweeps set most of these weights to zero.
     """
     part = reduce(problem, rows)
     u = part.restrict(trial)
@@ -126,7 +125,7 @@ def price(
 def _limit_violators(problem: DesignProblem, violators: np.ndarray, variances: np.ndarray) -> np.ndarray:
     """Return the violators, or a subset if there are more than ``PARAMETERS.violators`` allows.
 
-    The subset has every k-th violator, and the violator of largest variance in each group.
+    The subset has violators at a constant stride, and the violator of largest variance in each group.
     """
     stride = 1 + len(violators) // (PARAMETERS.violators * problem.support_bound)
     if stride == 1:
