@@ -14,7 +14,7 @@ export OMP_NUM_THREADS ?= 1
 COMMIT = $$(git describe --always)$$(git diff --quiet HEAD -- optdesign bandits benchmarks tests || echo -dirty)
 
 # Every table of docs/measured that a benchmark prints, whole, in one run of one commit.
-TABLES := first_use design suite before classical wide large machines exact rounding evaluation fedpe regret baselines movielens ablation
+TABLES := first_use design suite before classical wide large machines exact search_ablation rounding evaluation fedpe regret baselines movielens ablation
 
 # Tests of texts, which are a part of lint, and files with tests that also run as plain Python.
 LINT := tests/test_docstrings.py tests/test_language.py
