@@ -253,11 +253,24 @@ def family(instance: str) -> str:
     return " ".join(instance.split()[:2])
 
 
+def search_ablation() -> Figure:
+    found = table("search_ablation", "3^6, 56", "2^7 in 4 x 8")
+    series = {
+        f"{title}": [1 - value for value in found.numbers(column)]
+        for title, column in (
+            ("3^6, 56 runs: 1 - efficiency", "3^6, 56"),
+            ("2^7 in 4 x 8: 1 - D", "2^7 in 4 x 8"),
+        )
+    }
+    return one([row[0] for row in found.rows], series, "smaller is better")
+
+
 CHARTS: dict[str, Callable[[], Figure]] = {
     chart.__name__: chart
     for chart in (
         ablation, baselines, before, classical, design, evaluation, exact, fedpe, first_use, hunt, large,
-        machines, movielens, mutants, regret, rounding, suite, wide,
+        machines, movielens, mutants, regret, rounding,
+        search_ablation, suite, wide,
     )
 }  # fmt: skip
 
