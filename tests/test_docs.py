@@ -116,6 +116,22 @@ def test_the_page_on_experiments_has_every_statement_and_picture():
         assert (DOCS / "figures" / f"{name}.png").exists(), name
 
 
+def anchors(page):
+    """Return the anchors of the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", (DOCS / page).read_text(encoding="utf-8"), flags=re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_links_to_sections_have_a_heading():
+    links = {
+        link
+        for page in DOCS.glob("*.md")
+        for link in re.findall(r"\]\((\w[\w-]*\.md)#([\w-]+)\)", page.read_text())
+    }
+    assert len(links) > 5
+    assert {(page, anchor) for page, anchor in links if anchor not in anchors(page)} == set()
+
+
 NUMBER = r"(?<![\w^-])\d[\d,]*(?:\.\d+)?(?:e-?\d+)?"
 
 
