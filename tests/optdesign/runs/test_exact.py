@@ -342,7 +342,7 @@ for factors, model, groups, runs in (
 
 @pytest.mark.slow
 def test_runs_do_not_depend_on_the_round_off_of_linear_algebra():
-    """OpenBLAS chooses its kernels by the processor, unless it is told to use others."""
+    """OPENBLAS_CORETYPE sets the kernels of OpenBLAS, which otherwise depend on the processor."""
     printed = {
         core: subprocess.run(
             [sys.executable, "-c", LISTS],
