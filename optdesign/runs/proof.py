@@ -68,8 +68,9 @@ def prove(
         nearest = np.round(weights)
         if np.array_equal(np.bincount(groups, nearest), runs) and (new := _log_det(z, nearest)) > value:
             best, value = nearest.astype(np.int64), new
-        spare = out[2] - d * math.exp((value + UNPROVED_GAIN - out[1]) / d)
-        _tighten(starts, runs, lower, upper, g, spare)
+        if out[1] > -math.inf:  # the last weights kept the rank, so g and the sum belong to them
+            spare = out[2] - d * math.exp((value + UNPROVED_GAIN - out[1]) / d)
+            _tighten(starts, runs, lower, upper, g, spare)
         part = np.where(
             lower < upper, np.minimum(weights - np.floor(weights), np.ceil(weights) - weights), -1
         )
