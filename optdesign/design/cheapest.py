@@ -14,8 +14,9 @@ large cost of some candidate affects neither unit nor tolerance: costs above a c
 ceiling, which is exact if their candidates have no weight, and otherwise the ceiling is raised.
 
 *Bound.* Let r_n = c_n - phi_n'y - z_i be the reduced costs for any duals y and z, and v the largest of all
--r_n / s_n, or 0. Then no feasible design costs less than t'y + f'z - v (M + D). The distance of the
-cost from this bound is the gap that is returned.
+-r_n / s_n, or 0. Then no feasible design costs less than t'y + f'z - v (M + D). Round-off in phi changes the
+information of a feasible design by delta at most, and that of the given design as well. So 2 delta norm(y) is
+subtracted, with an allowance for the sums. The distance of the cost from this bound is the returned gap.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack, identity, vstack
 
 from optdesign.design.vertices import Columns, columns_of, corrected, heaviest_first, thin_out
+from optdesign.numbers.roundoff import gamma
 from optdesign.problem.coordinates import Rows
 from optdesign.problem.problem import DesignProblem
 
@@ -68,17 +70,23 @@ class Cheapest(NamedTuple):
 
 
 def cheapest(
-    problem: DesignProblem, white: Rows, support: np.ndarray, weights: np.ndarray, cost: np.ndarray
+    problem: DesignProblem,
+    white: Rows,
+    round_off: float,
+    support: np.ndarray,
+    weights: np.ndarray,
+    cost: np.ndarray,
 ) -> Cheapest:
     """Return the cheapest design with the information and budgets of given weights of some candidates.
 
-    The given weights are returned if no design is found that costs as little, up to round-off.
+    ``round_off`` bounds the change of the information by the round-off of the coordinates. The given weights
+    are returned if no design is found that costs as little, up to round-off.
     """
     cost = np.ldexp(cost, -np.frexp(np.abs(cost).max())[1])  # sums do not overflow
     floor = np.full(problem.n_groups, np.inf)
     np.minimum.at(floor, problem.groups, cost)
     excess = cost - floor[problem.groups]  # budgets are fixed, so this lowers the cost of all designs alike
-    program = _Program(problem, white, support, weights, excess)
+    program = _Program(problem, white, round_off, support, weights, excess)
     thin = thin_out(problem, white, support, weights)
     rows, w = support[thin > 0], thin[thin > 0]
     best, value, bound = (support, weights), float(excess[support] @ weights), 0.0
@@ -112,7 +120,13 @@ class _Program:
     """The linear program of the module's docstring, for costs that are not negative."""
 
     def __init__(
-        self, problem: DesignProblem, white: Rows, support: np.ndarray, weights: np.ndarray, cost: np.ndarray
+        self,
+        problem: DesignProblem,
+        white: Rows,
+        round_off: float,
+        support: np.ndarray,
+        weights: np.ndarray,
+        cost: np.ndarray,
     ) -> None:
         self.problem, self.white, self.cost = problem, white, cost
         given = columns_of(problem, white, support)
@@ -125,6 +139,9 @@ class _Program:
             self.scale[rows] = 1 / self.budgets[groups] + np.hypot.reduce(phi, axis=1)
         self.lengths = float(self.scale[support] @ weights)
         """sum_n s_n w_n = M + D."""
+        terms = len(support) + len(self.target) + problem.n_groups
+        self.allowance = 2.0 * (round_off + gamma(terms + 8) * self.lengths)
+        """Error of the bound on the cost by round-off, relative to the norm of the duals."""
 
     def _pieces(self) -> Iterator[np.ndarray]:
         n = self.problem.n_candidates
@@ -159,7 +176,8 @@ class _Program:
             if not len(entering):
                 violation = max(0.0, float(np.max(price - costs)))
                 value = float(dual @ np.concatenate([self.target, np.ones(len(self.budgets))]))
-                return rows, weights, unit * (value - violation * self.lengths)
+                error = self.allowance * float(np.linalg.norm(dual))
+                return rows, weights, unit * (value - violation * self.lengths - error)
             before, rows = rows, np.union1d(rows, entering)
             known, weights = weights, np.zeros(len(rows))
             weights[np.searchsorted(rows, before)] = known

@@ -74,11 +74,12 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
         thin = sparse_weights(problem, result.weights)
     else:
         support, white, round_off = _whitened(problem, result.weights)
-        found = cheapest(problem, white, support, result.weights[support], _checked(problem, cost))
+        given = result.weights[support]
+        found = cheapest(problem, white, round_off, support, given, _checked(problem, cost))
         thin = np.zeros_like(result.weights)
         thin[found.rows] = found.weights
-        if not round_off <= SAME_RTOL:
-            # The program was solved for information that differs by more than the tolerance.
+        if not (round_off <= SAME_RTOL and found.gap < 1.0):
+            # The program was solved for information that differs by too much.
             method += " (round-off prevents a proof that the cost is within 1e-9 of the least)"
         elif found.gap > TOLERANCES.gap:
             method += f" (cost proved to be within {rounded_up(found.gap)} of the least)"
