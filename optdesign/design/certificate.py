@@ -44,18 +44,19 @@ from optdesign.problem.source import read_only
 class Shares(NamedTuple):
     """Limits of the allowance for round-off, as shares of G or of the gap.
 
-    The certificate is computed again from coordinates in twice the precision (``problem.refined``) if the
-    allowance exceeds ``g`` G and ``gap`` times the gap, or if it exceeds ``log_det`` G, which makes log det
-    inaccurate. If it then still exceeds ``log_det`` G, the coordinates of
-    :mod:`optdesign.design.near_singular` are tried.
+    The certificate is computed again from coordinates in twice the precision (``problem.refined``) in two
+    cases: the allowance exceeds both ``g`` G and the fraction ``gap`` of the gap, or it exceeds ``log_det`` G.
+    Above ``log_det`` G the computed log det is inaccurate. If the allowance still exceeds ``log_det`` G, the
+    coordinates of :mod:`optdesign.design.near_singular` are tried.
     """
 
     g: float = 1e-11
     gap: float = 0.01
     log_det: float = 1e-9
     costly: float = 1e-7
-    """The limit instead of ``log_det`` if the determinants of these coordinates take more than about 1 s. The
-    allowance of well-conditioned weights grows with the third power of the dimension, to 3e-9 G for 300."""
+    """Limit in place of ``log_det`` if the determinants in :mod:`optdesign.design.near_singular` would take
+    more than about 1 s. It is larger because the allowance grows with the third power of the dimension: it is
+    1e-9 G for well-conditioned weights of dimension 300."""
 
 
 SHARES = Shares()
@@ -149,7 +150,7 @@ def certificate_of(
     The certificate holds for the candidates whose variances ``measure`` returns.
     """
     rank, proof = problem.rank, _prove_directly(problem, support, w, missed, measure)
-    if not proof.rounding <= (SHARES.log_det if attempts(problem) > 1 else SHARES.costly):
+    if not proof.rounding <= _largest_rounding(problem):
         proof = _prove_nearly_singular(problem, support, w, missed, measure, proof)
     gap = max(0.0, math.nextafter(proof.g_value - rank, math.inf))
     return Certificate(
@@ -162,6 +163,11 @@ def certificate_of(
         variances=read_only(proof.variances),
         rounding=proof.g_value * proof.rounding if gap < math.inf else 0.0,
     )
+
+
+def _largest_rounding(problem: DesignProblem) -> float:
+    """Return the allowance as a fraction of G above which log det is inaccurate."""
+    return SHARES.log_det if attempts(problem) > 1 else SHARES.costly
 
 
 class _Proof(NamedTuple):
@@ -182,12 +188,18 @@ def direct_rounding(problem: DesignProblem, weights: np.ndarray) -> float:
 def _prove_directly(
     problem: DesignProblem, support: np.ndarray, w: np.ndarray, missed: float, measure: Measure
 ) -> _Proof:
-    """Bound G in the coordinates in which solvers compute, or in refined ones if their round-off is large."""
+    """Bound G in the coordinates of the solvers, and in refined ones if their round-off is large.
+
+    The proof with the smaller allowance is returned. In high dimensions, that of refined coordinates can be
+    the larger one.
+    """
     proof = _prove(problem, problem.rows, support, w, missed, measure)
-    coarse = max(SHARES.g, min(SHARES.log_det, SHARES.gap * (1.0 - problem.rank / proof.g_value)))
-    if proof.rounding > coarse and problem.rows is not problem.refined:
-        proof = _prove(problem, problem.refined, support, w, missed, measure)
-    return proof
+    share_of_gap = SHARES.gap * (1.0 - problem.rank / proof.g_value)
+    largest = max(SHARES.g, min(_largest_rounding(problem), share_of_gap))
+    if proof.rounding <= largest or problem.rows is problem.refined:
+        return proof
+    refined = _prove(problem, problem.refined, support, w, missed, measure)
+    return refined if refined.rounding < proof.rounding else proof
 
 
 def _prove(

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from optdesign.algebra.passes import information_matrices, tile
 from optdesign.algebra.whitening import whitened
-from optdesign.design.certificate import certify
+from optdesign.design.certificate import Certificate, certify
 from optdesign.design.feasible import feasible
 from optdesign.design.result import DesignResult
 from optdesign.design.roundoff_allowance import error_length, sum_error
@@ -69,8 +69,19 @@ def efficiency(problem: DesignProblem, weights: ArrayLike, *, best: DesignResult
         value = f"it has {len(best.weights)} candidates and rank {best.rank}, the problem "
         value += f"{problem.n_candidates} and {problem.rank}"
         raise InputError("best", "must be a design of the same problem", value, "Pass solve(problem).")
-    certified = certify(problem, best.weights)  # best may have been solved for other budgets
-    if not math.isfinite(certified.gap):
+    # best may have been solved for other budgets, so its own certificate is not used.
+    return compared(problem, weights, own, best, certify(problem, best.weights))
+
+
+def compared(
+    problem: DesignProblem,
+    weights: ArrayLike,
+    own: Certificate,
+    best: DesignResult,
+    certified: Certificate,
+) -> float:
+    """Return the lower bound on the D-efficiency of weights from both certificates under the same problem."""
+    if not (math.isfinite(own.gap) and math.isfinite(certified.gap)):
         return own.efficiency
     pair = [feasible(problem, w) for w in (weights, best.weights)]
     support = np.flatnonzero(pair[1][0])

@@ -139,7 +139,7 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = T
         status=status,
         method=f"{method}{' and exchange' if exchange else ''}",
         tries=1,
-        **stopwatch.times(),
+        stopwatch=stopwatch,
     )
     if status is RunStatus.EXCHANGED and not _gains_are_known(found):
         return replace(found, status=RunStatus.ROUNDED)

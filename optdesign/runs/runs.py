@@ -13,14 +13,15 @@ from decimal import Decimal
 
 import numpy as np
 
-from optdesign.design.certificate import certify
-from optdesign.design.efficiency import efficiency
+from optdesign.design.certificate import Certificate, certify
+from optdesign.design.efficiency import compared
 from optdesign.design.result import DesignResult
 from optdesign.design.run_list import Runs, RunStatus, RunTable
 from optdesign.errors import InputError
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
 from optdesign.runs.rank_basis import exact_rank
+from optdesign.runtime.clock import Stopwatch
 from optdesign.solvers.solve import solve
 from optdesign.verification.exact_arithmetic import factorise, information
 
@@ -50,35 +51,41 @@ def judged(
     status: RunStatus,
     method: str,
     tries: int,
-    seconds: float,
-    compile_seconds: float,
+    stopwatch: Stopwatch,
+    certified: Certificate | None = None,
 ) -> Runs:
     """Return runs with their efficiency, against a solved design of the problem.
 
     ``spanning`` returns counts of full rank in exact arithmetic, which replace counts that lose rank.
+    ``certified`` is the certificate of ``best`` if it is known to be that of its weights.
     """
     asked = problem.budgets
     totals = np.bincount(problem.groups, counts, problem.n_groups)
     if np.any(totals != problem.budgets):
         problem, best = _with_budgets(problem, best, totals)
+        certified = best.certificate
     certificate = certify(problem, counts)
     log_det = certificate.log_det
     if not certificate.gap < np.inf:  # the rank is not proved
         if exact_rank(problem, np.flatnonzero(counts)) < problem.rank:
             counts = spanning()
+            certificate = certify(problem, counts)
         log_det = _exact_log_det(problem, counts)
+    certified = certify(problem, best.weights) if certified is None else certified
+    reached = compared(problem, counts, certificate, best, certified)
+    times = stopwatch.times()
     return Runs(
         problem=problem,
         counts=read_only(counts.astype(np.int64)),
         asked=asked,
-        efficiency=efficiency(problem, counts, best=best),
+        efficiency=reached,
         log_det=log_det,
         rank=problem.rank,
         status=status,
         method=method,
         tries=tries,
-        seconds=seconds,
-        compile_seconds=compile_seconds,
+        seconds=times["seconds"],
+        compile_seconds=times["compile_seconds"],
         best=best,
     )
 

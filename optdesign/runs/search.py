@@ -182,7 +182,8 @@ def iterate(
             if complete or work > most or watch.stopped():
                 return value
 
-    climb()
+    if not watch.stopped():
+        climb()
     if moves.refresh(state) == -math.inf:
         state = moves.spanning()
         moves.refresh(state)

@@ -9,6 +9,7 @@ from problems import quadratic
 from test_moves import block_design
 
 import optdesign as od
+from optdesign.design import certificate
 from optdesign.runs.grid import find_grid
 from optdesign.runs.main_effects import Bounded, level_moves
 from optdesign.runs.search import SLICE, Clock, Slices, Try, best_of, iterate, stream
@@ -53,6 +54,23 @@ def test_more_time_is_never_worse(name, monkeypatch):
     monkeypatch.setattr(clock, "now", lambda: 0.001 * next(ticks))
     values = [od.exact(PROBLEMS[name], seed=2, time_limit=t).log_det for t in (0.5, 1, 2, 4, 8)]
     assert np.all(np.diff(values) >= -1e-12)
+
+
+def test_the_time_of_the_certificate_is_reserved_and_counted(monkeypatch):
+    """Each computation of variances takes 10 s on a clock that stands still otherwise."""
+    seconds = [0.0]
+
+    def slow_certificate(problem, weights):
+        seconds[0] += 10.0
+        return certificate.certify(problem, weights)
+
+    monkeypatch.setattr(clock, "now", lambda: seconds[0])
+    for module in ("exact", "runs"):
+        monkeypatch.setattr(f"optdesign.runs.{module}.certify", slow_certificate)
+    problem = od.DesignProblem(RANDOM, budgets=17)
+    short, long = (od.exact(problem, tries=2, time_limit=limit) for limit in (29.0, 31.0))
+    assert (short.status, long.status) == (od.RunStatus.TIME_LIMIT, od.RunStatus.TRIES_IN_TIME)
+    assert short.seconds == long.seconds == 20.0  # one measurement and the certificate of the runs
 
 
 def test_a_try_without_a_time_limit_ends_after_the_default_work(monkeypatch):
