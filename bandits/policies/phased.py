@@ -32,9 +32,10 @@ ROUNDING_ERROR = 1e-12
 """Upper bound on the relative error of a design weight by round-off."""
 
 Rounding = Callable[[np.ndarray, int], np.ndarray]
-"""Function of weights (M, K) and f^p that returns pulls (M, K).
+"""Function of the weights and the length f^p of phase p that returns pulls.
 
-A client has at most f^p + K pulls, and the rank of the design is kept."""
+Both arrays have the shape (M, K), for M clients and K arms. The function must return at most f^p + K pulls
+per client, and pulls whose information has the rank of the design."""
 
 
 def ceiling(weights: np.ndarray, f: int) -> np.ndarray:
@@ -68,10 +69,10 @@ def ceiling(weights: np.ndarray, f: int) -> np.ndarray:
 
 
 def efficient(weights: np.ndarray, f: int) -> np.ndarray:
-    """Return the efficient rounding of the weights of every client to its budget in whole pulls.
+    """Round the weights of every client by the efficient rounding of Pukelsheim and Rieder (1992).
 
-    If the budget is less than one pull per arm with positive weight, the weights of the client are rounded up
-    as in the paper, so that the rank is kept.
+    The pulls of a client sum to its budget. If the budget is less than one pull per arm with positive weight,
+    the weights of the client are rounded up as in the paper, so that the rank is kept.
 
     Parameters
     ----------
@@ -121,7 +122,7 @@ KeepRule = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 def confident(r: np.ndarray, u: np.ndarray, active: np.ndarray) -> np.ndarray:
-    """Return True for arms with an upper bound of at least the lower bound of the best estimate.
+    """Keep arms whose upper bound is at least the lower bound of the arm with the largest estimate.
 
     This is the rule of the paper.
 
@@ -165,7 +166,7 @@ class Setting:
     """f^1 .. f^H."""
     delta: float
     alpha: float
-    """Multiple of the deviation in a half-width."""
+    """Factor of the confidence intervals: a half-width is alpha times the deviation of the estimate."""
     ell: float
     """Lower bound on the norms of the features."""
 
@@ -192,18 +193,20 @@ class Phased:
     schedule : Schedule or sequence of int
         Phase lengths f^p; see :mod:`bandits.theory.schedules`. Default: 2^p.
     protocol : {"vectors", "scalars"}, default "vectors"
-        Messages of the paper, or the shorter ones of its remark. Decisions are the same.
+        "vectors": the messages of the paper's algorithms. "scalars": shorter messages; see
+        :mod:`bandits.protocol`. Decisions are the same.
     design_gap : float, default 0.1
-        Gap G - D to which the design of each phase is solved, divided evenly among classes of collinear
-        clients.
+        Tolerance on the gap of the design of each phase; see :class:`optdesign.Certificate`. Designs of
+        classes of collinear clients (:mod:`bandits.policies.collinearity`) have an equal share of it each.
     design_method : {"auto", "bca", "newton"}, default "auto"
         Method of the design. "bca" is the paper's block coordinate ascent, started from the uniform design.
-        Most of its final weights are exactly zero; every positive weight costs at least one pull. The paper
-        has no algorithm for shared parameters; "bca" then exchanges weight between pairs of arms of a client.
-        "auto" begins with at most 200 sweeps of "bca". With more than 50,000 candidates the limit is 10
-        million divided by the number of candidates, but at least 10 sweeps. A design that needs more is
-        continued by the method "auto" of :func:`optdesign.solve`, and its ``iterations`` are not the paper's
-        number; see :mod:`bandits.policies.design`. "newton" is that of :func:`optdesign.solve`.
+        Most of its final weights are exactly zero; every positive weight costs at least one pull. For
+        shared parameters, for which the paper has no algorithm, "bca" exchanges weight between pairs of
+        arms of a client. "auto" begins with at most 200 sweeps of "bca". With more than 50,000 candidates
+        the limit is 10 million divided by the number of candidates, but at least 10 sweeps. A design that
+        needs more is continued by the method "auto" of :func:`optdesign.solve`. The ``iterations`` of such
+        a design cannot be compared with those of the paper's algorithm; see :mod:`bandits.policies.design`.
+        "newton" is that of :func:`optdesign.solve`.
     warm_start : bool, default False
         True to start from the design of the phase before.
     design : callable, optional
@@ -211,11 +214,13 @@ class Phased:
     keep : callable, default confident
         Function of estimates, half-widths and active arms that returns True for the arms to keep.
     rounding : callable, default ceiling
-        Function of weights and f^p that returns pulls: ``ceiling``, the paper's, or ``efficient``, which
-        keeps to f^p except for clients with less budget than one pull per arm with weight.
+        Function of weights and f^p that returns pulls: ``ceiling`` of the paper, or ``efficient``, which
+        returns exactly f^p pulls. If f^p is smaller than the number of arms with positive weight,
+        ``efficient`` rounds up.
     sparse : bool, default False
         True to replace the design by one with the same information and at most M + Q positive weights
-        (:func:`optdesign.sparsify`), which takes fewer pulls and fewer scalars.
+        (:func:`optdesign.sparsify`), which takes fewer pulls and fewer scalars. Q is the sum of r (r + 1) / 2
+        over the ranks r of the parameter blocks.
     budgets : tuple of float, optional
         Client i explores with a budget of budgets[i] f^p in each phase (the paper's lemma for clients that
         work asynchronously), with budgets[i] in (0, 1]. It spends the rest of the phase on its estimated best
@@ -335,10 +340,12 @@ class Phased:
         )
 
     def regret_bound(self, env: LinearEnvironment, horizon: int, time: int | None = None) -> float:
-        """Return a bound on the total regret that holds with probability 1 - delta, all pulls included.
+        """Return a bound on the total regret that holds with probability 1 - delta.
 
-        The theorems assume an optimal design, G = d B, with B = K parameter vectors (1 if shared). The
-        policy has G <= d B + design_gap, so the bound is multiplied by sqrt(1 + design_gap / (d B)).
+        The regret includes the first pull of every arm. G is the sum over clients of budget times largest
+        variance (:class:`optdesign.Certificate`). The theorems assume an optimal design, for which G = d B.
+        B is the number of parameter vectors: K if disjoint, 1 if shared. The policy has G <= d B +
+        design_gap, so the bound is multiplied by sqrt(1 + design_gap / (d B)).
 
         Parameters
         ----------

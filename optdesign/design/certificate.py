@@ -1,22 +1,23 @@
 """The certificate of a design: bounds on its gap and its efficiency.
 
-For weights w >= 0 under which every parameter block (block for short) keeps the rank of its candidates, let
-U_b = sum_{n in b} w_n x_n x_n' be the information of block b and Det the product of its non-zero eigenvalues.
-With budgets f_i, variances g_n = x_n' U_b^+ x_n and the sum D of the ranks, the trace identity sum_n w_n g_n
-= D and the concavity of F(w) = sum_b log Det U_b give, for the optimum w*,
+Let w >= 0 be weights, and U_b = sum_{n in b} w_n x_n x_n' the information of parameter block b (block for
+short). Assume that the rank of every U_b is that of the candidates of b, and let D be the sum of these
+ranks. Det is the product of the non-zero eigenvalues, g_n = x_n' U_b^+ x_n the variance of candidate n, and
+f_i the budget of group i. The trace identity sum_n w_n g_n = D and the concavity of F(w) = sum_b log Det
+U_b give, for the optimum w*,
 
     F(w*) - F(w) <= sum_n g_n (w*_n - w_n) <= sum_i f_i max_{n in i} g_n - D = G(w) - D =: gap.
 
-The gap is zero exactly at the optimum (Lemma "Generalized version" of the paper's appendix). Only the weights
-are needed, so a certificate can be given for a design of any origin.
+The gap is zero exactly at the optimum: see the lemma "Generalized version" in the appendix of Huang et al.
+(NeurIPS 2021). Only the weights are needed, so a certificate can be given for a design of any origin.
 
 *Efficiency.* F is concave, so exp(F / D) is log-concave. It is homogeneous of degree one, and a log-concave
 function with this property is concave. The gradient of exp(F / D) has the entries exp(F / D) g_n / D. So
 exp(F(w*) / D) <= exp(F(w) / D) (1 + sum_n g_n (w*_n - w_n) / D) <= exp(F(w) / D) G / D, and the D-efficiency
 exp((F(w) - F(w*)) / D) is at least D / G = 1 / (1 + gap / D), which is at least exp(-gap / D).
 
-*Round-off.* The returned G is a bound on the exact G of the given numbers
-(:mod:`optdesign.design.roundoff_allowance`).
+*Round-off.* The returned G is an upper bound on the exact G of the given floating-point candidates, budgets
+and weights (:mod:`optdesign.design.roundoff_allowance`).
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ from optdesign.problem.source import read_only
 
 
 class Shares(NamedTuple):
-    """Limits of the allowance for round-off, as shares of G or of the gap.
+    """Thresholds for the bound on round-off, as fractions of G or of the gap.
 
     The certificate is computed again from coordinates in twice the precision (``problem.refined``) in two
-    cases: the allowance exceeds both ``g`` G and the fraction ``gap`` of the gap, or it exceeds ``log_det`` G.
-    Above ``log_det`` G the computed log det is inaccurate. If the allowance still exceeds ``log_det`` G, the
-    coordinates of :mod:`optdesign.design.near_singular` are tried.
+    cases: the bound on round-off exceeds both ``g`` G and the fraction ``gap`` of the gap, or it exceeds
+    ``log_det`` G. Above ``log_det`` G the computed log det is inaccurate. If the bound still exceeds
+    ``log_det`` G, the coordinates of :mod:`optdesign.design.near_singular` are tried.
     """
 
     g: float = 1e-11
@@ -55,7 +56,7 @@ class Shares(NamedTuple):
     log_det: float = 1e-9
     costly: float = 1e-7
     """Limit in place of ``log_det`` if the determinants in :mod:`optdesign.design.near_singular` would take
-    more than about 1 s. It is larger because the allowance grows with the third power of the dimension: it is
+    more than about 1 s. It is larger because the bound grows with the third power of the dimension: it is
     1e-9 G for well-conditioned weights of dimension 300."""
 
 
@@ -75,7 +76,7 @@ class Certificate:
         Gap divided by the rank.
     efficiency : float
         Lower bound on the D-efficiency against all designs on these candidates, between 0 and 1: D / G, or a
-        larger bound if the certificate was computed with a solved design.
+        larger bound from the comparison with a solved design, if one was given.
     g_value : float
         Proved bound on G, the sum over groups of budget times largest variance.
     log_det : float
@@ -137,7 +138,7 @@ def rescale_and_certify(problem: DesignProblem, weights: np.ndarray) -> tuple[np
 
 
 Measure = Callable[[DesignProblem, Rows, np.ndarray, np.ndarray], Measured]
-"""Function that computes the variances of all candidates under the weights of some."""
+"""Function that computes the variances of all candidates from the weights of the support."""
 
 
 def certificate_of(
@@ -180,7 +181,7 @@ class _Proof(NamedTuple):
 
 
 def direct_rounding(problem: DesignProblem, weights: np.ndarray) -> float:
-    """Return the allowance for round-off as a fraction of G, in the coordinates in which solvers compute."""
+    """Return the allowance for round-off, as a fraction of G, of the proof for well-conditioned weights."""
     support = (weights != 0).nonzero()[0]
     return _prove_directly(problem, support, weights[support], 0.0, measured).rounding
 
@@ -211,9 +212,10 @@ def _prove(
     measure: Measure,
     own: np.ndarray | None = None,
 ) -> _Proof:
-    """Bound G for weights of some candidates that miss budgets by a fraction of at most ``missed``.
+    """Bound G for the weights ``w`` of the support.
 
-    ``own`` bounds the errors of the candidates with weight alone, in the format of ``rows.rounding``.
+    The sum of the weights of a group differs from its budget by the fraction ``missed`` at most. ``own``
+    bounds the errors of the support candidates only, in the format of ``rows.rounding``.
     """
     white, off, log_det, g, largest = measure(problem, rows, support, w)
     total = float(np.add.reduce(log_det)) + problem.log_volume

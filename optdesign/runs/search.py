@@ -1,17 +1,22 @@
 """Iterated local search over whole runs: one loop for all kinds of moves, and when to stop.
 
-*A try* climbs from a random start until no move gains. Then it perturbs the runs and climbs, repeatedly.
-Runs that are worse by a loss replace the current ones with probability exp(-loss / T), with T a fraction of
-the mean loss of this try. The best runs are kept. A try ends after a number of perturbations in a row that do
-not improve them.
+A *climb* makes moves that increase log det until no move does.
 
-*Tries* are numbered, and each draws from a stream of its own number. So the best of them does not depend on
-how many run at a time, unless time runs out. Without a number of tries and without a time limit the search
-has a budget of work, which is counted in multiplications and takes about 1 s. It also ends once several
-tries have found the same value. Both rules do not depend on the speed of the computer. A try has the same
-budget if the number of tries is given.
+A *try* is one local search. It climbs from a random or a given start. Then it perturbs the runs and climbs,
+again and again. The loss is the decrease of log det from the current runs to the new ones. New runs without
+a loss are accepted. New runs with a loss are accepted with probability exp(-loss / T), where T is HEAT
+times the mean of all positive losses of this try so far. The best runs are kept. A try ends after a number
+of perturbations in a row that do not improve them.
 
-*Time limits* cut a sequence of moves that does not depend on them, so a larger limit gives no worse runs.
+Tries are numbered. Each has its own random stream, derived from the seed and its number. The best try
+therefore does not depend on the number of tries that run at a time, unless a time limit ends the search.
+Without a number of tries and without a time limit, the search has a limit of work, which is counted in
+multiplications and takes about 1 s. It also ends once several tries have found the same log det. Neither
+rule depends on the speed of the computer. If only the number of tries is given, each try has this limit of
+work.
+
+The sequence of moves does not depend on the time limit. At equal speed of the computer, a larger limit
+therefore gives runs that are at least as good.
 """
 
 from __future__ import annotations
@@ -30,7 +35,7 @@ from optdesign.runtime import clock
 from optdesign.runtime.stopping import DeferredInterrupt
 
 GAIN = 1e-9
-"""log det must gain this much, so that rounding makes no circles and no difference."""
+"""Smallest increase of log det that counts as an improvement. It exceeds round-off, so climbs end."""
 
 SPEED = 1e9
 """Multiplications a second, roughly."""
@@ -39,30 +44,34 @@ BUDGET = 1.0
 """Seconds at SPEED of a search without a number of tries and without a time limit."""
 
 REPEATS = 10
-"""Tries that find the same value and then end such a search."""
+"""Number of tries with the same log det that ends a search without a number of tries and a time limit."""
 
 SLICE = 5e7
 """Multiplications between two checks of the clock."""
 
 OVERHEAD = 2e4
-"""Multiplications that take as long as the calls of a perturbation."""
+"""Time of the function calls of one perturbation, in multiplications."""
 
 HEAT = 0.5
 """Temperature of the acceptance of worse runs, as a fraction of the mean loss."""
 
 
 class Moves(Protocol):
-    """Moves of whole runs. A state is a tuple of arrays; log det is up to a constant of the moves."""
+    """Moves of whole runs. A state is a tuple of arrays.
+
+    All values of log det are shifted by one constant, which depends on the kind of moves.
+    """
 
     name: str
     patience: int
+    """Number of perturbations in a row without an improvement after which a try ends."""
     bound: float
     """Upper bound on log det of whole runs, or inf."""
     reach: float
-    """log det of the solved weights: runs that have it may be optimal among all weights."""
+    """log det of the computed optimal weights. Runs that attain it may be optimal among all weights."""
 
     def start(self, rng: np.random.Generator) -> Any:
-        """Return a random state to climb from; its rank may need :meth:`refresh`."""
+        """Return a random state. Only :meth:`refresh` shows whether it has full rank."""
 
     def spanning(self) -> Any:
         """Return a state of full rank."""
@@ -71,7 +80,10 @@ class Moves(Protocol):
         """Recompute a state from its runs. Returns log det, -inf if they lose rank."""
 
     def climb(self, state: Any, most: float) -> tuple[float, float, bool]:
-        """Move until no move gains, or for some work. Returns log det, the work, and True if complete."""
+        """Make moves until none increases log det, or until about ``most`` multiplications are done.
+
+        Returns log det, the multiplications, and True if no move increases log det.
+        """
 
     def perturb(self, state: Any, rng: np.random.Generator) -> None:
         """Move at random."""
@@ -81,9 +93,9 @@ class Moves(Protocol):
 
 
 class Try(NamedTuple):
-    """Result of a try: log det, the runs, the work, and True if the runs are optimal.
+    """Result of a try: log det, the runs, the work, and two flags.
 
-    ``optimal`` holds against all weights, ``proved`` against whole runs.
+    ``optimal``: no weights have a larger log det. ``proved``: no whole runs have a larger log det.
     """
 
     value: float
@@ -94,7 +106,7 @@ class Try(NamedTuple):
 
     @property
     def is_final(self) -> bool:
-        """Return True if there is nothing left to gain."""
+        """Return True if the runs are proved optimal among whole runs."""
         return self.optimal or self.proved
 
 
@@ -126,7 +138,7 @@ class Clock(NamedTuple):
 
 
 def check_search(seed: int, tries: int | None, time_limit: float | None, n_jobs: int) -> None:
-    """Refuse what does not say how to search."""
+    """Raise InputError if an option of the search is invalid."""
     if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
         raise InputError("seed", "must be a whole number of at least 0", f"got {seed!r}", "The default is 0.")
     if tries is not None and (isinstance(tries, bool) or not isinstance(tries, Integral) or tries < 1):
@@ -146,13 +158,13 @@ def most_work(watch: Clock) -> float:
 
 
 class Slices:
-    """Stop after some slices of work (:data:`SLICE`), or when a clock does."""
+    """Stop after some slices of work (:data:`SLICE`), at the time limit, or at an interrupt."""
 
     def __init__(self, left: int, stopped: Callable[[], bool]) -> None:
         self.left, self._stopped = left, stopped
 
     def are_used_up(self) -> bool:
-        """Count a slice. Return True if none is left, or the clock has stopped."""
+        """Count a slice. Return True if no slice is left, or if the time limit or an interrupt is pending."""
         self.left -= 1
         return self.left < 0 or self._stopped()
 
@@ -171,7 +183,7 @@ def iterate(
     start: Any = None,
     most: float = math.inf,
 ) -> Try:
-    """Return the best runs of one try, which does about ``most`` work at most."""
+    """Return the best runs of one try, whose work is limited to about ``most`` multiplications."""
     state, work = moves.start(rng) if start is None else start, 0.0
 
     def climb() -> float:
@@ -217,7 +229,7 @@ def iterate(
 
 
 NEAR = 1e-4
-"""Runs whose log det is this far below that of the weights are checked for optimality."""
+"""Runs whose log det is at most this far below that of the weights are checked for optimality."""
 
 
 def _copy(state: Any) -> Any:
@@ -228,9 +240,9 @@ def _copy(state: Any) -> Any:
 def best_of(
     run: Callable[[int], Try], tries: int | None, n_jobs: int, watch: Clock, *, prove: bool = False
 ) -> Best:
-    """Return the best of several tries, the first of equal ones. An optimal one ends the search.
+    """Return the best of several tries, the first of equal ones. A try with optimal runs ends the search.
 
-    If a proof follows, the search has the default budget also if there is a time limit.
+    With ``prove``, the default limit of work applies even if there is a time limit.
     """
     limited = tries is None and (prove or watch.deadline == np.inf)
     numbers: Iterator[int] = iter(range(tries)) if tries is not None else count()

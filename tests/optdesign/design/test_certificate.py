@@ -233,7 +233,7 @@ def test_sums_that_overflow_are_far_from_any_budget(weights: list[float]) -> Non
 
 
 def test_high_dimensions_do_not_need_refined_coordinates():
-    """Their allowance grows with the third power of the dimension, and coordinates have a small part in it."""
+    """The allowance grows with the third power of the dimension. Coordinates have a small part in it."""
     problem = od.DesignProblem(np.random.default_rng(0).normal(size=(640, 320)))
     found = od.certify(problem, problem.uniform())
     assert "refined" not in vars(problem)

@@ -184,7 +184,7 @@ def test_large_costs_of_some_candidate_do_not_hide_the_others(large):
     ],
 )
 def test_a_costly_candidate_that_is_needed_keeps_its_weight(small, large, method):
-    """Only the third candidate has information off the diagonal. Round-off there has the costs of its weight."""
+    """Only the third candidate has information off the diagonal: a large cost depends on a small entry."""
     problem = od.DesignProblem([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]])
     weights, cost = np.array([0.5 - small, 0.5, small, 0.0]), np.array([1.0, 2.0, large, 0.5])
     thin = od.sparsify(od.DesignResult.given(problem, weights), cost)
