@@ -5,7 +5,8 @@ python benchmarks/suite.py [--seeds 3] [--clients 30 100 1000] [--arms 10 30] [-
 A row is one kind of instance with several seeds: medians of the times, the largest gap, the smallest ratio.
 Our methods run in turn, so that they meet the same disturbances. cvxpy gets the form of the problem that
 suits it, and the other one if that fails; it is stopped after ``--limit`` times our time (5 to 120 seconds),
-and a ratio that was cut off in this way is marked by >.
+and a ratio that was cut off in this way is marked by >. Its time includes modelling and certification. It
+does not include the start of the process in which larger programs are solved, nor the import of cvxpy there.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ from harness import Measured, bar, duration, gap_of, race, show
 from instances import FAMILIES, features
 
 import optdesign as od
+from optdesign.algebra.reduced import reduce
+from optdesign.verification import reference
+from optdesign.verification.worker import Worker
 
 TOL = 1e-9
 SINGLE = ("bca", "newton")
@@ -64,6 +68,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=100)
     args = parser.parse_args()
     began = time.perf_counter()
+    reference.Worker = lambda: WORKER
     rows: list[list[object]] = []
     measured: list[Instance] = []
     large: list[float] = []
@@ -89,6 +94,7 @@ def main() -> None:
         bar("smallest ratio to cvxpy + Clarabel, M >= 100", min(large), 10, at_least=True)
         bar("median ratio to cvxpy + Clarabel, M >= 100", statistics.median(large), 30, at_least=True)
     failed = sum(np.isnan(i.peer.gap) for i in measured)
+    WORKER.end()
     print(f"({len(measured)} instances, {failed} on which cvxpy failed, {time.perf_counter() - began:.0f} s)")
 
 
@@ -144,7 +150,23 @@ def cvxpy(problem: od.DesignProblem, limit: float) -> tuple[Measured, bool]:
     return Measured(np.nan, np.nan), False
 
 
+class StartedWorker(Worker):
+    """A process that has solved a small problem, and that the next problem takes over."""
+
+    def start(self) -> None:
+        """Start the process if there is none, or if the last one was ended at its time limit."""
+        if self.process is None or self.process.poll() is not None:
+            self.run("primal", reduce(od.DesignProblem(np.eye(2))), "CLARABEL", {})
+
+    def __exit__(self, *_: object) -> None:
+        """Keep the process."""
+
+
+WORKER = StartedWorker()
+
+
 def _timed(problem: od.DesignProblem, form: str, limit: float) -> tuple[float, od.DesignResult]:
+    WORKER.start()
     began = time.perf_counter()
     result = od.reference.solve(problem, form=form, time_limit=limit)
     return time.perf_counter() - began, result

@@ -65,21 +65,26 @@ def print_table(target: str, families: list[str], cases: list[Case], seconds: fl
         total += len(wrong)
         slack = [c.found.slack for c in own if not math.isnan(c.found.slack)]
         late = [c.found.overrun for c in own if not math.isnan(c.found.overrun)]
-        count = Counter(c.found.status for c in own)
-        outcomes = ", ".join(f"{name.lower().replace('_', ' ')} {n}" for name, n in count.most_common())
         print(
             f"{family:<22}{len(own):>7}{sum(c.found.noted for c in own):>7}"
             f"{sum(c.found.undecided for c in own):>6}{len(wrong):>7}"
             f"{f'{median(slack):.1e}' if slack else '':>9}"
-            f"{f'{max(0.0, max(late)):.2f}' if late else '':>7}  {outcomes}",
+            f"{f'{max(0.0, max(late)):.2f}' if late else '':>7}  {outcomes(own)}",
             flush=True,
         )
         for c in wrong[:SHOWN]:
             print(
                 f"    seed {c.seed}: {c.found.status}, {c.found.wrong or f'late by {c.found.overrun:.2f} s'}"
             )
+    print(f"all: {outcomes(cases)}")
     print(f"{total} false claims in {len(cases)} cases, {seconds:.0f} s\n", flush=True)
     return total
+
+
+def outcomes(cases: list[Case]) -> str:
+    """Return how often each outcome occurs, as text."""
+    count = Counter(case.found.status for case in cases)
+    return ", ".join(f"{name.lower().replace('_', ' ')} {n}" for name, n in count.most_common())
 
 
 def is_false(case: Case) -> bool:
