@@ -14,14 +14,14 @@ def sentence(stored: str) -> str:
     r"""Return the sentence that states the stored times.
 
     >>> sentence("2 cores, load average 0.1 at the start\nmake demo: 23 s\nmake test: 300 s\n")
-    'On 2 cores, `make demo` takes 23 s and `make test` takes 300 s ([measured](docs/measured/times.txt)).'
+    'On 2 cores, after the set-up, `make demo` takes 23 s and `make test` takes 300 s ([measured](docs/measured/times.txt)).'
     """
     cores = re.search(r"^(\d+) cores", stored, flags=re.M)
     times = re.findall(r"^make (\w+): (\d+) s$", stored, flags=re.M)
     if cores is None or [name for name, _ in times] != ["demo", "test"]:
         raise ValueError("times.txt must have the cores, and the seconds of make demo and make test.")
     takes = " and ".join(f"`make {name}` takes {seconds} s" for name, seconds in times)
-    return f"On {cores[1]} cores, {takes} ([measured](docs/measured/times.txt))."
+    return f"On {cores[1]} cores, after the set-up, {takes} ([measured](docs/measured/times.txt))."
 
 
 def quoted(readme: str, stored: str) -> str:

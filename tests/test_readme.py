@@ -212,7 +212,7 @@ def test_times_are_written_into_the_readme():
         "measured at commit 1\n\n2 cores, load average 0.1 at the start\nmake demo: 23 s\nmake test: 300 s\n"
     )
     first = quote.quoted(f"A. {quote.UNMEASURED}\n", stored)
-    assert "On 2 cores, `make demo` takes 23 s and `make test` takes 300 s" in first
+    assert "On 2 cores, after the set-up, `make demo` takes 23 s and `make test` takes 300 s" in first
     again = quote.quoted(first, stored.replace("300", "290"))
     assert "`make test` takes 290 s" in again
     assert "300" not in again
