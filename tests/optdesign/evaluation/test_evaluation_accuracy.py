@@ -8,14 +8,14 @@ import pytest
 import optdesign as od
 
 
-def variances(x: np.ndarray, w: np.ndarray) -> list[float]:
-    """Return the diagonal of (X'WX)^-1 by elimination in fractions."""
+def solved(x: np.ndarray, w: np.ndarray, right: list[list[Fraction]]) -> list[list[Fraction]]:
+    """Return (X'WX)^-1 R, by elimination in fractions."""
     d = x.shape[1]
     rows = [[Fraction(v) for v in row] for row in x.tolist()]
     runs = [Fraction(v) for v in w.tolist()]
     u = [
         [sum((c * r[i] * r[j] for c, r in zip(runs, rows, strict=True)), Fraction(0)) for j in range(d)]
-        + [Fraction(int(i == k)) for k in range(d)]
+        + right[i]
         for i in range(d)
     ]
     for k in range(d):
@@ -26,7 +26,30 @@ def variances(x: np.ndarray, w: np.ndarray) -> list[float]:
             if i != k:
                 factor = u[i][k]
                 u[i] = [a - factor * b for a, b in zip(u[i], u[k], strict=True)]
-    return [float(u[i][d + i]) for i in range(d)]
+    return [row[d:] for row in u]
+
+
+def variances(x: np.ndarray, w: np.ndarray) -> list[float]:
+    """Return the diagonal of (X'WX)^-1."""
+    d = x.shape[1]
+    inverse = solved(x, w, [[Fraction(int(i == k)) for k in range(d)] for i in range(d)])
+    return [float(inverse[i][i]) for i in range(d)]
+
+
+def test_aliases_of_years_in_their_own_units_are_accurate() -> None:
+    """The normal equations have the square of the condition, and lose all digits."""
+    year, temp = (
+        np.array([2018, 2018, 2019, 2019, 2021, 2021, 2018, 2021]),
+        np.array([20, 40, 70] * 2 + [70, 20]),
+    )
+    batch = np.array([2018, 2019, 2019, 2021, 2021, 2018, 2018, 2021])
+    table = {"year": year, "temp": temp, "batch": batch}
+    e = od.evaluate(table, model="~ year + temp + batch + I(batch**2)", alias="~ year:batch", coded=False)
+    x, z = np.column_stack([np.ones(8), year, temp, batch, batch**2]), year * batch
+    right = [[Fraction(int(v))] for v in x.T.astype(np.int64) @ z]
+    exact = [float(row[0]) for row in solved(x, np.ones(8), right)]
+    assert e.alias_terms == ("year:batch",)
+    np.testing.assert_allclose(e.alias[:, 0], exact, rtol=1e-5)
 
 
 def test_powers_of_years_are_estimable() -> None:
