@@ -114,3 +114,34 @@ def test_a_category_with_one_level_has_no_term() -> None:
     e, alone = od.evaluate(table, "~ cat + t"), od.evaluate({"t": table["t"]}, "~ t")
     assert e.effect_terms == alone.effect_terms == ("Intercept", "t")
     np.testing.assert_allclose(e.power, alone.power)
+
+
+def test_measures_of_a_lower_rank_do_not_depend_on_the_sizes_of_columns() -> None:
+    """Column 2 is twice column 1; the pseudo-inverse of the information is that of two columns, stretched."""
+    unit = 2.0**33
+    z = np.array([[1.0, 1.0], [1.0, 2.0], [1.0, 4.0], [1.0, 5.0]])
+    x = np.column_stack([z[:, 0] / unit, z[:, 1] * unit, 2 * z[:, 1] * unit])
+    # U = S' Z'Z S with the rows (1 / unit, 0, 0) and (0, unit, 2 unit) of S.
+    inverse = np.linalg.inv(z.T @ z)
+    trace = inverse[0, 0] * unit**2 + inverse[1, 1] / (5 * unit**2)
+    log_det = np.log(np.linalg.det(z.T @ z)) + np.log(5.0)
+    problem = od.DesignProblem(x, budgets=4.0)
+    for found in (
+        od.evaluate((problem, np.ones(4))).measures,
+        od.DesignResult.given(problem, np.ones(4)).measures,
+    ):
+        assert pytest.approx(2 / (4 * trace), rel=1e-9, abs=0) == found.A
+        assert pytest.approx(np.exp(log_det / 2) / 4, rel=1e-9, abs=0) == found.D
+
+
+@pytest.mark.parametrize("exponent", [0, 20, 25, 28, 40])
+def test_bounds_of_dependent_columns_hold_in_any_units(exponent: int) -> None:
+    """Column 2 is twice column 1. In large units, A is the variance of the extrapolation to 0."""
+    z = np.array([[1.0, 1.0], [1.0, 2.0], [1.0, 4.0], [1.0, 5.0]])
+    x = np.column_stack([z[:, 0] / 2.0**exponent, z[:, 1] * 2.0**exponent, z[:, 1] * 2.0 ** (exponent + 1)])
+    e = od.evaluate((od.DesignProblem(x, budgets=4.0), np.ones(4)))
+    largest = (2.25 / 4) / (46 / 40) if exponent else 0.5
+    assert e.a_efficiency <= largest
+    assert e.a_efficiency > (0.3 if exponent < 25 else -1)
+    # Half of the runs at 1 and half at 5: variances (1 + ((t - 3) / 2)^2) / 4, with the mean 13/32.
+    assert 0.81 < e.i_efficiency <= 0.8125
