@@ -99,8 +99,6 @@ def spread(rows: np.ndarray, rank: int) -> Spread:
     pseudo-inverse, of trace tr (T'T)^-1 (B'B)^-1. B has rows in these units: sorted rows and column pivoting
     keep their digits.
     """
-    if rank == 0:
-        return Spread(0.0, 0.0)
     lengths = np.linalg.norm(rows, axis=0)
     lengths[lengths == 0] = 1.0
     _, values, right = np.linalg.svd(rows / lengths, full_matrices=False)
@@ -112,6 +110,8 @@ def spread(rows: np.ndarray, rank: int) -> Spread:
 
 def stretch(b: np.ndarray) -> tuple[np.ndarray, float]:
     """Return K with K K' = (B'B)^-1, and log det B'B, for a B whose rows have different sizes."""
+    if b.shape[1] == 0:
+        return np.empty((0, 0)), 0.0
     r, order = qr(b[np.argsort(-np.abs(b).max(axis=1))], mode="r", pivoting=True)
     k = np.empty((len(order), len(order)))
     k[order] = solve_triangular(r[: len(order)], np.eye(len(order)), check_finite=False)

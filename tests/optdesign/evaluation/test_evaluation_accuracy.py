@@ -145,3 +145,10 @@ def test_bounds_of_dependent_columns_hold_in_any_units(exponent: int) -> None:
     assert e.a_efficiency > (0.3 if exponent < 25 else -1)
     # Half of the runs at 1 and half at 5: variances (1 + ((t - 3) / 2)^2) / 4, with the mean 13/32.
     assert 0.81 < e.i_efficiency <= 0.8125
+
+
+def test_a_parameter_block_of_rank_0_has_efficiencies_and_measures() -> None:
+    x = np.array([[1.0, -1.0], [1.0, 1.0], [0.0, 0.0]])
+    e = od.evaluate((od.DesignProblem(x, parameter_blocks=[0, 0, 1], budgets=4.0), np.array([2.0, 2.0, 0.0])))
+    assert e.rank == 2
+    np.testing.assert_allclose([e.a_efficiency, e.measures.A, e.measures.D], 1.0, rtol=1e-9)
