@@ -11,6 +11,7 @@ machine epsilon.
 
 from __future__ import annotations
 
+import math
 from numbers import Integral
 
 import numpy as np
@@ -48,15 +49,8 @@ def eigen_range(a: ArrayLike, rtol: float | None = None) -> tuple[np.ndarray, np
     >>> values.tolist(), vectors.shape
     ([2.0], (2, 1))
     """
-    matrix = floats(a, "a")
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise InputError("a", "must be a square matrix", f"got shape {matrix.shape}", "Pass X' W X, not X.")
-    matrix, exponent = _scaled(matrix)
-    if np.abs(matrix - matrix.T).max(initial=0.0) > 1e-8:
-        raise InputError("a", "must be symmetric", "a differs from its transpose", "Pass (a + a.T) / 2.")
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    keep = np.abs(values) > _tolerance(len(matrix), rtol) * np.abs(values).max(initial=0.0)
-    return np.ldexp(values[keep], exponent), vectors[:, keep]
+    values, vectors, exponent = _scaled_range(a, rtol)
+    return np.ldexp(values, exponent), vectors
 
 
 def range_basis(a: ArrayLike, rtol: float | None = None) -> np.ndarray:
@@ -120,13 +114,18 @@ def pseudo_det(a: ArrayLike, degree: int | None = None, *, rtol: float | None = 
     >>> round(pseudo_det(a), 12), pseudo_det(a, 3), pseudo_det(a, 1)
     (6.0, 0.0, inf)
     """
-    values, _ = eigen_range(a, rtol)
-    n = len(np.asarray(a))
+    values, vectors, exponent = _scaled_range(a, rtol)
+    n = len(vectors)
     if degree is not None and not (isinstance(degree, Integral) and 0 <= degree <= n):
         remedy = "Leave it out for the rank."
         raise InputError("degree", f"must be an integer between 0 and {n}", f"got {degree}", remedy)
     if degree is None or degree == len(values):
-        return float(np.prod(values))
+        product, power = 1.0, exponent * len(values)
+        for value in values.tolist():  # a partial product can overflow or underflow if the product does not
+            product, more = math.frexp(product * value)
+            power += more
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.ldexp(product, power))
     return 0.0 if degree > len(values) else float(np.inf)
 
 
@@ -154,11 +153,11 @@ def log_pseudo_det(a: ArrayLike, *, rtol: float | None = None) -> float:
     >>> round(log_pseudo_det(np.diag([1e-300, 1e-300, 0.0])), 3)
     -1381.551
     """
-    values, _ = eigen_range(a, rtol)
+    values, _, exponent = _scaled_range(a, rtol)
     if np.any(values < 0):
-        value = f"it has the eigenvalue {values.min():g}"
+        value = f"it has the eigenvalue {np.ldexp(values.min(), exponent):g}"
         raise InputError("a", "must be positive semi-definite", value, "If that is rounding, raise rtol.")
-    return float(np.sum(np.log(values)))
+    return float(np.sum(np.log(values))) + len(values) * exponent * math.log(2)
 
 
 def pseudo_inverse(a: ArrayLike, *, rtol: float | None = None) -> np.ndarray:
@@ -185,12 +184,12 @@ def pseudo_inverse(a: ArrayLike, *, rtol: float | None = None) -> np.ndarray:
     >>> pseudo_inverse([[4.0, 0.0], [0.0, 0.0]]).tolist()
     [[0.25, 0.0], [0.0, 0.0]]
     """
-    values, vectors = eigen_range(a, rtol)
-    if np.any(np.abs(values) < np.finfo(float).tiny):
+    values, vectors, exponent = _scaled_range(a, rtol)
+    smallest = np.ldexp(np.abs(values).min(initial=1.0), exponent)
+    if len(values) and smallest < np.finfo(float).tiny:
         rule = "must have an inverse in the range of floating point"
-        value = f"it has the eigenvalue {values[np.argmin(np.abs(values))]:g}"
-        raise InputError("a", rule, value, "Change the units.")
-    return (vectors / values) @ vectors.T
+        raise InputError("a", rule, f"it has an eigenvalue of size {smallest:g}", "Change the units.")
+    return np.asarray(np.ldexp((vectors / values) @ vectors.T, -exponent))
 
 
 def rank_one_update(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> np.ndarray:
@@ -273,6 +272,22 @@ def _scaled(matrix: np.ndarray) -> tuple[np.ndarray, int]:
         raise InputError("a", "must be finite", "it has NaN or infinite entries", "Clean the data first.")
     exponent = int(np.frexp(np.abs(matrix).max(initial=0.0))[1])
     return np.ldexp(matrix, -exponent), exponent
+
+
+def _scaled_range(a: ArrayLike, rtol: float | None) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return the non-zero eigenvalues divided by a power of 2, eigenvectors, and the exponent of the power.
+
+    The largest entry of the matrix that is divided so is 1/2 to 1 in size.
+    """
+    matrix = floats(a, "a")
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise InputError("a", "must be a square matrix", f"got shape {matrix.shape}", "Pass X' W X, not X.")
+    matrix, exponent = _scaled(matrix)
+    if np.abs(matrix - matrix.T).max(initial=0.0) > 1e-8:
+        raise InputError("a", "must be symmetric", "a differs from its transpose", "Pass (a + a.T) / 2.")
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    keep = np.abs(values) > _tolerance(len(matrix), rtol) * np.abs(values).max(initial=0.0)
+    return values[keep], vectors[:, keep], exponent
 
 
 def _tolerance(size: int, rtol: float | None) -> float:

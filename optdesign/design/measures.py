@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import qr, solve_triangular
 
 from optdesign.factors.coding import coded_model
 from optdesign.problem.problem import DesignProblem
@@ -93,15 +94,28 @@ class Spread(NamedTuple):
 def spread(rows: np.ndarray, rank: int) -> Spread:
     """Return log Det of the information of rows, whose rank is known, and the trace of its inverse.
 
-    If the rank is full, singular values are those of columns of length 1, because those of columns in very
-    different units have no correct digits.
+    Singular values are those of columns of length 1, because those of columns in very different units have no
+    correct digits. With rows T B', the information has the determinant |T'T| |B'B| and the inverse, or
+    pseudo-inverse, of trace tr (T'T)^-1 (B'B)^-1. B has rows in these units: sorted rows and column pivoting
+    keep their digits.
     """
-    lengths = np.linalg.norm(rows, axis=0) if rank == rows.shape[1] else np.ones(rows.shape[1])
+    lengths = np.linalg.norm(rows, axis=0)
+    lengths[lengths == 0] = 1.0
     _, values, right = np.linalg.svd(rows / lengths, full_matrices=False)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        root = right[:rank].T / values[:rank] / lengths[:, None]
-        log_det = 2 * float(np.sum(np.log(values[:rank])) + np.sum(np.log(lengths)))
-        return Spread(log_det, float(np.sum(root**2)))
+        k, log_det = stretch(right[:rank].T * lengths[:, None])
+        log_det += 2 * float(np.sum(np.log(values[:rank])))
+        return Spread(log_det, float(np.sum((k / values[:rank, None]) ** 2)))
+
+
+def stretch(b: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return K with K K' = (B'B)^-1, and log det B'B, for a B whose rows have different sizes."""
+    if b.shape[1] == 0:
+        return np.empty((0, 0)), 0.0
+    r, order = qr(b[np.argsort(-np.abs(b).max(axis=1))], mode="r", pivoting=True)
+    k = np.empty((len(order), len(order)))
+    k[order] = solve_triangular(r[: len(order)], np.eye(len(order)), check_finite=False)
+    return k, 2 * float(np.sum(np.log(np.abs(np.diag(r)))))
 
 
 def usual(spreads: list[Spread], rank: int, n: float, largest: float, average: float) -> Measures:

@@ -188,6 +188,15 @@ class Runs(Frozen):
             at = int(np.argmax(bad))
             remedy = "Round them first."
             raise InputError("counts", "must be whole numbers", f"counts[{at}] = {c[at]}", remedy)
+        if np.any(c < 0):
+            at = int(np.argmin(c))
+            raise InputError("counts", "must not be negative", f"counts[{at}] = {c[at]:g}", "Use 0.")
+        totals = np.bincount(problem.groups, c, problem.n_groups)
+        if np.any(totals != problem.budgets):
+            i = int(np.argmax(totals != problem.budgets))
+            value = f"group {i} has {totals[i]:.17g} runs, its budget is {problem.budgets[i]:.17g}"
+            remedy = "Build the problem with these numbers of runs."
+            raise InputError("counts", "must sum to the budget of each group", value, remedy)
         certificate = certify(problem, c)
         return cls(
             problem=problem,

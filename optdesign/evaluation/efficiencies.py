@@ -8,9 +8,11 @@ import numpy as np
 
 from optdesign.design.certificate import certify
 from optdesign.design.efficiency import efficiency
+from optdesign.design.measures import stretch
 from optdesign.evaluation.estimation import Fit, least_squares
 from optdesign.evaluation.experiment import Experiment
 from optdesign.evaluation.linear_criteria import Block, efficiency_bound
+from optdesign.numbers.roundoff import ROUNDOFF
 from optdesign.problem.problem import DesignProblem
 from optdesign.solvers.solve import solve
 
@@ -49,7 +51,7 @@ class SpannedCandidates:
     """Candidates in coordinates of their span, by parameter block.
 
     If the candidates determine all coefficients, these are the features. Otherwise they are coordinates in an
-    orthonormal basis of the span, in which the trace of the inverse is that of the pseudo-inverse.
+    orthonormal basis of the span of the features in columns of length 1.
     """
 
     rows: list[np.ndarray]
@@ -57,6 +59,8 @@ class SpannedCandidates:
     weights: list[np.ndarray]
     bases: list[np.ndarray]
     """(d, rank), the identity if the rank is full."""
+    lengths: list[np.ndarray]
+    """Powers of 2 near the lengths of the columns, 1 if the rank is full."""
     budgets: np.ndarray
 
     @property
@@ -68,46 +72,70 @@ class SpannedCandidates:
     def of(cls, x: Experiment) -> SpannedCandidates:
         """Return the candidates of an experiment."""
         owns = x.by_block(x.pool_blocks)
-        bases = [_basis(x.pool[own]) for own in owns]
-        full = [basis.shape[0] == basis.shape[1] for basis in bases]
-        parts = zip(owns, bases, full, strict=True)
+        spans = [_basis(x.pool[own]) for own in owns]
         return cls(
-            rows=[x.pool[own] if whole else x.pool[own] @ basis for own, basis, whole in parts],
+            rows=[_coordinates(x.pool[own], *span) for own, span in zip(owns, spans, strict=True)],
             groups=[x.pool_groups[own] for own in owns],
             weights=[x.pool_weights[own] for own in owns],
-            bases=bases,
+            bases=[basis for basis, _ in spans],
+            lengths=[lengths for _, lengths in spans],
             budgets=np.bincount(x.pool_groups, x.pool_weights),
         )
 
     def bound(self, region: Experiment | None) -> float:
         """Return a lower bound on the I-efficiency for a region, or on the A-efficiency."""
-        roots = [np.eye(basis.shape[1]) for basis in self.bases]
-        if region is not None:
-            found = self._regions(region)
-            if found is None:
-                return np.nan
-            roots = found
+        found = self._stretches() if region is None else self._regions(region)
+        if found is None:
+            return np.nan
+        roots, exactness = found
         blocks = [Block(*parts) for parts in zip(self.rows, self.groups, roots, strict=True)]
         fits = [least_squares(rows, w) for rows, w in zip(self.rows, self.weights, strict=True)]
         if any(fit.rank < block.rows.shape[1] for fit, block in zip(fits, blocks, strict=True)):
             return 0.0
-        return efficiency_bound(blocks, self.weights, [fit.root for fit in fits], self.budgets)
+        return exactness * efficiency_bound(blocks, self.weights, [fit.root for fit in fits], self.budgets)
 
-    def _regions(self, x: Experiment) -> list[np.ndarray] | None:
-        """Return roots of the average of x x' over the region; None if a row is outside the span."""
+    def _stretches(self) -> tuple[list[np.ndarray], float]:
+        """Return roots of the criterion A, and a factor less than 1 for their round-off.
+
+        The trace of the pseudo-inverse of the information B S B' is that of (B'B)^-1 S^-1. An entry of a
+        basis that should be 0 is round-off times the length of its column.
+        """
+        roots, exactness = [], 1.0
+        for basis, lengths in zip(self.bases, self.lengths, strict=True):
+            if basis.shape[0] == basis.shape[1]:
+                roots.append(np.eye(len(basis)))
+                continue
+            roots.append(stretch(basis * lengths[:, None])[0])
+            used = lengths[np.any(basis != 0, axis=1)]
+            ratio = float(used.max(initial=1.0) / used.min(initial=np.inf)) if len(used) else 1.0
+            exactness = min(exactness, max(0.0, 1 - ROUNDOFF * len(basis) * ratio))
+        return roots, exactness
+
+    def _regions(self, x: Experiment) -> tuple[list[np.ndarray], float] | None:
+        """Return roots of the average of x x' over the region and 1; None if a row is outside the span."""
         roots = []
-        for basis, own in zip(self.bases, x.by_block(x.region_blocks), strict=True):
-            rows = x.region[own] @ basis
-            outside = np.linalg.norm(x.region[own] - rows @ basis.T, axis=1)
-            if np.any(outside > 1e-7 * np.linalg.norm(x.region[own], axis=1)):
+        for basis, lengths, own in zip(self.bases, self.lengths, x.by_block(x.region_blocks), strict=True):
+            rows = _coordinates(x.region[own], basis, lengths)
+            scaled = x.region[own] / lengths
+            outside = np.linalg.norm(scaled - rows @ basis.T, axis=1)
+            if np.any(outside > 1e-7 * np.linalg.norm(scaled, axis=1)):
                 return None
             roots.append(np.asarray(np.linalg.qr(rows / np.sqrt(len(x.region)), mode="r")).T)
-        return roots
+        return roots, 1.0
 
 
-def _basis(rows: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis of the row space, the identity if it is the whole space."""
+def _coordinates(rows: np.ndarray, basis: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    return rows if basis.shape[0] == basis.shape[1] else (rows / lengths) @ basis
+
+
+def _basis(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return an orthonormal basis of the row space in columns of length 1, and the lengths.
+
+    They are the identity and ones if the basis is that of the whole space.
+    """
+    d = rows.shape[1]
     rank = least_squares(rows, np.ones(len(rows))).rank
-    if rank == rows.shape[1]:
-        return np.eye(rank)
-    return np.linalg.svd(np.linalg.qr(rows, mode="r"))[2][:rank].T
+    if rank == d:
+        return np.eye(d), np.ones(d)
+    lengths = np.ldexp(1.0, np.frexp(np.abs(rows).max(axis=0, initial=0.0))[1])
+    return np.linalg.svd(np.linalg.qr(rows / lengths, mode="r"))[2][:rank].T, lengths

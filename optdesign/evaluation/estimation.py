@@ -57,7 +57,12 @@ class Fit(NamedTuple):
 
     def regression(self, x: np.ndarray, weights: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Return (X'WX)^-1 X'WZ: the coefficients of other columns, NaN for those that are not estimable."""
-        out = self.root @ (self.root.T @ (x.T @ (weights[:, None] * z)))
+        white = x @ self.root
+        out = np.zeros((len(self.root), z.shape[1]))
+        for _ in range(
+            3
+        ):  # the columns of white are orthonormal up to round-off, which two corrections remove
+            out += self.root @ (white.T @ (weights[:, None] * (z - x @ out)))
         out[~self.estimable] = np.nan
         return out
 

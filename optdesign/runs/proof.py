@@ -1,12 +1,18 @@
 """Branch and bound: a proof that whole runs are optimal, or how far they can be from it.
 
-A node is a box lower <= c <= upper. For any positive definite M, with g_n = x_n' M^-1 x_n,
+A node is a box lower <= c <= upper. For any regular matrix A, with g_n = |A x_n|^2,
 
-    log det U(c) <= log det M + D log( sum_n c_n g_n / D ),
+    log det U(c) <= -2 log |det A| + D log( sum_n c_n g_n / D ),
 
 because log det is concave and homogeneous. The largest sum over the box with the budgets of the groups is
-that of a fractional knapsack. M is the information of weights in the box, which exchanges between two
-candidates improve until the bound is at most the log det of the best runs known, or no longer falls.
+that of a fractional knapsack. A is the inverse of the Cholesky factor of the information of weights in the
+box, which exchanges between two candidates improve until the bound is at most the log det of the best runs
+known, or no longer falls.
+
+*Round-off.* A is triangular as it is stored, so its determinant is accurate, whatever the condition of the
+information is. The errors of x_n and of A x_n are added to g_n, and those of the information of the best runs
+are taken off their log det. A box for which A has no correct digits keeps the bound of the box that it is a
+part of, unless exact arithmetic shows that no runs in it have full rank.
 
 *Tightening.* If one more run of candidate n lowers the sum so far that the bound is at most the best log det,
 no better runs have it. So upper and lower shrink before a node is divided, at a weight that is not whole.
@@ -19,8 +25,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from optdesign.algebra.blocks import accumulate, add_outer, factorise, invert, multiply
+from optdesign.algebra.blocks import accumulate, add_outer, factorise, invert, multiply, variance
+from optdesign.numbers.roundoff import UNIT, gamma
 from optdesign.problem.problem import DesignProblem
+from optdesign.runs.rank_basis import exact_rank
 from optdesign.runs.search import SLICE
 from optdesign.runtime.jit import kernel
 
@@ -39,11 +47,14 @@ def prove(
 ) -> tuple[np.ndarray, float]:
     """Return the best whole runs found from given ones, and how much larger log det of any runs can be."""
     by_group = np.argsort(problem.groups, kind="stable")
-    z, groups, runs = _rows(problem)[by_group], problem.groups[by_group], problem.budgets
+    z, error = (rows[by_group] for rows in _rows(problem))
+    groups, runs = problem.groups[by_group], problem.budgets
     d, starts = z.shape[1], np.searchsorted(groups, np.arange(len(runs) + 1))
     most = np.minimum(runs[groups], runs.sum() - d + 1)  # d different candidates have runs
     best = counts[by_group]
-    value = _log_det(z, best)
+    value = _least_log_det(z, error, best)
+    if value == -math.inf:
+        return counts, math.inf
     nodes, done = [(math.inf, np.zeros(len(z)), most)], 0
     g, weights = np.empty(len(z)), np.empty(len(z))
     left = 0.0
@@ -57,17 +68,25 @@ def prove(
         done += 1
         if not _fill(groups, runs, lower, upper, weights):
             continue
-        box, target, sweeps = (z, groups, starts, runs, lower, upper), value + UNPROVED_GAIN, 0
+        box, target, sweeps = (z, error, groups, starts, runs, lower, upper), value + UNPROVED_GAIN, 0
+        first, is_bounded = np.flatnonzero(weights), False
         while sweeps < NODE_SWEEPS:
             out = _relax(*box, weights, g, target, NODE_SWEEPS - sweeps, SLICE)
             bound, sweeps = min(bound, out[0]), sweeps + out[3]
-            if stopped():
+            is_bounded = is_bounded or out[0] < math.inf
+            if stopped() or not is_bounded:
                 break
+        if not is_bounded:
+            if exact_rank(problem, by_group[first]) == d:
+                left = max(left, bound - value)
+            continue
         if bound <= value + UNPROVED_GAIN:
             continue
         nearest = np.round(weights)
-        if np.array_equal(np.bincount(groups, nearest), runs) and (new := _log_det(z, nearest)) > value:
-            best, value = nearest.astype(np.int64), new
+        if np.array_equal(np.bincount(groups, nearest), runs):
+            new = _least_log_det(z, error, nearest)
+            if new > value:
+                best, value = nearest.astype(np.int64), new
         if out[1] > -math.inf:  # the last weights kept the rank, so g and the sum belong to them
             spare = out[2] - d * math.exp((value + UNPROVED_GAIN - out[1]) / d)
             _tighten(starts, runs, lower, upper, g, spare)
@@ -76,6 +95,8 @@ def prove(
         )
         n = int(np.argmax(part))
         if part[n] < 0:
+            if bound > value + UNPROVED_GAIN:  # round-off
+                left = max(left, bound - value)
             continue
         cut = min(max(math.floor(weights[n]), lower[n]), upper[n] - 1)
         below, above = upper.copy(), lower.copy()
@@ -87,19 +108,36 @@ def prove(
     return counts, left
 
 
-def _rows(problem: DesignProblem) -> np.ndarray:
-    """Return rows in which the information of all parameter blocks is one matrix."""
+def _rows(problem: DesignProblem) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows in which the information of all blocks is one matrix, and bounds on their errors."""
     z, first = problem.coordinates(slice(None)), np.cumsum(problem.ranks) - problem.ranks
-    out = np.zeros((problem.n_candidates, int(problem.ranks.sum())))
+    out = np.zeros((2, problem.n_candidates, int(problem.ranks.sum())))
+    x = np.abs(problem.source.whole().astype(np.float64))
     for b, rank in enumerate(problem.ranks):
-        rows = problem.parameter_blocks == b
-        out[rows, first[b] : first[b] + rank] = z[rows, :rank]
-    return out
+        rows, own = problem.parameter_blocks == b, slice(first[b], first[b] + rank)
+        out[0, rows, own] = z[rows, :rank]
+        terms = x[rows] @ np.abs(problem.span.maps[b][:, :rank])
+        out[1, rows, own] = 2 * UNIT * np.abs(z[rows, :rank]) + gamma(problem.dim + 1) ** 2 * terms
+    return out[0], out[1]
 
 
-def _log_det(z: np.ndarray, counts: np.ndarray) -> float:
-    sign, value = np.linalg.slogdet((z.T * counts) @ z)
-    return float(value) if sign > 0 else -math.inf
+def _least_log_det(z: np.ndarray, error: np.ndarray, counts: np.ndarray) -> float:
+    """Return a lower bound on log det of the information, -inf if round-off leaves none."""
+    d, used = z.shape[1], np.flatnonzero(counts)
+    rows, c = z[used], counts[used]
+    factor = np.zeros((1, d, d))
+    information = ((rows.T * c) @ rows)[None]
+    log_det = float(factorise(information, np.array([d]), factor)[0])
+    if log_det == -math.inf:
+        return log_det
+    # The information in coordinates A x, which is the identity up to round-off.
+    a = np.tril(factor[0])
+    y, spread = rows @ a.T, np.linalg.norm(a, axis=0)
+    lost = (gamma(d + 2) * np.abs(rows) + error[used]) @ spread
+    length = np.linalg.norm(y, axis=1)
+    off = np.linalg.norm((y.T * c) @ y - np.eye(d)) + gamma(len(used) + 4 * d + 16) * float(c @ length**2)
+    off += float(c @ (lost * (2 * length + lost)))
+    return log_det + d * math.log1p(-off) if off < 0.5 else -math.inf
 
 
 def _fill(
@@ -129,19 +167,19 @@ def _tighten(
         filled = np.cumsum(upper[order] - lower[order])
         last = g[order[min(int(np.searchsorted(filled, f - lower[rows].sum())), len(rows) - 1)]]
         gap = np.maximum(np.abs(last - g[rows]), 1e-300)
-        steps = np.floor(np.minimum(spare / gap * (1 + 1e-9) + 1e-9, 1e9))
+        steps = np.floor(np.minimum(spare / gap * (1 + 1e-9) + 1e-9, f))
         few, many = g[rows] < last, g[rows] > last
         upper[rows] = np.where(few, np.minimum(upper[rows], lower[rows] + steps), upper[rows])
         lower[rows] = np.where(many, np.maximum(lower[rows], upper[rows] - steps), lower[rows])
 
 
 @kernel
-def _relax(z, groups, starts, runs, lower, upper, weights, g, target, sweeps, most):
+def _relax(z, error, groups, starts, runs, lower, upper, weights, g, target, sweeps, most):
     """Improve weights in a box until the bound is at most the target. Overwrites weights and g.
 
-    Returns the smallest bound, -inf if no runs in the box have full rank, log det and the largest sum of
-    weights to which g belongs, and the number of sweeps: all if there is nothing left to improve, or fewer
-    after some work. The rows of group i are starts[i] .. starts[i + 1] - 1.
+    Returns the smallest bound, inf if the first weights lose rank in double precision, log det and the
+    largest sum of weights to which g belongs, and the number of sweeps: all if there is nothing left to
+    improve, or fewer after some work. The rows of group i are starts[i] .. starts[i + 1] - 1.
     """
     n, d = z.shape
     ranks, blocks = np.array([d]), np.zeros(n, np.int64)
@@ -155,14 +193,15 @@ def _relax(z, groups, starts, runs, lower, upper, weights, g, target, sweeps, mo
         accumulate(z, blocks, ranks, weights, information)
         log_det = factorise(information, ranks, factor)[0]
         if log_det == -np.inf:
-            if sweep == 0 and sweeps == NODE_SWEEPS:  # the first weights of the node
-                bound = -np.inf
             break
         invert(factor, ranks, inverse)
         now, total = 0.0, 0.0
         left[:] = runs
         for k in range(n):
-            g[k] = multiply(inverse[0], z[k], y)
+            lost = 0.0
+            for j in range(d):
+                lost += math.sqrt(inverse[0, j, j]) * (error[k, j] + gamma(d + 8) * abs(z[k, j]))
+            g[k] = (math.sqrt(variance(factor, 0, z, k, d)) + lost) ** 2
             now += weights[k] * g[k]
             total += lower[k] * g[k]
             left[groups[k]] -= lower[k]

@@ -176,11 +176,11 @@ def _compared_variances(
     comparisons = [
         Comparison("sum of weight times variance", abs(total - rank), allowed * rank),
         Comparison("variances", float(np.max(error, initial=0.0)), allowed * size),
-        Comparison("gap", _excess(g_value - rank - claimed), (sharp + noise) * size),
-        Comparison("efficiency", _excess(result.efficiency - truth), sharp + noise),
+        Comparison("gap", excess_of(g_value - rank - claimed), (sharp + noise) * size),
+        Comparison("efficiency", excess_of(result.efficiency - truth), sharp + noise),
     ]
     if result.converged and result.tol is not None:
-        excess = _excess(g_value - rank - result.tol * rank)
+        excess = excess_of(g_value - rank - result.tol * rank)
         comparisons.append(Comparison("status", excess, (sharp + noise) * size))
     return comparisons
 
@@ -206,7 +206,7 @@ def _left_out(
     return float(np.max(left.share, initial=0.0)), noise, plain
 
 
-def _excess(value: float) -> float:
+def excess_of(value: float) -> float:
     """Return the positive part; not a number stays what it is."""
     return 0.0 if value <= 0 else float(value)
 

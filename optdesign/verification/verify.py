@@ -32,7 +32,7 @@ from optdesign.design.run_list import Runs
 from optdesign.numbers.checks import check_type
 from optdesign.runtime.progress import waiting
 from optdesign.verification import reference
-from optdesign.verification.audit import LIMITS, Audit, Comparison, audit, information_work
+from optdesign.verification.audit import LIMITS, Audit, Comparison, audit, excess_of, information_work
 from optdesign.verification.exact_arithmetic import information
 
 INCONCLUSIVE_GAP = 0.1
@@ -152,6 +152,8 @@ def verify(
     if isinstance(result, Runs):
         if result.unlisted:
             return Verification("inconclusive", "the candidates of MainEffects are not listed")
+        if refused := _wrong_counts(result):
+            return Verification("differs", f"{refused.name} against the budgets", (refused,), refuted=True)
         result = _as_design(result)
     with waiting("recomputing all claims in exact arithmetic") if progress else nullcontext():
         own = audit(result)
@@ -170,6 +172,16 @@ def verify(
     return compare(result, other, own) if runs is None else _compare_runs(runs, other, own)
 
 
+def _wrong_counts(runs: Runs) -> Comparison | None:
+    """Return the comparison of the numbers of runs with the budgets, or None if they are equal."""
+    problem, counts = runs.problem, np.asarray(runs.counts)
+    off = np.inf
+    if counts.shape == (problem.n_candidates,) and np.all(counts >= 0) and np.all(counts == np.floor(counts)):
+        off = float(np.max(np.abs(np.bincount(problem.groups, counts, problem.n_groups) - problem.budgets)))
+    found = Comparison("numbers of runs", off, 0.0)
+    return None if found.agrees else found
+
+
 def _as_design(runs: Runs) -> DesignResult:
     """Return whole runs as a design whose certificate has their claims."""
     given = DesignResult.given(runs.problem, runs.counts)
@@ -186,7 +198,7 @@ def _compare_runs(runs: Runs, theirs: DesignResult, own: Audit) -> Verification:
     other = theirs.method.partition("/")[0]
     excess = Comparison(
         f"efficiency above its value against {other}",
-        max(0.0, runs.efficiency - ratio),
+        excess_of(runs.efficiency - ratio),
         FEASIBILITY_RTOL + own.noise,
     )
     comparisons = (*own.comparisons, excess)

@@ -167,3 +167,19 @@ def test_bad_arguments_are_explained() -> None:
     ]:
         with pytest.raises(ValueError, match=words):
             call()
+
+
+def test_partial_products_of_a_pseudo_determinant_stay_in_range() -> None:
+    assert linalg.pseudo_det(np.diag([3e-7] * 50 + [3e6] * 50)) == pytest.approx(3.0**100 * 1e-50)
+
+
+def test_eigenvalues_beyond_the_range_of_doubles() -> None:
+    """The eigenvalues are 2.7e308 and 0.7e308, or no doubles because the smallest ones are far apart."""
+    large = np.array([[1.7e308, 1e308], [1e308, 1.7e308]])
+    expected = np.log(2.7) + np.log(0.7) + 616 * np.log(10)
+    assert linalg.log_pseudo_det(large) == pytest.approx(expected, rel=1e-14)
+    np.testing.assert_allclose(
+        1e308 * linalg.pseudo_inverse(large), np.array([[1.7, -1.0], [-1.0, 1.7]]) / 1.89, rtol=1e-12
+    )
+    small = np.ldexp([[2.0, 1.0], [1.0, 3.0]], -1074)
+    assert linalg.log_pseudo_det(small) == pytest.approx(np.log(5) - 2148 * np.log(2), rel=1e-14)

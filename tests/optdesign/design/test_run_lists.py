@@ -51,6 +51,28 @@ def test_runs_of_any_origin(runs: od.Runs) -> None:
         od.Runs.given(runs.problem, [0.5] * runs.problem.n_candidates)
 
 
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        ([5_000_000, 0, 5_000_003], "group 0 has 10000003 runs, its budget is 10000000"),
+        ([-3, 5_000_000, 5_000_003], r"counts must not be negative; counts\[0\] = -3"),
+    ],
+)
+def test_counts_that_nearly_meet_the_budget_are_refused(counts: list[int], message: str) -> None:
+    """Weights may miss it by a millionth, and counts may not."""
+    problem = od.DesignProblem([[1.0, -1.0], [1.0, 0.0], [1.0, 1.0]], budgets=10_000_000)
+    with pytest.raises(od.InputError, match=message):
+        od.Runs.given(problem, counts)
+    given = od.Runs.given(problem, [5_000_000, 0, 5_000_000])
+    outcome = od.verify(replace(given, counts=np.array(counts)))
+    assert outcome.verdict == "differs"
+    assert "numbers of runs against the budgets" in outcome.message
+
+
+def test_an_efficiency_that_is_not_a_number_is_refuted(runs: od.Runs) -> None:
+    assert od.verify(replace(runs, efficiency=np.nan)).verdict == "differs"
+
+
 def test_verification_of_runs(runs: od.Runs) -> None:
     outcome = od.verify(runs)
     assert outcome.agrees, outcome

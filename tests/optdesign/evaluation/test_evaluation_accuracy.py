@@ -8,14 +8,14 @@ import pytest
 import optdesign as od
 
 
-def variances(x: np.ndarray, w: np.ndarray) -> list[float]:
-    """Return the diagonal of (X'WX)^-1 by elimination in fractions."""
+def solved(x: np.ndarray, w: np.ndarray, right: list[list[Fraction]]) -> list[list[Fraction]]:
+    """Return (X'WX)^-1 R, by elimination in fractions."""
     d = x.shape[1]
     rows = [[Fraction(v) for v in row] for row in x.tolist()]
     runs = [Fraction(v) for v in w.tolist()]
     u = [
         [sum((c * r[i] * r[j] for c, r in zip(runs, rows, strict=True)), Fraction(0)) for j in range(d)]
-        + [Fraction(int(i == k)) for k in range(d)]
+        + right[i]
         for i in range(d)
     ]
     for k in range(d):
@@ -26,7 +26,30 @@ def variances(x: np.ndarray, w: np.ndarray) -> list[float]:
             if i != k:
                 factor = u[i][k]
                 u[i] = [a - factor * b for a, b in zip(u[i], u[k], strict=True)]
-    return [float(u[i][d + i]) for i in range(d)]
+    return [row[d:] for row in u]
+
+
+def variances(x: np.ndarray, w: np.ndarray) -> list[float]:
+    """Return the diagonal of (X'WX)^-1."""
+    d = x.shape[1]
+    inverse = solved(x, w, [[Fraction(int(i == k)) for k in range(d)] for i in range(d)])
+    return [float(inverse[i][i]) for i in range(d)]
+
+
+def test_aliases_of_years_in_their_own_units_are_accurate() -> None:
+    """The normal equations have the square of the condition, and lose all digits."""
+    year, temp = (
+        np.array([2018, 2018, 2019, 2019, 2021, 2021, 2018, 2021]),
+        np.array([20, 40, 70] * 2 + [70, 20]),
+    )
+    batch = np.array([2018, 2019, 2019, 2021, 2021, 2018, 2018, 2021])
+    table = {"year": year, "temp": temp, "batch": batch}
+    e = od.evaluate(table, model="~ year + temp + batch + I(batch**2)", alias="~ year:batch", coded=False)
+    x, z = np.column_stack([np.ones(8), year, temp, batch, batch**2]), year * batch
+    right = [[Fraction(int(v))] for v in x.T.astype(np.int64) @ z]
+    exact = [float(row[0]) for row in solved(x, np.ones(8), right)]
+    assert e.alias_terms == ("year:batch",)
+    np.testing.assert_allclose(e.alias[:, 0], exact, rtol=1e-5)
 
 
 def test_powers_of_years_are_estimable() -> None:
@@ -91,3 +114,41 @@ def test_a_category_with_one_level_has_no_term() -> None:
     e, alone = od.evaluate(table, "~ cat + t"), od.evaluate({"t": table["t"]}, "~ t")
     assert e.effect_terms == alone.effect_terms == ("Intercept", "t")
     np.testing.assert_allclose(e.power, alone.power)
+
+
+def test_measures_of_a_lower_rank_do_not_depend_on_the_sizes_of_columns() -> None:
+    """Column 2 is twice column 1; the pseudo-inverse of the information is that of two columns, stretched."""
+    unit = 2.0**33
+    z = np.array([[1.0, 1.0], [1.0, 2.0], [1.0, 4.0], [1.0, 5.0]])
+    x = np.column_stack([z[:, 0] / unit, z[:, 1] * unit, 2 * z[:, 1] * unit])
+    # U = S' Z'Z S with the rows (1 / unit, 0, 0) and (0, unit, 2 unit) of S.
+    inverse = np.linalg.inv(z.T @ z)
+    trace = inverse[0, 0] * unit**2 + inverse[1, 1] / (5 * unit**2)
+    log_det = np.log(np.linalg.det(z.T @ z)) + np.log(5.0)
+    problem = od.DesignProblem(x, budgets=4.0)
+    for found in (
+        od.evaluate((problem, np.ones(4))).measures,
+        od.DesignResult.given(problem, np.ones(4)).measures,
+    ):
+        assert pytest.approx(2 / (4 * trace), rel=1e-9, abs=0) == found.A
+        assert pytest.approx(np.exp(log_det / 2) / 4, rel=1e-9, abs=0) == found.D
+
+
+@pytest.mark.parametrize("exponent", [0, 20, 25, 28, 40])
+def test_bounds_of_dependent_columns_hold_in_any_units(exponent: int) -> None:
+    """Column 2 is twice column 1. In large units, A is the variance of the extrapolation to 0."""
+    z = np.array([[1.0, 1.0], [1.0, 2.0], [1.0, 4.0], [1.0, 5.0]])
+    x = np.column_stack([z[:, 0] / 2.0**exponent, z[:, 1] * 2.0**exponent, z[:, 1] * 2.0 ** (exponent + 1)])
+    e = od.evaluate((od.DesignProblem(x, budgets=4.0), np.ones(4)))
+    largest = (2.25 / 4) / (46 / 40) if exponent else 0.5
+    assert e.a_efficiency <= largest
+    assert e.a_efficiency > (0.3 if exponent < 25 else -1)
+    # Half of the runs at 1 and half at 5: variances (1 + ((t - 3) / 2)^2) / 4, with the mean 13/32.
+    assert 0.81 < e.i_efficiency <= 0.8125
+
+
+def test_a_parameter_block_of_rank_0_has_efficiencies_and_measures() -> None:
+    x = np.array([[1.0, -1.0], [1.0, 1.0], [0.0, 0.0]])
+    e = od.evaluate((od.DesignProblem(x, parameter_blocks=[0, 0, 1], budgets=4.0), np.array([2.0, 2.0, 0.0])))
+    assert e.rank == 2
+    np.testing.assert_allclose([e.a_efficiency, e.measures.A, e.measures.D], 1.0, rtol=1e-9)

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmark_scripts import load
+from hunt.enumeration import best_gain
+from hunt.truth import Truth, instance
 from test_exact import all_designs, log_det, tiny
 
 import optdesign as od
@@ -95,3 +97,20 @@ def test_factors_without_a_list_are_refused() -> None:
     model = od.MainEffects({"a": [-1, 1], "b": [-1, 1]}, runs=5)
     with pytest.raises(ValueError, match=re.escape("prove must be False without a list of candidates")):
         od.exact(model, prove=True)
+
+
+@pytest.mark.parametrize("seed", [108, 128, 161])
+def test_nearly_singular_runs_are_proved_only_if_round_off_allows_it(seed: int) -> None:
+    """The runs of one group are equal up to 1e-9 or less, so log det in doubles has few correct digits."""
+    rng = np.random.default_rng([seed, 99])
+    distance = 10.0 ** -rng.uniform(3, 14)
+    sizes = rng.integers(2, 5, size=2)
+    base = rng.normal(size=3)
+    near = base + distance * rng.normal(size=(sizes[0], 3))
+    if rng.random() < 0.3:
+        near[1] = near[0]
+    x = np.vstack([near, rng.normal(size=(sizes[1], 3))])
+    groups, budgets = np.repeat([0, 1], sizes), [int(rng.integers(2, 4)), 1]
+    runs = od.exact(od.DesignProblem(x, groups, budgets=budgets), seed=seed, prove=True, tries=2)
+    gain = best_gain(Truth(instance(x, groups, budgets=budgets)), runs.counts)
+    assert runs.bound >= runs.log_det + float(gain.mid()) - 1e-7
