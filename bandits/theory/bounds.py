@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bandits.checks import whole
 from bandits.environments.linear import LinearEnvironment
-from bandits.protocol import VECTORS
+from bandits.protocol import VECTORS, check_protocol
 from bandits.theory.confidence import alpha
 from bandits.theory.schedules import Exponential
 
@@ -293,9 +294,11 @@ class Cost(NamedTuple):
 def communication_bound(
     clients: int, arms: int, dim: int, phases: int, *, protocol: str = VECTORS, shared: bool = False
 ) -> Cost:
-    """Return the largest number of scalars that Fed-PE can send in H phases: no arm is ever eliminated.
+    """Return the largest number of scalars that Fed-PE or a variant can send in H phases.
 
-    Per client, K d scalars go up at the start. In every phase the global estimates go down (K (d + d^2), or d
+    It is reached if no arm is ever eliminated and every first reward is 0. Per client, 2 K d scalars go up at
+    the start: an estimate per arm, and a direction per estimate that is 0. The paper counts K d, which is
+    enough if no first reward is 0. In every phase the global estimates go down (K (d + d^2), or d
     + d^2 if shared; 2 K with scalars), active arms up (K) and pulls down (K). After every phase but the last
     the local estimates go up (K d, or K with scalars).
 
@@ -326,14 +329,17 @@ def communication_bound(
     Examples
     --------
     >>> communication_bound(clients=1, arms=2, dim=3, phases=2)
-    Cost(uploaded=16, downloaded=52)
+    Cost(uploaded=22, downloaded=52)
     """
-    if not phases:
+    for name, value in (("clients", clients), ("arms", arms), ("dim", dim)):
+        whole(name, value, 1)
+    check_protocol(protocol)
+    if not whole("phases", phases, 0):
         return Cost(0, 0)
     if protocol == VECTORS:
         estimate, model = arms * dim, (1 if shared else arms) * (dim + dim * dim)
     else:
         estimate, model = arms, 2 * arms
-    up = arms * dim + phases * arms + (phases - 1) * estimate
+    up = 2 * arms * dim + phases * arms + (phases - 1) * estimate
     down = phases * (model + arms)
     return Cost(clients * up, clients * down)
