@@ -90,6 +90,31 @@ def test_the_communication_bound_refuses_unknown_protocols_and_sizes():
             theory.communication_bound(*sizes, **options)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"delta": 5.0}, "delta must lie strictly in"),
+        ({"ratio": 0.5}, "ratio must be L / ell, finite and at least 1; got 0.5"),
+        ({"sigma": -1.0}, "sigma must be positive and finite; got -1.0"),
+        ({"clients": 0}, "clients must be a whole number of at least 1; got 0"),
+    ],
+)
+def test_bounds_refuse_constants_for_which_no_theorem_holds(wrong, words):
+    options = {"clients": 4, "arms": 3, "dim": 2} | wrong
+    f = np.array([2, 4])
+    for call in (
+        lambda: theory.fedpe_regret(horizon=20, **options),
+        lambda: theory.phase_regret(f, **options),
+        lambda: theory.enhanced_regret(f, horizon=20, **options),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+    with pytest.raises(ValueError, match="phases must be a whole number of at least 2; got 1"):
+        theory.phase_regret(f, 4, 3, 2, phases=1)
+    with pytest.raises(ValueError, match="arms must be a whole number of at least 1; got 0"):
+        theory.lower_bound(4, 0, 2, 100)
+
+
 @pytest.mark.parametrize("shared", [False, True])
 def test_the_lemma_of_a_phase_and_the_theorem_of_two(shared):
     """R_1 <= 4 alpha (L / ell) sqrt(d B M) (f^1 + K), and with S_0 = 1, S_1 = 1 + f^1 what phase 2 adds."""
