@@ -134,6 +134,8 @@ def save_figure(figure: Figure, stem: Path) -> list[Path]:
 def write_csv(runs: Mapping[str, Run], path: Path) -> None:
     """Write one row per policy and time: mean and standard deviation of the regret, and every trial.
 
+    The column of a trial has its number in its name. Cells of trials that a run does not have are empty.
+
     Parameters
     ----------
     runs : mapping of str to Run
@@ -155,11 +157,13 @@ def write_csv(runs: Mapping[str, Run], path: Path) -> None:
     ...     len((Path(folder) / "run.csv").read_text().splitlines())
     3
     """
-    width = max(len(run.trials) for run in runs.values())
-    rows: list[list[object]] = [["policy", "time", "mean", "std", *(f"trial_{n}" for n in range(width))]]
+    numbers = sorted({n for run in runs.values() for n in run.trials.tolist()})
+    rows: list[list[object]] = [["policy", "time", "mean", "std", *(f"trial_{n}" for n in numbers)]]
     for label, run in runs.items():
-        columns = zip(run.times, run.mean, run.std, run.regret.T, strict=True)
-        rows += [[label, time, mean, std, *regret] for time, mean, std, regret in columns]
+        regret = np.full((len(run.times), len(numbers)), np.nan)
+        regret[:, np.searchsorted(numbers, run.trials)] = run.regret.T
+        columns = zip(run.times, run.mean, run.std, regret, strict=True)
+        rows += [[label, time, mean, std, *trials] for time, mean, std, trials in columns]
     write_rows(path, rows)
 
 

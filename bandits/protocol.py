@@ -39,6 +39,13 @@ VECTORS, SCALARS = "vectors", "scalars"
 PROTOCOLS = (VECTORS, SCALARS)
 """The paper's protocol, and the cheaper one of its remark. Both lead to the same decisions, bit for bit."""
 
+
+def check_protocol(protocol: str) -> None:
+    """Raise ValueError for other words."""
+    if protocol not in PROTOCOLS:
+        raise ValueError(f"protocol must be one of {', '.join(PROTOCOLS)}; got {protocol!r}.")
+
+
 M = TypeVar("M", bound="Message")
 
 

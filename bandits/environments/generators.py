@@ -248,8 +248,9 @@ def lower_bound(
             f"arms must be at least 2 and clients a multiple of dim; got {arms} arms, "
             f"{clients} clients and dim {dim}."
         )
+    chosen = np.asarray(0 if best is None else best)
     if best is not None and (
-        np.shape(best) != (dim,) or not np.all((np.asarray(best) >= 1) & (np.asarray(best) < arms))
+        chosen.shape != (dim,) or chosen.dtype.kind not in "iu" or np.any((chosen < 1) | (chosen >= arms))
     ):
         raise ValueError(
             f"best must have one arm from 1 to {arms - 1} for each of the {dim} groups; got {best}. "
@@ -259,7 +260,7 @@ def lower_bound(
     theta = np.zeros((arms, dim))
     theta[0] = delta
     if best is not None:
-        theta[np.asarray(best), np.arange(dim)] += 2.0 * delta
+        theta[chosen, np.arange(dim)] += 2.0 * delta
     x = np.repeat(np.eye(dim), clients // dim, axis=0)
     return LinearEnvironment(np.repeat(x[:, None, :], arms, axis=1), theta)
 

@@ -201,6 +201,13 @@ def _ratings(content: bytes, path: Path) -> np.ndarray:
     films, column = np.unique(film, return_inverse=True)
     out = np.zeros((len(users), len(films)))
     out[row, column] = rating
+    if np.count_nonzero(out) < len(rating):
+        pairs, count = np.unique(np.stack([user, film], axis=1), axis=0, return_counts=True)
+        twice = pairs[np.argmax(count > 1)]
+        raise ValueError(
+            f"{path} must have one rating per user and film; user {twice[0]} rates film {twice[1]} more than "
+            "once. Keep one of these lines."
+        )
     return out
 
 

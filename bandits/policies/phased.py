@@ -17,7 +17,7 @@ from bandits.environments.linear import LinearEnvironment
 from bandits.policies.aggregation import check_separate
 from bandits.policies.design import DesignRule, phase_rule, sparse
 from bandits.policies.parameters import SHARED, blocks, check_parameters, suffix
-from bandits.protocol import PROTOCOLS, VECTORS
+from bandits.protocol import VECTORS, check_protocol
 from bandits.theory.confidence import alpha
 from bandits.theory.schedules import Exponential, Lengths, Schedule, checked_lengths
 from bandits.trials.trial import Trial
@@ -260,8 +260,7 @@ class Phased:
 
     def __post_init__(self) -> None:
         check_parameters(self.parameters)
-        if self.protocol not in PROTOCOLS:
-            raise ValueError(f"protocol must be one of {', '.join(PROTOCOLS)}; got {self.protocol!r}.")
+        check_protocol(self.protocol)
         if isinstance(self.schedule, Sequence | np.ndarray):
             object.__setattr__(self, "schedule", Lengths(self.schedule))
         phase_rule(self.design_method)

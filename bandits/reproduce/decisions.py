@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bandits.reproduce.formatting import NEGLIGIBLE
+
 LEVEL = 0.05
 """Probability of any false verdict among the statements that are tested."""
 
@@ -53,15 +55,20 @@ UNTESTED = Decision(None, None)
 
 
 def exceeds(values: np.ndarray, limit: float = 0.0) -> Evidence:
-    """Test whether the mean over trials exceeds a limit. A single trial is no evidence."""
+    """Test whether the mean over trials exceeds a limit. A single trial is no evidence.
+
+    Values that differ by no more than round-off count as equal, and a mean as near to the limit counts as it.
+    """
     from scipy.stats import t
 
     n = len(values)
     if n < 2 or not np.all(np.isfinite(values)):
         return NO_EVIDENCE
-    distance, error = float(values.mean()) - limit, float(values.std(ddof=1)) / np.sqrt(n)
-    if error == 0.0:
-        return Evidence(float(distance <= 0.0), float(distance >= 0.0))
+    distance, spread = float(values.mean()) - limit, float(values.std(ddof=1))
+    round_off = NEGLIGIBLE * max(float(np.abs(values).max()), abs(limit))
+    if spread <= round_off:
+        return Evidence(float(distance <= round_off), float(distance >= -round_off))
+    error = spread / np.sqrt(n)
     return Evidence(float(t.sf(distance / error, n - 1)), float(t.cdf(distance / error, n - 1)))
 
 

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bandits.checks import check_positive, check_probability, is_number, whole
 from bandits.environments.linear import LinearEnvironment
-from bandits.protocol import VECTORS
+from bandits.protocol import VECTORS, check_protocol
 from bandits.theory.confidence import alpha
 from bandits.theory.schedules import Exponential
 
@@ -67,6 +68,8 @@ def fedpe_regret(
     >>> round(fedpe_regret(clients=100, arms=10, dim=3, horizon=2**17))
     1363143
     """
+    _check_sizes(clients=clients, arms=arms, dim=dim, horizon=horizon)
+    _check_constants(delta, ratio, sigma)
     phases = len(Exponential(c, n).lengths(horizon, arms))
     level = sigma * alpha(clients, arms, dim, phases, delta, shared=shared)
     blocks = 1 if shared else arms
@@ -120,7 +123,9 @@ def phase_regret(
     >>> bound < phase_regret(np.array([2, 4, 8]), clients=20, arms=2, dim=3)
     True
     """
-    count = len(lengths) if phases is None else phases
+    _check_sizes(clients=clients, arms=arms, dim=dim)
+    _check_constants(delta, ratio, sigma)
+    count = len(lengths) if phases is None else whole("phases", phases, len(lengths))
     level = sigma * alpha(clients, arms, dim, count, delta, shared=shared)
     before = np.append(1, lengths[:-1])
     total = np.sum((lengths + arms) / np.sqrt(before)) if len(lengths) else 0.0
@@ -174,6 +179,8 @@ def enhanced_regret(
     >>> bound < enhanced_regret(np.array([2, 4, 8]), clients=20, arms=2, dim=3, horizon=20)
     True
     """
+    _check_sizes(clients=clients, arms=arms, dim=dim, horizon=horizon)
+    _check_constants(delta, ratio, sigma)
     if not len(lengths):
         return 0.0
     before = np.cumsum(np.append(1, lengths[:-1]))
@@ -263,6 +270,7 @@ def lower_bound(clients: int, arms: int, dim: int, horizon: int) -> float:
     >>> round(lower_bound(clients=100, arms=10, dim=3, horizon=2**17), 1)
     713.1
     """
+    _check_sizes(clients=clients, arms=arms, dim=dim, horizon=horizon)
     return float(np.sqrt(dim * (arms - 1) * clients * horizon / np.e) / 16.0)
 
 
@@ -293,9 +301,11 @@ class Cost(NamedTuple):
 def communication_bound(
     clients: int, arms: int, dim: int, phases: int, *, protocol: str = VECTORS, shared: bool = False
 ) -> Cost:
-    """Return the largest number of scalars that Fed-PE can send in H phases: no arm is ever eliminated.
+    """Return the largest number of scalars that Fed-PE or a variant can send in H phases.
 
-    Per client, K d scalars go up at the start. In every phase the global estimates go down (K (d + d^2), or d
+    It is reached if no arm is ever eliminated and every first reward is 0. Per client, 2 K d scalars go up at
+    the start: an estimate per arm, and a direction per estimate that is 0. The paper counts K d, which is
+    enough if no first reward is 0. In every phase the global estimates go down (K (d + d^2), or d
     + d^2 if shared; 2 K with scalars), active arms up (K) and pulls down (K). After every phase but the last
     the local estimates go up (K d, or K with scalars).
 
@@ -326,14 +336,30 @@ def communication_bound(
     Examples
     --------
     >>> communication_bound(clients=1, arms=2, dim=3, phases=2)
-    Cost(uploaded=16, downloaded=52)
+    Cost(uploaded=22, downloaded=52)
     """
-    if not phases:
+    _check_sizes(clients=clients, arms=arms, dim=dim)
+    check_protocol(protocol)
+    if not whole("phases", phases, 0):
         return Cost(0, 0)
     if protocol == VECTORS:
         estimate, model = arms * dim, (1 if shared else arms) * (dim + dim * dim)
     else:
         estimate, model = arms, 2 * arms
-    up = arms * dim + phases * arms + (phases - 1) * estimate
+    up = 2 * arms * dim + phases * arms + (phases - 1) * estimate
     down = phases * (model + arms)
     return Cost(clients * up, clients * down)
+
+
+def _check_sizes(**sizes: int) -> None:
+    """Raise ValueError unless all sizes are whole numbers of at least 1."""
+    for name, value in sizes.items():
+        whole(name, value, 1)
+
+
+def _check_constants(delta: float, ratio: float, sigma: float) -> None:
+    """Raise ValueError unless a theorem can hold with these constants."""
+    check_probability("delta", delta)
+    check_positive("sigma", sigma, "It is 1 in the paper.")
+    if not (is_number(ratio) and 1.0 <= ratio < np.inf):
+        raise ValueError(f"ratio must be L / ell, finite and at least 1; got {ratio!r}.")

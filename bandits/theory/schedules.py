@@ -79,8 +79,9 @@ class Exponential:
     n: int = 2
 
     def __post_init__(self) -> None:
-        whole("c", self.c, 1)
-        whole("n", self.n, 2)
+        # NumPy integers would overflow in powers and sums.
+        object.__setattr__(self, "c", whole("c", self.c, 1))
+        object.__setattr__(self, "n", whole("n", self.n, 2))
 
     def lengths(self, horizon: int, arms: int) -> np.ndarray:
         """Return the lengths c n^p of the phases that begin before the horizon.
@@ -123,7 +124,7 @@ class Uniform:
 
     def __post_init__(self) -> None:
         if self.length is not None:
-            whole("length", self.length, 1, remedy=" Leave it out for K.")
+            object.__setattr__(self, "length", whole("length", self.length, 1, remedy=" Leave it out for K."))
 
     def lengths(self, horizon: int, arms: int) -> np.ndarray:
         """Return equal lengths until the horizon.

@@ -168,7 +168,9 @@ def test_environments_cannot_be_changed_by_accident():
         env.features[0, 0, 0] = 5.0
 
 
-@pytest.mark.parametrize("best", [[0, 1], [1, 3], [1], [1, 1, 1], [-1, 1], [[1, 2]]])
+@pytest.mark.parametrize(
+    "best", [[0, 1], [1, 3], [1], [1, 1, 1], [-1, 1], [[1, 2]], [True, True], [1.0, 2.0]]
+)
 def test_the_arms_of_the_lower_bound_instance_are_checked(best):
     with pytest.raises(ValueError, match="best must have one arm from 1 to 2 for each of the 2 groups; got"):
         envs.lower_bound(4, 3, 2, 10, best)

@@ -260,6 +260,7 @@ def test_another_file_is_refused_unless_it_is_meant(file):
         ("1\t2\t3\n", "lines of user, film, rating"),
         ("1\t2\t9\t0\n", "line 1 has the rating 9"),
         ("a b c d", "a b|'a'"),
+        ("7\t2\t3\t0\n4\t5\t1\t0\n7\t2\t4\t9\n", "user 7 rates film 2 more than once"),
     ],
 )
 def test_ratings_that_are_none_are_named(content, word, tmp_path):

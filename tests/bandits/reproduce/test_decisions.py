@@ -41,6 +41,16 @@ def test_equal_values_are_compared_exactly():
     assert exceeds(np.full(3, 2.0), 2.0) == NO_EVIDENCE
 
 
+@pytest.mark.parametrize("trials", [3, 10, 50])
+@pytest.mark.parametrize("value", [8.24, 0.1, -3.3])
+def test_round_off_is_no_evidence(value, trials):
+    """The mean of equal numbers, and so their standard deviation, has round-off."""
+    values = np.full(trials, value)
+    for sign in (-1.0, 1.0):
+        assert exceeds(values, value + sign * np.spacing(value)) == NO_EVIDENCE
+        assert exceeds(values, value - sign * 1e-6) == Evidence(float(sign < 0), float(sign > 0))
+
+
 @pytest.mark.parametrize("values", [[1.0], [], [1.0, np.nan], [np.inf, 1.0, 2.0]])
 def test_one_trial_or_a_value_that_is_not_finite_is_no_evidence(values):
     assert exceeds(np.array(values), 0.0) == NO_EVIDENCE

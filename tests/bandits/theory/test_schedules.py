@@ -86,6 +86,16 @@ def test_lengths_stay_exact_in_double_precision():
     assert Lengths([2**53 - 1]).lengths(10, 2).tolist() == [2**53 - 1]
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.int64])
+def test_numpy_integers_do_not_overflow(kind):
+    for schedule, same in [
+        (Exponential(kind(5), kind(3)), Exponential(5, 3)),
+        (Uniform(kind(120)), Uniform(120)),
+    ]:
+        np.testing.assert_array_equal(schedule.lengths(3_000, 100), same.lengths(3_000, 100))
+        assert schedule == same
+
+
 def test_what_schedules_may_be():
     assert Uniform(1).lengths(4, 1).tolist() == [1, 1]
     for make in (lambda: Exponential(0, 2), lambda: Lengths([5, 0]), lambda: Uniform(0)):

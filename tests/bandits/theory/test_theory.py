@@ -56,23 +56,63 @@ def test_the_lower_bound_is_that_of_the_proof():
 @pytest.mark.parametrize("protocol", ["vectors", "scalars"])
 @pytest.mark.parametrize("shared", [False, True])
 def test_communication_never_exceeds_its_bound_and_meets_it_without_elimination(protocol, shared):
-    env = bandits.environments.random(6, 4, 3, seed=0, shared=shared)
+    features = bandits.environments.random(6, 4, 3, seed=0).features
     options = {"parameters": "shared" if shared else "disjoint", "protocol": protocol}
 
     def everywhere(weights, f):
         return np.maximum(bandits.ceiling(weights, f) - 1, 0) + (weights.sum(axis=1, keepdims=True) > 0)
 
-    for policy, met in [
-        (bandits.FedPE(**options), False),
-        (bandits.FedPE(**options, sigma=1e6, rounding=everywhere), True),
-    ]:
-        run = bandits.simulate(policy, env, 2000, trials=1)
-        phases = len(run.phases)
-        bound = theory.communication_bound(6, 4, 3, phases, protocol=protocol, shared=shared)
-        assert run.uploaded[0] <= bound.uploaded
-        assert run.downloaded[0] <= bound.downloaded
-        assert met == (bound == (run.uploaded[0], run.downloaded[0]))
+    slow = {"sigma": 1e6, "rounding": everywhere}
+    no_rewards = bandits.LinearEnvironment(features, np.zeros(3), "bernoulli")
+    for env in (no_rewards, bandits.environments.random(6, 4, 3, seed=0, shared=shared)):
+        for kind in (bandits.FedPE, bandits.EnhancedFedPE, bandits.CollaborativeFedPE):
+            for chosen in ({}, slow):
+                run = bandits.simulate(kind(**options, **chosen), env, 2000, trials=1)
+                phases = len(run.phases)
+                bound = theory.communication_bound(6, 4, 3, phases, protocol=protocol, shared=shared)
+                assert run.uploaded[0] <= bound.uploaded
+                assert run.downloaded[0] <= bound.downloaded
+                if chosen is slow:
+                    assert run.downloaded[0] == bound.downloaded
+                    # A first reward of 0 costs d scalars for the direction, and Collaborative sends 1 more.
+                    extra = 1 if kind is bandits.CollaborativeFedPE else 3 * (env is no_rewards)
+                    assert run.uploaded[0] == bound.uploaded - 6 * 4 * (3 - extra)
     assert theory.communication_bound(6, 4, 3, 0) == (0, 0)
+
+
+def test_the_communication_bound_refuses_unknown_protocols_and_sizes():
+    for sizes, options, words in [
+        ((6, 4, 3, 2), {"protocol": "vector"}, "protocol must be one of vectors, scalars; got 'vector'"),
+        ((6, 4, 3, -1), {}, "phases must be a whole number of at least 0; got -1"),
+        ((6, 0, 3, 2), {}, "arms must be a whole number of at least 1; got 0"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            theory.communication_bound(*sizes, **options)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"delta": 5.0}, "delta must lie strictly in"),
+        ({"ratio": 0.5}, "ratio must be L / ell, finite and at least 1; got 0.5"),
+        ({"sigma": -1.0}, "sigma must be positive and finite; got -1.0"),
+        ({"clients": 0}, "clients must be a whole number of at least 1; got 0"),
+    ],
+)
+def test_bounds_refuse_constants_for_which_no_theorem_holds(wrong, words):
+    options = {"clients": 4, "arms": 3, "dim": 2} | wrong
+    f = np.array([2, 4])
+    for call in (
+        lambda: theory.fedpe_regret(horizon=20, **options),
+        lambda: theory.phase_regret(f, **options),
+        lambda: theory.enhanced_regret(f, horizon=20, **options),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+    with pytest.raises(ValueError, match="phases must be a whole number of at least 2; got 1"):
+        theory.phase_regret(f, 4, 3, 2, phases=1)
+    with pytest.raises(ValueError, match="arms must be a whole number of at least 1; got 0"):
+        theory.lower_bound(4, 0, 2, 100)
 
 
 @pytest.mark.parametrize("shared", [False, True])
