@@ -81,12 +81,10 @@ class SpannedCandidates:
 
     def bound(self, region: Experiment | None) -> float:
         """Return a lower bound on the I-efficiency for a region, or on the A-efficiency."""
-        roots = [np.eye(basis.shape[1]) for basis in self.bases]
-        if region is not None:
-            found = self._regions(region)
-            if found is None:
-                return np.nan
-            roots = found
+        identities = [np.eye(basis.shape[1]) for basis in self.bases]
+        roots = identities if region is None else self._regions(region)
+        if roots is None:
+            return np.nan
         blocks = [Block(*parts) for parts in zip(self.rows, self.groups, roots, strict=True)]
         fits = [least_squares(rows, w) for rows, w in zip(self.rows, self.weights, strict=True)]
         if any(fit.rank < block.rows.shape[1] for fit, block in zip(fits, blocks, strict=True)):

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from optdesign.errors import InputError
-from optdesign.evaluation.estimation import Fit, correlations, inflation, least_squares
+from optdesign.evaluation.estimation import Fit, correlations, covariance_of, inflation, least_squares
 from optdesign.evaluation.evaluation import Evaluation
 from optdesign.evaluation.experiment import Experiment, experiment
 from optdesign.evaluation.power import noncentrality, power_of_f
 from optdesign.factors.coding import coded_model, left_out, outside_span
-from optdesign.numbers.checks import check_number
+from optdesign.numbers.checks import check_number, check_positive
 from optdesign.tables.columns import listed, suggestion
 
 
@@ -91,16 +91,12 @@ def evaluate(
     """
     _check(sigma, alpha)
     x = experiment(design, model, runs=runs, region=region, coded=coded, alias=alias)
-    n_blocks, d = len(x.block_names), len(x.names)
     own = x.by_block(x.blocks)
     fits = tuple(least_squares(x.features[rows], x.weights[rows]) for rows in own)
-    covariance = np.zeros((n_blocks * d, n_blocks * d))
-    for b, one in enumerate(fits):
-        covariance[b * d : (b + 1) * d, b * d : (b + 1) * d] = one.covariance
-    estimable = np.concatenate([one.estimable for one in fits])
-    covariance[~estimable] = covariance[:, ~estimable] = np.nan
-    covariance[~estimable, ~estimable] = np.inf
-    vif = [inflation(x.features[r], x.weights[r], f.covariance) for r, f in zip(own, fits, strict=True)]
+    covariance = covariance_of(fits)
+    relative = np.diag(covariance).copy()
+    parts = zip(own, np.split(relative, len(own)), strict=True)
+    vif = [inflation(x.features[rows], x.weights[rows], part) for rows, part in parts]
     names, effects, columns = _named(x)
     coefficients = _anticipated(x, effect, names, effects, columns)
     n, rank = x.n_runs, sum(one.rank for one in fits)
@@ -113,7 +109,6 @@ def evaluate(
         variances[x.region_blocks == b] = one.variances(x.region[x.region_blocks == b])
         at_rows[own[b]] = one.variances(x.features[own[b]])
     alias_terms, aliased = _aliases(x, fits[0], alias, coded)
-    relative = np.diag(covariance).copy()
     single = [np.array([j]) for j in range(len(names))]
     ratios = noncentrality(single, coefficients, covariance, sigma)
     effect_ratios = noncentrality(columns, coefficients, covariance, sigma)
@@ -143,19 +138,15 @@ def evaluate(
         sigma=float(sigma),
         alpha=float(alpha),
         formula=None if x.model is None else x.model.formula,
-        notes=_notes(x, names, estimable, error_df),
+        notes=_notes(x, names, np.isfinite(relative), error_df),
         experiment=x,
         fits=fits,
     )
 
 
 def _check(sigma: float, alpha: float) -> None:
-    check_number(sigma, "sigma", "Give the standard deviation of the error of a run.")
+    check_positive(sigma, "sigma", "Give the standard deviation of the error of a run.")
     check_number(alpha, "alpha", "Give the level of the tests, such as 0.05.")
-    if not 0 < sigma < np.inf:
-        raise InputError(
-            "sigma", "must be positive", f"got {sigma}", "Give the standard deviation of the error of a run."
-        )
     if not 0 < alpha < 1:
         raise InputError("alpha", "must lie between 0 and 1", f"got {alpha}", "The usual level is 0.05.")
 

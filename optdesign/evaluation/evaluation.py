@@ -242,11 +242,8 @@ class Evaluation:
         array([  nan, 0.218, 0.876])
         """
         sizes = np.atleast_1d(np.asarray(runs, dtype=np.float64))
-        ratios = [self.effect_noncentrality * n / self.n_runs for n in sizes]
-        powers = [
-            power_of_f(ratio, self.effect_df, n - self.rank, self.alpha)
-            for n, ratio in zip(sizes, ratios, strict=True)
-        ]
+        ratio = self.effect_noncentrality / self.n_runs
+        powers = [power_of_f(ratio * n, self.effect_df, n - self.rank, self.alpha) for n in sizes]
         return np.array(powers).reshape(len(sizes), -1).T
 
     def to_frame(self) -> Any:
