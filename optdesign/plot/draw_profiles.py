@@ -89,23 +89,21 @@ def _lines(evaluation: Evaluation, points: int = 81) -> dict[str, tuple[np.ndarr
         raise InputError("evaluation", rule, value, "Evaluate a table of settings with a model.")
     settings, model = x.region_settings, x.model.model
     numeric = [name for name in model.factors if name not in model.categories]
+    along: dict[str, np.ndarray] = {}
     centre: dict[str, Any] = {}
     for name in model.factors:
         values = settings[name]
         if name in numeric:
-            centre[name] = (float(values.min()) + float(values.max())) / 2
+            low, high = float(values.min()), float(values.max())
+            along[name], centre[name] = np.linspace(low, high, points), (low + high) / 2
         else:
-            centre[name] = number(values, settings.levels.get(name)).names[0]
+            along[name] = number(values, settings.levels.get(name)).names.astype(object)
+            centre[name] = along[name][0]
     varying = [name for name in numeric if settings[name].dtype.kind in "iuf" and np.ptp(settings[name]) > 0]
     blends = mixtures({name: settings[name] for name in varying})
     centre |= {name: float(settings[name].mean()) for mixture in blends for name in mixture}
     out = {}
-    for name in model.factors:
-        values = settings[name]
-        if name in numeric:
-            at: np.ndarray = np.linspace(float(values.min()), float(values.max()), points)
-        else:
-            at = number(values, settings.levels.get(name)).names.astype(object)
+    for name, at in along.items():
         columns: dict[str, Any] = {other: np.full(len(at), value) for other, value in centre.items()}
         columns[name] = at if name in numeric else list(at)
         for mixture in blends:
