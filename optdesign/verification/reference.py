@@ -19,7 +19,7 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -116,13 +116,14 @@ def solve(
     """
     check_choice(form, ("auto", *PROGRAMS), "form", "Leave it out for auto.")
     check_time_limit(time_limit)
-    began = time.perf_counter()
+    watch = clock.Stopwatch()
+    deadline = math.inf if time_limit is None else time.perf_counter() + time_limit
     with (
         DeferredInterrupt() as interrupted,
         Progress(progress, tol * problem.rank) as display,
         Worker() as worker,
     ):
-        run = _Run(problem, began, time_limit, interrupted, display, worker)
+        run = _Run(problem, watch, deadline, interrupted, display, worker, problem.uniform())
         with suppress(_StopAsked):
             run.solve(_plan(problem, solver.upper(), form, options))
     return run.result(tol)
@@ -175,28 +176,22 @@ def _others(plan: list[_Attempt]) -> list[_Attempt]:
     return [attempt for attempt in plan if attempt.solver != plan[0].solver]
 
 
+@dataclass
 class _Run:
     """The best answer so far, and how it was found."""
 
-    def __init__(
-        self,
-        problem: DesignProblem,
-        began: float,
-        time_limit: float | None,
-        interrupted: DeferredInterrupt,
-        display: Progress,
-        worker: Worker,
-    ) -> None:
-        self.problem, self.began, self.interrupted = problem, began, interrupted
-        self.first_use = clock.first_use_seconds()
-        self.display, self.worker = display, worker
-        self.deadline = math.inf if time_limit is None else began + time_limit
-        self.weights = problem.uniform()
-        self.certificate: Certificate | None = None
-        self.method = "cvxpy, stopped before its first answer"
-        self.iterations = 0
-        self.history: list[tuple[int, float, float]] = []
-        self.failed: list[str] = []
+    problem: DesignProblem
+    watch: clock.Stopwatch
+    deadline: float
+    interrupted: DeferredInterrupt
+    display: Progress
+    worker: Worker
+    weights: np.ndarray
+    certificate: Certificate | None = None
+    method: str = "cvxpy, stopped before its first answer"
+    iterations: int = 0
+    history: list[tuple[int, float, float]] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
 
     def solve(self, plan: list[_Attempt]) -> None:
         """Solve on working sets until no other candidate violates its bound."""
@@ -208,10 +203,8 @@ class _Run:
         for _ in range(LIMITS.rounds):
             try:
                 weights, certificate = self._answer(plan, rows)
-            except _StopAsked:
-                raise
-            except Exception:
-                if self.certificate is None:
+            except Exception as error:
+                if self.certificate is None or isinstance(error, _StopAsked):
                     raise
                 return
             if rows is None:
@@ -255,7 +248,7 @@ class _Run:
         self, weights: np.ndarray, certificate: Certificate, attempt: _Attempt, given: np.ndarray
     ) -> None:
         """Record an answer, and take it if it is the best."""
-        self.history.append((self.iterations, time.perf_counter() - self.began, certificate.gap))
+        self.history.append((self.iterations, self.watch.times()["seconds"], certificate.gap))
         if self.certificate is None or certificate.gap < self.certificate.gap:
             self.weights, self.certificate = weights, certificate
             self.method = f"cvxpy/{attempt.name}"
@@ -326,10 +319,9 @@ class _Run:
             status=status,
             method=self.method,
             iterations=self.iterations,
-            seconds=time.perf_counter() - self.began,
-            compile_seconds=clock.first_use_seconds() - self.first_use,
             history=History(iterations.astype(np.int64), seconds, gaps),
             tol=tol,
+            **self.watch.times(),
         )
 
 
