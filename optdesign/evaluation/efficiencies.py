@@ -69,10 +69,8 @@ class SpannedCandidates:
         """Return the candidates of an experiment."""
         owns = x.by_block(x.pool_blocks)
         bases = [_basis(x.pool[own]) for own in owns]
-        full = [basis.shape[0] == basis.shape[1] for basis in bases]
-        parts = zip(owns, bases, full, strict=True)
         return cls(
-            rows=[x.pool[own] if whole else x.pool[own] @ basis for own, basis, whole in parts],
+            rows=[x.pool[own] @ basis for own, basis in zip(owns, bases, strict=True)],
             groups=[x.pool_groups[own] for own in owns],
             weights=[x.pool_weights[own] for own in owns],
             bases=bases,

@@ -30,11 +30,10 @@ def panels(names: Names, most: int = 6) -> list[Panel]:
         cell = p.groups * count + blocks
         cells = np.unique(cell)
         if len(cells) <= most:
-            places = [divmod(int(k), count) for k in cells]
-            named = [(i if p.n_groups > 1 else None, b if count > 1 else None) for i, b in places]
-            titles = [_joined(names.place(*place), more) for place in named]
-            rows = [np.flatnonzero(cell == k) for k in cells]
-            return [Panel(*parts) for parts in zip(titles, rows, (i for i, _ in places), strict=True)]
+            found = [(*divmod(int(k), count), np.flatnonzero(cell == k)) for k in cells]
+            return [
+                Panel(_joined(names.place(i, None if more else b), more), rows, i) for i, b, rows in found
+            ]
     return [Panel(_joined(f"all {p.n_groups} {words[0]}s", together), np.arange(p.n_candidates), None)]
 
 
