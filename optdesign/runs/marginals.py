@@ -26,6 +26,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import helmert
 
 from optdesign.numbers.roundoff import gamma
 from optdesign.problem.elimination import LOG_2
@@ -48,11 +49,7 @@ class Marginal(NamedTuple):
 
 def categories(size: int) -> Marginal:
     """Return the optimal design of a category, with effects for all levels but the last."""
-    values = np.zeros((size, size - 1))
-    for k in range(1, size):
-        length = math.sqrt(size / (k * (k + 1)))
-        values[:k, k - 1] = length
-        values[k, k - 1] = -k * length
+    values = math.sqrt(size) * helmert(size).T
     # The matrix (1, effects) has determinant +-size, so det of its moments is size^(2 - size).
     return Marginal(np.full(size, 1 / size), values, (size - 2) * math.log(size), 0.0)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 
@@ -47,15 +48,12 @@ def judged(
     best: DesignResult,
     *,
     spanning: Callable[[], np.ndarray],
-    status: RunStatus,
-    method: str,
-    tries: int,
-    seconds: float,
-    compile_seconds: float,
+    **search: Any,
 ) -> Runs:
     """Return runs with their efficiency, against a solved design of the problem.
 
     ``spanning`` returns counts of full rank in exact arithmetic, which replace counts that lose rank.
+    ``search`` has the fields of the runs that describe the search: status, method, tries and seconds.
     """
     asked = problem.budgets
     totals = np.bincount(problem.groups, counts, problem.n_groups)
@@ -74,12 +72,8 @@ def judged(
         efficiency=efficiency(problem, counts, best=best),
         log_det=log_det,
         rank=problem.rank,
-        status=status,
-        method=method,
-        tries=tries,
-        seconds=seconds,
-        compile_seconds=compile_seconds,
         best=best,
+        **search,
     )
 
 

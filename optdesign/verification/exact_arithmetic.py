@@ -206,16 +206,13 @@ def factorise(u: Information, rank: int) -> Factor | None:
     before, digits, most_digits = None, 50, 1600
     while digits <= most_digits:
         factor = _factorise(u, rank, digits)
-        if factor and before and _agree(factor, before):
-            return factor
+        if factor and before:
+            with _arithmetic(digits):
+                difference = abs(factor.log_det - before.log_det)
+                if difference <= AGREEMENT * max(Decimal(1), abs(factor.log_det)):
+                    return factor
         before, digits = factor, 2 * digits
     return None
-
-
-def _agree(factor: Factor, before: Factor) -> bool:
-    with _arithmetic(factor.digits):
-        difference = abs(factor.log_det - before.log_det)
-        return difference <= AGREEMENT * max(Decimal(1), abs(factor.log_det))
 
 
 def _factorise(u: Information, rank: int, digits: int) -> Factor | None:

@@ -18,6 +18,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -160,8 +161,7 @@ def _plan(problem: DesignProblem, solver: str, form: str, options: dict[str, Any
     # ``form="auto"`` takes the dual when candidates outnumber the entries of the H_b by this factor.
     dual_ratio = 4.0
     if form == "auto":
-        entries = int(np.sum(problem.ranks * (problem.ranks + 1)) // 2)
-        form = "dual" if problem.n_candidates > dual_ratio * entries else "primal"
+        form = "dual" if problem.n_candidates > dual_ratio * entries(problem.ranks).sum() else "primal"
     forms = [form, *(set(PROGRAMS) - {form})]
     plan = [_Attempt(solver, f, options) for f in forms]
     return plan if solver == "SCS" else plan + [_Attempt("SCS", f, {}) for f in forms]
@@ -259,13 +259,13 @@ class _Run:
         Solvers release the interpreter lock. The worker is ended at the time limit. Work in this process is
         small, and soon ends by itself.
         """
-        outcome: list[Any] = []
+        outcome: Future[tuple[np.ndarray, int]] = Future()
 
         def run() -> None:
             try:
-                outcome.append(work())
+                outcome.set_result(work())
             except BaseException as error:
-                outcome.append(error)
+                outcome.set_exception(error)
 
         thread = threading.Thread(target=run, daemon=True)
         until = time.perf_counter() + seconds + LIMITS.grace
@@ -275,20 +275,18 @@ class _Run:
             self._show()
             thread.start()
             try:
-                while not outcome:
+                while not outcome.done():
                     thread.join(tick)
                     self._show()
                     _take_signals_back()
                     self._check_stop(LIMITS.grace)
-                    if not outcome and time.perf_counter() > until:
+                    if not outcome.done() and time.perf_counter() > until:
                         raise TimeoutError(f"no answer after {seconds:g} s")
             except BaseException:
                 self.worker.end()
                 thread.join(LIMITS.grace)
                 raise
-        if isinstance(outcome[0], BaseException):
-            raise outcome[0]
-        return outcome[0]
+        return outcome.result()
 
     def _show(self) -> None:
         self.display.update(self.iterations, self.history[-1][2] if self.history else math.inf)
