@@ -166,6 +166,15 @@ def largest(values: np.ndarray, most: int) -> np.ndarray:
     return np.sort(support[np.argsort(-values[support], kind="stable")[:most]])
 
 
+def aligned(rows: Sequence[Sequence[str]], left: int = 0) -> list[str]:
+    """Return the lines of a table: the first ``left`` columns to the left, the others to the right."""
+    width = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    align = [str.ljust] * left + [str.rjust] * (len(width) - left)
+    return [
+        "  ".join(f(cell, w) for f, cell, w in zip(align, row, width, strict=True)).rstrip() for row in rows
+    ]
+
+
 def html_table(heading: list[str] | None, rows: Iterable[Sequence[str]]) -> str:
     """Return rows of cells as a table in HTML. Every cell is escaped."""
 

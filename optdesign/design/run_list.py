@@ -405,12 +405,7 @@ class RunTable:
 
     def __str__(self) -> str:
         shown = self._shown()
-        width = {name: max(map(len, [name, *values])) for name, values in shown.items()}
-        lines = [list(shown), *zip(*shown.values(), strict=True)]
-        text = "\n".join(
-            "  ".join(cell.rjust(width[name]) for name, cell in zip(shown, line, strict=True))
-            for line in lines
-        )
+        text = "\n".join(listing.aligned([list(shown), *zip(*shown.values(), strict=True)]))
         return text + (f"\n... and {self._more} runs more" if self._more else "")
 
     def _repr_html_(self) -> str:
