@@ -11,9 +11,10 @@ from optdesign.errors import InputError
 from optdesign.evaluation.evaluation import Evaluation
 from optdesign.factors.coding import mixtures
 from optdesign.plot.draw_correlations import check_evaluation
+from optdesign.plot.naming import label_axis
 from optdesign.plot.panels import arrangement
 from optdesign.plot.style import BLUE, picture
-from optdesign.plot.text import all_distinct, all_readable
+from optdesign.plot.text import all_distinct
 from optdesign.tables.columns import number
 
 
@@ -61,9 +62,7 @@ def profiles(evaluation: Evaluation, *, path: str | Path | None = None) -> Any:
         for one, name, (at, values) in zip(axes, all_distinct(list(lines), 30), lines.values(), strict=False):
             if at.dtype == object:
                 one.plot(np.arange(len(at)), values, "o", color=BLUE)
-                slanted = len(at) > 3 or max(map(len, map(str, at))) > 8
-                turn = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
-                one.set_xticks(np.arange(len(at)), all_readable(list(at), 14), **turn)
+                label_axis(one.xaxis, at.tolist(), len(at), name)
                 one.margins(x=0.2)
             else:
                 one.plot(at, values, color=BLUE, linewidth=1.8)
