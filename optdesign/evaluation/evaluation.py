@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdesign.design.measures import Measures, usual
+from optdesign.design.measures import Measures, spread, usual
 from optdesign.evaluation import efficiencies, report
 from optdesign.evaluation.estimation import Fit
 from optdesign.evaluation.experiment import Experiment
@@ -146,7 +146,7 @@ class Evaluation:
         budgets = self._span.budgets * self.n_runs / self._span.budgets.sum()
         largest = efficiencies.largest_variances(x, self.fits, len(budgets))
         spreads = [
-            fit.spread(np.sqrt(x.weights[own])[:, None] * x.features[own])
+            spread(np.sqrt(x.weights[own])[:, None] * x.features[own], fit.rank)
             for fit, own in zip(self.fits, x.by_block(x.blocks), strict=True)
         ]
         return usual(spreads, self.rank, self.n_runs, float(budgets @ largest), self.average_variance)
