@@ -202,15 +202,10 @@ def _problem(problem: DesignProblem) -> dict[str, Any]:
 
 
 def _restored_problem(saved: dict[str, Any]) -> DesignProblem:
-    candidates = _values(saved["candidates"])
-    options: dict[str, Any] = {}
     if saved["grid"] is not None:
-        clients, arms, flat = saved["grid"]
-        options["_grid"] = (clients, arms, None if flat is None else _values(flat))
-        options["_n_blocks"] = saved["n_parameter_blocks"]
-        _check_grid(saved, clients, arms, np.arange(clients * arms) if flat is None else _values(flat))
+        return _restored_grid(saved, *saved["grid"])
     return DesignProblem(
-        candidates,
+        _values(saved["candidates"]),
         _values(saved["groups"]),
         _values(saved["parameter_blocks"]),
         _values(saved["budgets"]),
@@ -220,23 +215,25 @@ def _restored_problem(saved: dict[str, Any]) -> DesignProblem:
         parameter_block_names=_restored_labels(saved["parameter_block_names"]),
         _single=saved["single"],
         _formula=saved.get("formula"),
-        **options,
     )
 
 
-def _check_grid(saved: dict[str, Any], clients: int, arms: int, flat: np.ndarray) -> None:
-    """Raise ValueError unless the labels are those of clients and arms, which are not checked otherwise."""
-    active = np.zeros(clients * arms, bool)
-    active[flat] = True
-    group, arm = np.divmod(np.flatnonzero(active), arms)
-    blocks, labels = saved["n_parameter_blocks"], (saved["groups"], saved["parameter_blocks"])
-    arm = arm if blocks == arms else np.zeros_like(arm)
-    are_alike = all(
-        own.dtype == np.int64 and np.array_equal(own, true)
-        for own, true in zip(map(_values, labels), (group, arm), strict=True)
-    )
-    if not (are_alike and blocks in (1, arms) and np.array_equal(np.unique(group), np.arange(clients))):
-        raise ValueError("the labels of the candidates must be those of clients and arms")
+def _restored_grid(
+    saved: dict[str, Any], clients: int, arms: int, flat: dict[str, Any] | None
+) -> DesignProblem:
+    """Return a problem of clients and arms. Raise ValueError unless its labels are those of the file."""
+    x = _values(saved["candidates"])
+    rows = np.arange(clients * arms) if flat is None else _values(flat)
+    features = np.zeros((clients * arms, x.shape[1]), np.float32 if saved["single"] else np.float64)
+    features[rows] = x
+    active = np.isin(np.arange(clients * arms), rows).reshape(clients, arms)
+    make = DesignProblem.shared if saved["n_parameter_blocks"] == 1 else DesignProblem.disjoint
+    grid = features.reshape(clients, arms, -1)
+    problem = make(grid, None if flat is None else active, _values(saved["budgets"]))
+    for name in ("groups", "parameter_blocks"):
+        if not np.array_equal(getattr(problem, name), _values(saved[name])):
+            raise ValueError("the labels of the candidates must be those of clients and arms")
+    return problem
 
 
 def _result(result: DesignResult) -> dict[str, Any]:
