@@ -278,23 +278,23 @@ class Bounded:
             alike(None if _are_text(levels) else tuple(_floats(name, levels)), *table.shape)
             for (name, levels), table in factors
         ]
-        self.sizes = np.array([len(own.share) for own in self.marginals])
         self.log_scale = sum(own.log_scale for own in self.marginals)
         """Logarithm of the factor by which the coordinates multiply det M."""
         self.slack = sum(own.slack for own in self.marginals)
         """Bound on sum_j F_j* in these coordinates: zero up to the gaps."""
-
-    def coordinates(self, settings: np.ndarray) -> np.ndarray:
-        """Return the rows of runs."""
-        parts = [own.values[settings[:, j]] for j, own in enumerate(self.marginals)]
-        return np.column_stack([np.ones(len(settings)), *parts])
+        sizes, widths = np.transpose([own.values.shape for own in self.marginals])
+        tables = [np.ones(1), *(column for own in self.marginals for column in own.values.T)]
+        depends = np.repeat(np.eye(len(widths), dtype=bool), widths, axis=1)
+        depends = np.column_stack([np.zeros(len(widths), bool), depends])
+        self.levels = Levels.of(tables, depends, sizes, np.zeros(0, bool))
+        """Rows of all combinations of levels."""
 
     def judge(self, settings: np.ndarray) -> tuple[float, float]:
         """Return a lower bound on the D-efficiency of runs, and their log det in the units of the factors.
 
         The bound includes round-off.
         """
-        z = self.coordinates(settings)
+        z = self.levels.rows(settings)
         n, d = z.shape
         values = np.linalg.eigvalsh(z.T @ z / n)
         log_det = float(np.sum(np.log(np.maximum(values, 0.0)))) if values[0] > 0 else -math.inf
@@ -311,13 +311,8 @@ class Bounded:
 
 def level_moves(bounded: Bounded, runs: int) -> LevelMoves:
     """Return changes of levels of runs that are not listed."""
-    widths = [own.values.shape[1] for own in bounded.marginals]
-    tables = [np.ones(1), *(column for own in bounded.marginals for column in own.values.T)]
-    depends = np.repeat(np.eye(len(widths), dtype=bool), widths, axis=1)
-    depends = np.column_stack([np.zeros(len(widths), bool), depends])
-    levels = Levels.of(tables, depends, bounded.sizes, np.zeros(0, bool))
-    reach = levels.rank * math.log(runs) + bounded.slack
-    return LevelMoves(levels, runs, reach, [own.share for own in bounded.marginals])
+    reach = bounded.levels.rank * math.log(runs) + bounded.slack
+    return LevelMoves(bounded.levels, runs, reach, [own.share for own in bounded.marginals])
 
 
 def search_levels(
@@ -326,7 +321,7 @@ def search_levels(
     """Return the best settings found, their efficiency and their log det."""
     bounded = Bounded(model)
     moves = level_moves(bounded, model.runs)
-    orthogonal = hadamard(model.runs) if np.all(bounded.sizes == 2) else None
+    orthogonal = hadamard(model.runs) if np.all(bounded.levels.sizes == 2) else None
     most = most_work(watch)
 
     def run(number: int) -> Try:
