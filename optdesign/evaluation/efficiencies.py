@@ -8,19 +8,11 @@ import numpy as np
 
 from optdesign.design.certificate import certify
 from optdesign.design.efficiency import efficiency
-from optdesign.evaluation.estimation import Fit, least_squares
+from optdesign.evaluation.estimation import least_squares
 from optdesign.evaluation.experiment import Experiment
 from optdesign.evaluation.linear_criteria import Block, efficiency_bound
 from optdesign.problem.problem import DesignProblem
 from optdesign.solvers.solve import solve
-
-
-def largest_variances(x: Experiment, fits: tuple[Fit, ...], n_groups: int) -> np.ndarray:
-    """Return the largest variance of a candidate in every group."""
-    largest = np.zeros(n_groups)
-    for fit, own in zip(fits, x.by_block(x.pool_blocks), strict=True):
-        np.maximum.at(largest, x.pool_groups[own], fit.variances(x.pool[own]))
-    return largest
 
 
 def d_bound(x: Experiment) -> float:

@@ -91,6 +91,14 @@ def _root_of_full_rank(x: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
     return problem.span.maps[0] @ found.white[0]
 
 
+def predicted(fits: tuple[Fit, ...], rows: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """Return the variances of predictions at rows of several parameter blocks."""
+    out = np.empty(len(rows))
+    for b, fit in enumerate(fits):
+        out[blocks == b] = fit.variances(rows[blocks == b])
+    return out
+
+
 def covariance_of(fits: tuple[Fit, ...]) -> np.ndarray:
     """Return the covariance of the coefficients of all parameter blocks.
 

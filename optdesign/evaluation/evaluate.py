@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from optdesign.errors import InputError
-from optdesign.evaluation.estimation import Fit, correlations, covariance_of, inflation, least_squares
+from optdesign.evaluation import estimation
 from optdesign.evaluation.evaluation import Evaluation
 from optdesign.evaluation.experiment import Experiment, experiment
 from optdesign.evaluation.power import noncentrality, power_of_f
@@ -92,22 +92,18 @@ def evaluate(
     _check(sigma, alpha)
     x = experiment(design, model, runs=runs, region=region, coded=coded, alias=alias)
     own = x.by_block(x.blocks)
-    fits = tuple(least_squares(x.features[rows], x.weights[rows]) for rows in own)
-    covariance = covariance_of(fits)
+    fits = tuple(estimation.least_squares(x.features[rows], x.weights[rows]) for rows in own)
+    covariance = estimation.covariance_of(fits)
     relative = np.diag(covariance).copy()
     parts = zip(own, np.split(relative, len(own)), strict=True)
-    vif = [inflation(x.features[rows], x.weights[rows], part) for rows, part in parts]
+    vif = [estimation.inflation(x.features[rows], x.weights[rows], part) for rows, part in parts]
     names, effects, columns = _named(x)
     coefficients = _anticipated(x, effect, names, effects, columns)
     n, rank = x.n_runs, sum(one.rank for one in fits)
     error_df = n - rank
     distinct = sum(len(np.unique(x.features[rows], axis=0)) for rows in own)
     lack_of_fit = max(0.0, min(distinct - rank, error_df))
-    variances = np.empty(len(x.region))
-    at_rows = np.empty(len(x.features))
-    for b, one in enumerate(fits):
-        variances[x.region_blocks == b] = one.variances(x.region[x.region_blocks == b])
-        at_rows[own[b]] = one.variances(x.features[own[b]])
+    at_rows = estimation.predicted(fits, x.features, x.blocks)
     alias_terms, aliased = _aliases(x, fits[0], alias, coded)
     single = [np.array([j]) for j in range(len(names))]
     ratios = noncentrality(single, coefficients, covariance, sigma)
@@ -120,7 +116,7 @@ def evaluate(
         relative_variances=relative,
         vif=np.concatenate(vif),
         power=power_of_f(ratios, np.ones(len(names)), error_df, alpha),
-        correlation=correlations(covariance),
+        correlation=estimation.correlations(covariance),
         effect_terms=effects,
         effect_df=effect_df,
         effect_noncentrality=effect_ratios,
@@ -132,7 +128,7 @@ def evaluate(
         error_df=error_df,
         lack_of_fit_df=lack_of_fit,
         pure_error_df=max(0.0, error_df - lack_of_fit),
-        variances=variances,
+        variances=estimation.predicted(fits, x.region, x.region_blocks),
         leverages=x.weights * at_rows if x.order is None else at_rows[x.order],
         effect=effect,
         sigma=float(sigma),
@@ -210,7 +206,9 @@ def _finite(value: Any) -> float:
     return float(value)
 
 
-def _aliases(x: Experiment, fit: Fit, alias: str | None, coded: bool) -> tuple[tuple[str, ...], np.ndarray]:
+def _aliases(
+    x: Experiment, fit: estimation.Fit, alias: str | None, coded: bool
+) -> tuple[tuple[str, ...], np.ndarray]:
     """Return the terms that the model leaves out, and the alias matrix."""
     none = (), np.empty((len(x.names) * len(x.block_names), 0))
     if x.model is None or x.settings is None or x.region_settings is None or len(x.block_names) > 1:

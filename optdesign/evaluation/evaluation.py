@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from optdesign.design.measures import Measures, spread, usual
 from optdesign.evaluation import efficiencies, report
-from optdesign.evaluation.estimation import Fit
+from optdesign.evaluation.estimation import Fit, predicted
 from optdesign.evaluation.experiment import Experiment
 from optdesign.evaluation.power import power_of_f
 from optdesign.factors.formula import pandas
@@ -144,7 +144,8 @@ class Evaluation:
         if self.rank < self._span.rank:
             return Measures(0.0, 0.0, 0.0, 0.0)
         budgets = self._span.budgets * self.n_runs / self._span.budgets.sum()
-        largest = efficiencies.largest_variances(x, self.fits, len(budgets))
+        largest = np.zeros(len(budgets))
+        np.maximum.at(largest, x.pool_groups, predicted(self.fits, x.pool, x.pool_blocks))
         spreads = [
             spread(np.sqrt(x.weights[own])[:, None] * x.features[own], fit.rank)
             for fit, own in zip(self.fits, x.by_block(x.blocks), strict=True)
