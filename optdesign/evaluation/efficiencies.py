@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from optdesign.design.certificate import certify
@@ -36,38 +34,26 @@ def _problem(x: Experiment) -> DesignProblem | None:
     return DesignProblem(x.pool, x.pool_groups, x.pool_blocks, budgets) if np.all(budgets > 0) else None
 
 
-@dataclass(frozen=True, eq=False)
 class SpannedCandidates:
-    """Candidates in coordinates of their span, by parameter block.
+    """Candidates of an experiment in coordinates of their span, by parameter block.
 
     If the candidates determine all coefficients, these are the features. Otherwise they are coordinates in an
     orthonormal basis of the span, in which the trace of the inverse is that of the pseudo-inverse.
     """
 
-    rows: list[np.ndarray]
-    groups: list[np.ndarray]
-    weights: list[np.ndarray]
-    bases: list[np.ndarray]
-    """(d, rank), the identity if the rank is full."""
-    budgets: np.ndarray
+    def __init__(self, x: Experiment) -> None:
+        owns = x.by_block(x.pool_blocks)
+        self.bases = [_basis(x.pool[own]) for own in owns]
+        """(d, rank), the identity if the rank is full."""
+        self.rows = [x.pool[own] @ basis for own, basis in zip(owns, self.bases, strict=True)]
+        self.groups = [x.pool_groups[own] for own in owns]
+        self.weights = [x.pool_weights[own] for own in owns]
+        self.budgets = np.bincount(x.pool_groups, x.pool_weights)
 
     @property
     def rank(self) -> int:
         """Sum of the ranks of the parameter blocks."""
         return sum(basis.shape[1] for basis in self.bases)
-
-    @classmethod
-    def of(cls, x: Experiment) -> SpannedCandidates:
-        """Return the candidates of an experiment."""
-        owns = x.by_block(x.pool_blocks)
-        bases = [_basis(x.pool[own]) for own in owns]
-        return cls(
-            rows=[x.pool[own] @ basis for own, basis in zip(owns, bases, strict=True)],
-            groups=[x.pool_groups[own] for own in owns],
-            weights=[x.pool_weights[own] for own in owns],
-            bases=bases,
-            budgets=np.bincount(x.pool_groups, x.pool_weights),
-        )
 
     def bound(self, region: Experiment | None) -> float:
         """Return a lower bound on the I-efficiency for a region, or on the A-efficiency."""

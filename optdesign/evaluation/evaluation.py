@@ -189,7 +189,7 @@ class Evaluation:
 
     @cached_property
     def _span(self) -> efficiencies.SpannedCandidates:
-        return efficiencies.SpannedCandidates.of(self.experiment)
+        return efficiencies.SpannedCandidates(self.experiment)
 
     def predict(self, settings: Any) -> np.ndarray:
         """Return the prediction variance at other settings, in units of sigma^2.

@@ -152,7 +152,7 @@ def test_candidates_that_do_not_determine_all_coefficients():
     e, f = (od.evaluate((p, np.ones(6))) for p in (plain, more))
     assert f.i_efficiency == pytest.approx(e.i_efficiency, rel=2 * BOUND_RTOL)
     assert 0 < f.a_efficiency <= 1
-    assert SpannedCandidates.of(f.experiment).rank == 3
+    assert SpannedCandidates(f.experiment).rank == 3
 
 
 def test_a_region_outside_the_span_has_no_i_efficiency():
