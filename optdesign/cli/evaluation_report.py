@@ -9,8 +9,9 @@ import numpy as np
 import typer
 
 from optdesign import plot as pictures
+from optdesign.design.display import aligned
 from optdesign.evaluation.evaluation import Evaluation
-from optdesign.evaluation.report import aligned, cell, facts, text
+from optdesign.evaluation.report import cell, facts, text
 
 
 def described(found: list[tuple[Path, Evaluation]]) -> dict[str, Any]:
@@ -37,7 +38,7 @@ def print_evaluations(found: list[tuple[Path, Evaluation]]) -> None:
     for name in dict.fromkeys(name for _, e in found for name in e.terms):
         values = [_value(e, column, name) for column in COLUMNS for _, e in found]
         rows.append([name, *(cell(value) for value in values)])
-    typer.echo("\n".join(aligned(rows)))
+    typer.echo("\n".join(aligned(rows, left=1)))
 
 
 COLUMNS = ("standard_errors", "vif", "power")

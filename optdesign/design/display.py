@@ -166,6 +166,15 @@ def largest(values: np.ndarray, most: int) -> np.ndarray:
     return np.sort(support[np.argsort(-values[support], kind="stable")[:most]])
 
 
+def aligned(rows: Sequence[Sequence[str]], left: int = 0) -> list[str]:
+    """Return the lines of a table: the first ``left`` columns to the left, the others to the right."""
+    width = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    align = [str.ljust] * left + [str.rjust] * (len(width) - left)
+    return [
+        "  ".join(f(cell, w) for f, cell, w in zip(align, row, width, strict=True)).rstrip() for row in rows
+    ]
+
+
 def html_table(heading: list[str] | None, rows: Iterable[Sequence[str]]) -> str:
     """Return rows of cells as a table in HTML. Every cell is escaped."""
 
@@ -176,8 +185,19 @@ def html_table(heading: list[str] | None, rows: Iterable[Sequence[str]]) -> str:
     return f"<table>{head}<tbody>{''.join(row(cells, 'td') for cells in rows)}</tbody></table>"
 
 
-def html(result: DesignResult, facts: list[tuple[str, str]]) -> str:
-    """Facts and the largest weights in HTML."""
+def report(status: str, facts: Iterable[tuple[str, str]]) -> str:
+    """Return a status and facts as text, one line each."""
+    return f"{status}\n" + "\n".join(f"  {name:<10}  {value}" for name, value in facts)
+
+
+def html_report(status: str, facts: Iterable[tuple[str, str]]) -> str:
+    """Return a status and facts as a table in HTML."""
+    plain = [(name, value.replace("    ", ", ")) for name, value in facts]
+    return html_table(None, [("status", status), *plain])
+
+
+def html(result: DesignResult, facts: str) -> str:
+    """Return the facts, which are in HTML, and the largest weights in HTML."""
     listed = 20  # candidates of a design that are listed in a notebook
     shown, rows = columns(result.problem), largest(result.weights, listed)
     settings = [texts(column[rows]) for column in shown.values()]
@@ -185,7 +205,7 @@ def html(result: DesignResult, facts: list[tuple[str, str]]) -> str:
     body = list(zip(map(str, rows + 1), *settings, *numbers, strict=True))
     more = len(result.support) - len(rows)
     caption = f"<p>{more} smaller weights are not shown; see to_frame().</p>" if more else ""
-    return html_table(None, facts) + html_table(["row", *shown, WEIGHT, VARIANCE], body) + caption
+    return facts + html_table(["row", *shown, WEIGHT, VARIANCE], body) + caption
 
 
 def duration(seconds: float, compile_seconds: float) -> str:

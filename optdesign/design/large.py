@@ -57,9 +57,12 @@ class LargeCertificate(Certificate):
 class LargeResult(DesignResult):
     """A design with weights on few candidates of a problem that is larger than memory."""
 
+    _certified: Certified
+    """The candidates with weight, their weights and their certificate."""
+
     def __init__(self, certified: Certified, **values: Any) -> None:
         self.__dict__.update(
-            values, problem=certified.part.whole, certified=certified, certificate=certified.certificate
+            values, problem=certified.part.whole, _certified=certified, certificate=certified.certificate
         )
 
     @property
@@ -71,11 +74,6 @@ class LargeResult(DesignResult):
     def support_weights(self) -> np.ndarray:
         """Weights of the candidates with positive weight."""
         return self._certified.weights[self._certified.weights > 0]
-
-    @property
-    def _certified(self) -> Certified:
-        """The candidates with weight, their weights and their certificate."""
-        return self.__dict__["certified"]
 
     @cached_property
     def weights(self) -> np.ndarray:

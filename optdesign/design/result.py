@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign.design.certificate import Certificate, certify
-from optdesign.design.display import duration, html, notes, to_frame
+from optdesign.design.display import duration, html, html_report, notes, report, to_frame
 from optdesign.design.measures import Measures, measures
 from optdesign.problem.dependence import scope
 from optdesign.problem.problem import DesignProblem
@@ -287,33 +287,24 @@ class DesignResult(Frozen):
         )
 
     def __str__(self) -> str:
-        p, time = self.problem, duration(self.seconds, self.compile_seconds)
-        text = (
-            f"{self.status.value}\n"
-            f"  efficiency  {self._efficiency()}  "
-            f"(gap {rounded_up(self.gap)}, relative {rounded_up(self.relative_gap)})\n"
-            f"  measures    {self.measures}\n"
-            f"  log det     {self.log_det:.9g}    rank {self.rank} of {p.n_parameters}    "
-            f"support {len(self.support)} of {self.problem.n_candidates}\n"
-            f"  method      {self.method}, {self.iterations} iterations, {time}"
-        )
-        for note in notes(p):
-            text += f"\n  note        {note}"
-        return text
+        return report(self.status.value, self._facts())
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: the certificate and the largest weights."""
-        time = duration(self.seconds, self.compile_seconds)
+        return html(self, html_report(self.status.value, self._facts()))
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Return the lines of a report on the design, each a name and a value."""
+        p, time = self.problem, duration(self.seconds, self.compile_seconds)
+        gaps = f"(gap {rounded_up(self.gap)}, relative {rounded_up(self.relative_gap)})"
+        support = f"support {len(self.support)} of {p.n_candidates}"
         facts = [
-            ("status", self.status.value),
-            ("efficiency", self._efficiency()),
-            ("gap", f"{rounded_up(self.gap)}, relative to the rank {rounded_up(self.relative_gap)}"),
+            ("efficiency", f"{self._efficiency()}  {gaps}"),
             ("measures", str(self.measures)),
-            ("log det", f"{self.log_det:.9g}"),
-            ("rank", f"{self.rank} of {self.problem.n_parameters} parameters"),
+            ("log det", f"{self.log_det:.9g}    rank {self.rank} of {p.n_parameters}    {support}"),
             ("method", f"{self.method}, {self.iterations} iterations, {time}"),
         ]
-        return html(self, facts + [("note", note) for note in notes(self.problem)])
+        return facts + [("note", note) for note in notes(p)]
 
     def _efficiency(self) -> str:
         return f"at least {rounded_down(self.efficiency)}{scope(self.problem)}"

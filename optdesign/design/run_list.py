@@ -333,12 +333,11 @@ class Runs(Frozen):
         )
 
     def __str__(self) -> str:
-        return f"{self.message}\n" + "\n".join(f"  {name:<10}  {value}" for name, value in self._facts())
+        return listing.report(self.message, self._facts())
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: the bound and the first lines of the run list."""
-        facts = [(name, value.replace("    ", ", ")) for name, value in self._facts()]
-        return listing.html_table(None, [("status", self.message), *facts]) + self.table()._repr_html_()
+        return listing.html_report(self.message, self._facts()) + self.table()._repr_html_()
 
     def _facts(self) -> list[tuple[str, str]]:
         """Return the lines of a report on the runs, each a name and a value."""
@@ -415,12 +414,7 @@ class RunTable:
 
     def __str__(self) -> str:
         shown = self._shown()
-        width = {name: max(map(len, [name, *values])) for name, values in shown.items()}
-        lines = [list(shown), *zip(*shown.values(), strict=True)]
-        text = "\n".join(
-            "  ".join(cell.rjust(width[name]) for name, cell in zip(shown, line, strict=True))
-            for line in lines
-        )
+        text = "\n".join(listing.aligned([list(shown), *zip(*shown.values(), strict=True)]))
         return text + (f"\n... and {self._more} runs more" if self._more else "")
 
     def _repr_html_(self) -> str:

@@ -25,6 +25,7 @@ from optdesign.design.certificate import Certificate, certify
 from optdesign.design.result import DesignResult, History, Status
 from optdesign.design.run_list import Runs, RunStatus
 from optdesign.errors import InputError
+from optdesign.numbers.checks import check_type
 from optdesign.problem.large import Part
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
@@ -34,6 +35,9 @@ from optdesign.tables.files import check_suffix, check_writable
 
 FORMAT = "optdesign"
 FILE_VERSION = 2
+
+RESULT_FACTS = ("method", "iterations", "seconds", "compile_seconds", "tol")
+"""Fields of a design that are saved as they are. Files of earlier releases may lack the last two."""
 
 RUN_FACTS = ("rank", "method", "tries", "seconds", "compile_seconds", "unlisted")
 """Fields of whole runs that are saved as they are."""
@@ -71,23 +75,16 @@ def save(design: DesignResult | Runs | DesignProblem, path: str | PathLike[str])
     ...     od.load(f"{folder}/design.json").weights.tolist()
     [0.5, 0.5]
     """
-    if isinstance(design, DesignResult | Runs):
-        design = _alone(design)
-    if isinstance(design, DesignResult):
-        content: dict[str, Any] = {"problem": _problem(design.problem), "result": _result(design)}
-    elif isinstance(design, Runs):
-        content = {
-            "problem": _problem(design.problem),
-            "result": None if design.best is None else _result(design.best),
-            "runs": _runs(design),
-        }
-    elif isinstance(design, DesignProblem):
-        content = {"problem": _problem(design), "result": None}
+    rule = "design must be a DesignResult, Runs or a DesignProblem"
+    check_type(design, DesignResult | Runs | DesignProblem, rule, "Save what solve or exact returns.")
+    if isinstance(design, DesignProblem):
+        content: dict[str, Any] = {"problem": _problem(design), "result": None}
     else:
-        raise TypeError(
-            f"design must be a DesignResult, Runs or a DesignProblem; got {type(design).__name__}. "
-            "Save what solve or exact returns."
-        )
+        alone = _alone(design)
+        best = alone.best if isinstance(alone, Runs) else alone
+        content = {"problem": _problem(alone.problem), "result": best and _result(best)}
+        if isinstance(alone, Runs):
+            content["runs"] = _runs(alone)
     path = Path(path)
     check_suffix(path, "path", (".json",))
     check_writable(path, "path", force=True)
@@ -205,15 +202,10 @@ def _problem(problem: DesignProblem) -> dict[str, Any]:
 
 
 def _restored_problem(saved: dict[str, Any]) -> DesignProblem:
-    candidates = _values(saved["candidates"])
-    options: dict[str, Any] = {}
     if saved["grid"] is not None:
-        clients, arms, flat = saved["grid"]
-        options["_grid"] = (clients, arms, None if flat is None else _values(flat))
-        options["_n_blocks"] = saved["n_parameter_blocks"]
-        _check_grid(saved, clients, arms, np.arange(clients * arms) if flat is None else _values(flat))
+        return _restored_grid(saved, *saved["grid"])
     return DesignProblem(
-        candidates,
+        _values(saved["candidates"]),
         _values(saved["groups"]),
         _values(saved["parameter_blocks"]),
         _values(saved["budgets"]),
@@ -223,23 +215,25 @@ def _restored_problem(saved: dict[str, Any]) -> DesignProblem:
         parameter_block_names=_restored_labels(saved["parameter_block_names"]),
         _single=saved["single"],
         _formula=saved.get("formula"),
-        **options,
     )
 
 
-def _check_grid(saved: dict[str, Any], clients: int, arms: int, flat: np.ndarray) -> None:
-    """Raise ValueError unless the labels are those of clients and arms, which are not checked otherwise."""
-    active = np.zeros(clients * arms, bool)
-    active[flat] = True
-    group, arm = np.divmod(np.flatnonzero(active), arms)
-    blocks, labels = saved["n_parameter_blocks"], (saved["groups"], saved["parameter_blocks"])
-    arm = arm if blocks == arms else np.zeros_like(arm)
-    are_alike = all(
-        own.dtype == np.int64 and np.array_equal(own, true)
-        for own, true in zip(map(_values, labels), (group, arm), strict=True)
-    )
-    if not (are_alike and blocks in (1, arms) and np.array_equal(np.unique(group), np.arange(clients))):
-        raise ValueError("the labels of the candidates must be those of clients and arms")
+def _restored_grid(
+    saved: dict[str, Any], clients: int, arms: int, flat: dict[str, Any] | None
+) -> DesignProblem:
+    """Return a problem of clients and arms. Raise ValueError unless its labels are those of the file."""
+    x = _values(saved["candidates"])
+    rows = np.arange(clients * arms) if flat is None else _values(flat)
+    features = np.zeros((clients * arms, x.shape[1]), np.float32 if saved["single"] else np.float64)
+    features[rows] = x
+    active = np.isin(np.arange(clients * arms), rows).reshape(clients, arms)
+    make = DesignProblem.shared if saved["n_parameter_blocks"] == 1 else DesignProblem.disjoint
+    grid = features.reshape(clients, arms, -1)
+    problem = make(grid, None if flat is None else active, _values(saved["budgets"]))
+    for name in ("groups", "parameter_blocks"):
+        if not np.array_equal(getattr(problem, name), _values(saved[name])):
+            raise ValueError("the labels of the candidates must be those of clients and arms")
+    return problem
 
 
 def _result(result: DesignResult) -> dict[str, Any]:
@@ -248,12 +242,8 @@ def _result(result: DesignResult) -> dict[str, Any]:
         "certificate": {name: _number(getattr(result.certificate, name)) for name in SCALARS},
         "variances": _array(result.variances),
         "status": result.status.name,
-        "method": result.method,
-        "iterations": result.iterations,
-        "seconds": result.seconds,
-        "compile_seconds": result.compile_seconds,
         "history": [_array(part) for part in result.history],
-        "tol": result.tol,
+        **{name: getattr(result, name) for name in RESULT_FACTS},
     }
 
 
@@ -276,13 +266,8 @@ def _restored_result(saved: dict[str, Any], problem: DesignProblem, path: Path) 
         weights=weights,
         certificate=stored,
         status=status,
-        method=saved["method"],
-        iterations=saved["iterations"],
-        seconds=saved["seconds"],
-        # Files of releases that did not measure it: their seconds exclude first use.
-        compile_seconds=saved.get("compile_seconds", 0.0),
         history=History(*map(_values, saved["history"])),
-        tol=tol,
+        **{name: saved[name] for name in RESULT_FACTS if name in saved},
     )
 
 
@@ -316,16 +301,13 @@ def _restored_runs(
     )
     if not stored.unlisted:
         again = Runs.given(problem, stored.counts, best=best)
-        if stored.rank != again.rank:
-            value = f"it is {stored.rank} in the file and {again.rank} for the counts"
-            raise InputError(f"the rank of the runs in {path}", "must be that of the counts", value)
         if not stored.bound >= stored.log_det - 1e-9 * max(1.0, abs(stored.log_det)):
             value = f"it is {stored.bound:.12g} with a log det of {stored.log_det:.12g}"
             raise InputError(f"the bound of the runs in {path}", "must be at least their log det", value)
         if stored.status is RunStatus.BOUND and again.efficiency < NOTHING_LEFT:
             value = f"it says {stored.status.value!r} at an efficiency of {again.efficiency:.9g}"
             raise InputError(f"the status of the runs in {path}", "must be that of the counts", value)
-        for name, scale in (("efficiency", 1.0), ("log_det", max(1.0, abs(stored.log_det)))):
+        for name, scale in (("rank", 1.0), ("efficiency", 1.0), ("log_det", max(1.0, abs(stored.log_det)))):
             one, other = getattr(stored, name), getattr(again, name)
             if np.isfinite(other) and not _near(one, other, scale):
                 rule = "must be that of the counts"
@@ -336,9 +318,7 @@ def _restored_runs(
 
 def _difference(stored: Certificate, again: Certificate) -> str:
     """Name the first field in which two certificates differ by more than the round-off of other machines."""
-    if stored.rank != again.rank:
-        return f"rank is {stored.rank} in the file and {again.rank} for the weights"
-    for name in SCALARS:
+    for name in ("rank", *SCALARS):
         one, other = getattr(stored, name), getattr(again, name)
         scale = 1.0 if name in ("efficiency", "relative_gap") else stored.rank
         if not _near(one, other, scale):

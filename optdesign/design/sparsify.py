@@ -12,6 +12,7 @@ all its points have the same log Det, variances and gap. Coordinates are those i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -70,13 +71,13 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
     watch = clock.Stopwatch()
     check_type(result, DesignResult, "result must be a DesignResult", "Pass solve(problem).")
     problem, method = result.problem, f"{result.method}, sparsified"
+    support, thin = np.flatnonzero(result.weights), np.zeros_like(result.weights)
+    w = result.weights[support]
+    white, round_off = _whitened(problem, support, w)
     if cost is None:
-        thin = sparse_weights(problem, result.weights)
+        thin[support] = thin_out(problem, white, support, w)
     else:
-        support, white, round_off = _whitened(problem, result.weights)
-        given = result.weights[support]
-        found = cheapest(problem, white, round_off, support, given, _checked(problem, cost))
-        thin = np.zeros_like(result.weights)
+        found = cheapest(problem, white, round_off, support, w, _checked(problem, cost))
         thin[found.rows] = found.weights
         if not (round_off <= SAME_RTOL and found.gap < 1.0):
             # The program was solved for information that differs by too much.
@@ -99,45 +100,30 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
     )
 
 
-def sparse_weights(problem: DesignProblem, weights: np.ndarray) -> np.ndarray:
-    """Return weights with the same information on few candidates."""
-    support, white, _ = _whitened(problem, weights)
-    out = np.zeros_like(weights)
-    out[support] = thin_out(problem, white, support, weights[support])
-    return out
+def _whitened(problem: DesignProblem, support: np.ndarray, weights: np.ndarray) -> tuple[Rows, float]:
+    """Return rows whose maps make the information of the weights of a support the identity.
 
-
-def _whitened(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, Rows, float]:
-    """Return the candidates with weight, and rows whose maps make the information the identity.
-
-    The third value bounds the change of the information by the round-off of the coordinates. They are
+    The second value bounds the change of the information by the round-off of the coordinates. They are
     refined if that change could exceed SAME_RTOL.
     """
-    support, rows = np.flatnonzero(weights != 0), problem.rows
-    maps, _, log_det = whitened(problem, rows, support, weights[support])
-    change = _round_off(problem, maps, rows)
-    if not change <= SAME_RTOL:
-        rows = problem.refined
-        maps, _, log_det = whitened(problem, rows, support, weights[support])
-        change = _round_off(problem, maps, rows)
-    near = problem.span.maps
-    for _ in range(MAPS.most if log_det.sum() == -np.inf and spans(problem, support) else 0):
-        near = nearly_white(problem, near, support, weights[support])
-        rows = refined_rows(problem, near)
-        maps, _, log_det = whitened(problem, rows, support, weights[support])
-        change = _round_off(problem, maps, rows)
-        if log_det.sum() > -np.inf:
-            break
-    if log_det.sum() == -np.inf:
-        remedy = "Solve the problem first."
-        raise InputError("result", "must have full rank", "that of its weights is not proved", remedy)
-    return support, rows._replace(maps=maps), change
+    for attempt, rows in enumerate(_coordinates(problem, support, weights)):
+        maps, _, log_det = whitened(problem, rows, support, weights)
+        eta = error_length(maps, rows.rounding)
+        change = float(sum_error(problem.n_groups, eta, float(problem.rank), 1))
+        if log_det.sum() > -np.inf and (attempt > 0 or change <= SAME_RTOL):
+            return rows._replace(maps=maps), change
+    remedy = "Solve the problem first."
+    raise InputError("result", "must have full rank", "that of its weights is not proved", remedy)
 
 
-def _round_off(problem: DesignProblem, maps: np.ndarray, rows: Rows) -> float:
-    """Return a bound on the change of the whitened information by the round-off of the rows."""
-    eta = error_length(maps, rows.rounding)
-    return float(sum_error(problem.n_groups, eta, float(problem.rank), 1))
+def _coordinates(problem: DesignProblem, support: np.ndarray, weights: np.ndarray) -> Iterator[Rows]:
+    """Yield the rows in the coordinates to try: those of solvers, refined ones, and nearly white ones."""
+    yield problem.rows
+    yield problem.refined
+    maps = problem.span.maps
+    for _ in range(MAPS.most if spans(problem, support) else 0):
+        maps = nearly_white(problem, maps, support, weights)
+        yield refined_rows(problem, maps)
 
 
 def _checked(problem: DesignProblem, cost: ArrayLike) -> np.ndarray:

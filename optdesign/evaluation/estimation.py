@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from optdesign.algebra.whitening import measured
-from optdesign.design.measures import Spread, spread
 from optdesign.factors.coding import SINGULAR_VALUE_RTOL
 from optdesign.problem.exact_rank import rank_of
 from optdesign.problem.problem import DesignProblem
@@ -21,10 +21,8 @@ from optdesign.problem.problem import DesignProblem
 class Fit(NamedTuple):
     """Least squares of a design, in units of sigma^2."""
 
-    covariance: np.ndarray
-    """(p, p); infinite on the diagonal and NaN beside it for coefficients that are not estimable."""
     root: np.ndarray
-    """(p, rank): x' root has the squared length x' C x for every x in the row space."""
+    """(p, rank), a root of C: x' root has the squared length x' C x for every x in the row space."""
     null: np.ndarray
     """(p, p - rank): an orthonormal basis of the null space, for columns scaled to length 1."""
     scale: np.ndarray
@@ -47,13 +45,6 @@ class Fit(NamedTuple):
             outside |= np.any(beside > 1e-7 * beside.max(axis=0, initial=0.0), axis=1)
             out = np.where(outside, np.inf, out)
         return out
-
-    def spread(self, rows: np.ndarray) -> Spread:
-        """Return log Det of the information X'WX of rows sqrt(w) x, and the trace of its inverse."""
-        if self.rank < len(self.scale):
-            return spread(rows, self.rank)
-        log_det = np.linalg.slogdet(self.root * self.scale[:, None])[1] - np.sum(np.log(self.scale))
-        return Spread(-2 * float(log_det), float(np.sum(self.root**2)))
 
     def regression(self, x: np.ndarray, weights: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Return (X'WX)^-1 X'WZ: the coefficients of other columns, NaN for those that are not estimable."""
@@ -82,11 +73,7 @@ def least_squares(x: np.ndarray, weights: np.ndarray) -> Fit:
         if found is not None:
             rank, root, null = x.shape[1], found, right[:0].T
     estimable = np.linalg.norm(null, axis=1) <= 1e-7
-    covariance = root @ root.T
-    covariance[~estimable] = np.nan
-    covariance[:, ~estimable] = np.nan
-    covariance[~estimable, ~estimable] = np.inf
-    return Fit(covariance, root, null, scale, is_zero, rank, estimable)
+    return Fit(root, null, scale, is_zero, rank, estimable)
 
 
 def _root_of_full_rank(x: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
@@ -109,6 +96,26 @@ def _root_of_full_rank(x: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
     return problem.span.maps[0] @ found.white[0]
 
 
+def predicted(fits: tuple[Fit, ...], rows: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """Return the variances of predictions at rows of several parameter blocks."""
+    out = np.empty(len(rows))
+    for b, fit in enumerate(fits):
+        out[blocks == b] = fit.variances(rows[blocks == b])
+    return out
+
+
+def covariance_of(fits: tuple[Fit, ...]) -> np.ndarray:
+    """Return the covariance of the coefficients of all parameter blocks.
+
+    It is infinite on the diagonal and NaN beside it for coefficients that are not estimable.
+    """
+    out = block_diag(*(fit.root @ fit.root.T for fit in fits))
+    lost = ~np.concatenate([fit.estimable for fit in fits])
+    out[lost] = out[:, lost] = np.nan
+    out[lost, lost] = np.inf
+    return out
+
+
 def correlations(covariance: np.ndarray) -> np.ndarray:
     """Return the correlations of the estimates: 1 on the diagonal, NaN if one is not estimable."""
     with np.errstate(invalid="ignore"):
@@ -118,19 +125,19 @@ def correlations(covariance: np.ndarray) -> np.ndarray:
     return np.clip(out, -1.0, 1.0)
 
 
-def inflation(x: np.ndarray, weights: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Return the variance inflation factors.
+def inflation(x: np.ndarray, weights: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """Return the variance inflation factors of coefficients with variances c_jj.
 
     That of a column is its variance times the variance that it would have alone beside the intercept: the sum
     of squares about the mean times c_jj. Without an intercept, and for the intercept itself, it is the sum of
     squares times c_jj.
     """
     if not len(x):
-        return np.diag(covariance).copy()
+        return variances
     constant = np.ptp(x, axis=0) == 0
     has_intercept = bool(np.any(constant & (x[0] != 0)))
     mean = weights @ x / weights.sum() if has_intercept else np.zeros(x.shape[1])
     mean = np.where(constant, 0.0, mean)
     squares = weights @ (x - mean) ** 2
     with np.errstate(invalid="ignore"):
-        return np.diag(covariance) * squares
+        return variances * squares

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from optdesign.errors import InputError
-from optdesign.evaluation.estimation import Fit, correlations, inflation, least_squares
+from optdesign.evaluation import estimation
 from optdesign.evaluation.evaluation import Evaluation
 from optdesign.evaluation.experiment import Experiment, experiment
 from optdesign.evaluation.power import noncentrality, power_of_f
 from optdesign.factors.coding import coded_model, left_out, outside_span
-from optdesign.numbers.checks import check_number
+from optdesign.numbers.checks import check_number, check_positive
 from optdesign.tables.columns import listed, suggestion
 
 
@@ -91,29 +91,20 @@ def evaluate(
     """
     _check(sigma, alpha)
     x = experiment(design, model, runs=runs, region=region, coded=coded, alias=alias)
-    n_blocks, d = len(x.block_names), len(x.names)
     own = x.by_block(x.blocks)
-    fits = tuple(least_squares(x.features[rows], x.weights[rows]) for rows in own)
-    covariance = np.zeros((n_blocks * d, n_blocks * d))
-    for b, one in enumerate(fits):
-        covariance[b * d : (b + 1) * d, b * d : (b + 1) * d] = one.covariance
-    estimable = np.concatenate([one.estimable for one in fits])
-    covariance[~estimable] = covariance[:, ~estimable] = np.nan
-    covariance[~estimable, ~estimable] = np.inf
-    vif = [inflation(x.features[r], x.weights[r], f.covariance) for r, f in zip(own, fits, strict=True)]
+    fits = tuple(estimation.least_squares(x.features[rows], x.weights[rows]) for rows in own)
+    covariance = estimation.covariance_of(fits)
+    relative = np.diag(covariance).copy()
+    parts = zip(own, np.split(relative, len(own)), strict=True)
+    vif = [estimation.inflation(x.features[rows], x.weights[rows], part) for rows, part in parts]
     names, effects, columns = _named(x)
     coefficients = _anticipated(x, effect, names, effects, columns)
     n, rank = x.n_runs, sum(one.rank for one in fits)
     error_df = n - rank
     distinct = sum(len(np.unique(x.features[rows], axis=0)) for rows in own)
     lack_of_fit = max(0.0, min(distinct - rank, error_df))
-    variances = np.empty(len(x.region))
-    at_rows = np.empty(len(x.features))
-    for b, one in enumerate(fits):
-        variances[x.region_blocks == b] = one.variances(x.region[x.region_blocks == b])
-        at_rows[own[b]] = one.variances(x.features[own[b]])
+    at_rows = estimation.predicted(fits, x.features, x.blocks)
     alias_terms, aliased = _aliases(x, fits[0], alias, coded)
-    relative = np.diag(covariance).copy()
     single = [np.array([j]) for j in range(len(names))]
     ratios = noncentrality(single, coefficients, covariance, sigma)
     effect_ratios = noncentrality(columns, coefficients, covariance, sigma)
@@ -125,7 +116,7 @@ def evaluate(
         relative_variances=relative,
         vif=np.concatenate(vif),
         power=power_of_f(ratios, np.ones(len(names)), error_df, alpha),
-        correlation=correlations(covariance),
+        correlation=estimation.correlations(covariance),
         effect_terms=effects,
         effect_df=effect_df,
         effect_noncentrality=effect_ratios,
@@ -137,25 +128,21 @@ def evaluate(
         error_df=error_df,
         lack_of_fit_df=lack_of_fit,
         pure_error_df=max(0.0, error_df - lack_of_fit),
-        variances=variances,
+        variances=estimation.predicted(fits, x.region, x.region_blocks),
         leverages=x.weights * at_rows if x.order is None else at_rows[x.order],
         effect=effect,
         sigma=float(sigma),
         alpha=float(alpha),
         formula=None if x.model is None else x.model.formula,
-        notes=_notes(x, names, estimable, error_df),
+        notes=_notes(x, names, np.isfinite(relative), error_df),
         experiment=x,
         fits=fits,
     )
 
 
 def _check(sigma: float, alpha: float) -> None:
-    check_number(sigma, "sigma", "Give the standard deviation of the error of a run.")
+    check_positive(sigma, "sigma", "Give the standard deviation of the error of a run.")
     check_number(alpha, "alpha", "Give the level of the tests, such as 0.05.")
-    if not 0 < sigma < np.inf:
-        raise InputError(
-            "sigma", "must be positive", f"got {sigma}", "Give the standard deviation of the error of a run."
-        )
     if not 0 < alpha < 1:
         raise InputError("alpha", "must lie between 0 and 1", f"got {alpha}", "The usual level is 0.05.")
 
@@ -219,7 +206,9 @@ def _finite(value: Any) -> float:
     return float(value)
 
 
-def _aliases(x: Experiment, fit: Fit, alias: str | None, coded: bool) -> tuple[tuple[str, ...], np.ndarray]:
+def _aliases(
+    x: Experiment, fit: estimation.Fit, alias: str | None, coded: bool
+) -> tuple[tuple[str, ...], np.ndarray]:
     """Return the terms that the model leaves out, and the alias matrix."""
     none = (), np.empty((len(x.names) * len(x.block_names), 0))
     if x.model is None or x.settings is None or x.region_settings is None or len(x.block_names) > 1:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdesign.design.measures import Measures, usual
+from optdesign.design.measures import Measures, spread, usual
 from optdesign.evaluation import efficiencies, report
-from optdesign.evaluation.estimation import Fit
+from optdesign.evaluation.estimation import Fit, predicted
 from optdesign.evaluation.experiment import Experiment
 from optdesign.evaluation.power import power_of_f
 from optdesign.factors.formula import pandas
@@ -144,9 +144,10 @@ class Evaluation:
         if self.rank < self._span.rank:
             return Measures(0.0, 0.0, 0.0, 0.0)
         budgets = self._span.budgets * self.n_runs / self._span.budgets.sum()
-        largest = efficiencies.largest_variances(x, self.fits, len(budgets))
+        largest = np.zeros(len(budgets))
+        np.maximum.at(largest, x.pool_groups, predicted(self.fits, x.pool, x.pool_blocks))
         spreads = [
-            fit.spread(np.sqrt(x.weights[own])[:, None] * x.features[own])
+            spread(np.sqrt(x.weights[own])[:, None] * x.features[own], fit.rank)
             for fit, own in zip(self.fits, x.by_block(x.blocks), strict=True)
         ]
         return usual(spreads, self.rank, self.n_runs, float(budgets @ largest), self.average_variance)
@@ -242,11 +243,8 @@ class Evaluation:
         array([  nan, 0.218, 0.876])
         """
         sizes = np.atleast_1d(np.asarray(runs, dtype=np.float64))
-        ratios = [self.effect_noncentrality * n / self.n_runs for n in sizes]
-        powers = [
-            power_of_f(ratio, self.effect_df, n - self.rank, self.alpha)
-            for n, ratio in zip(sizes, ratios, strict=True)
-        ]
+        ratio = self.effect_noncentrality / self.n_runs
+        powers = [power_of_f(ratio * n, self.effect_df, n - self.rank, self.alpha) for n in sizes]
         return np.array(powers).reshape(len(sizes), -1).T
 
     def to_frame(self) -> Any:

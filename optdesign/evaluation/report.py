@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optdesign.design.display import html_table
+from optdesign.design.display import aligned, html_table
 
 if TYPE_CHECKING:
     from optdesign.evaluation.evaluation import Evaluation
@@ -62,11 +62,11 @@ def least(value: float) -> str:
 def text(e: Evaluation) -> str:
     """Return the facts, the coefficients and the terms as text."""
     lines = [f"{name:<12}{value}" for name, value in facts(e)]
-    lines += ["", *aligned(_coefficients(e))]
+    lines += ["", *aligned(_coefficients(e), left=1)]
     if len(e.terms) > TERMS_SHOWN:
         lines.append(f"... and {len(e.terms) - TERMS_SHOWN} coefficients more; see to_frame()")
     if np.any(e.effect_df > 1):
-        lines += ["", *aligned(_terms(e))]
+        lines += ["", *aligned(_terms(e), left=1)]
     return "\n".join(lines)
 
 
@@ -153,14 +153,3 @@ def cell(value: float) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1000:
         return f"{value:.4f}"
     return f"{value:.4g}"
-
-
-def aligned(rows: list[list[str]]) -> list[str]:
-    """Return the lines of a table: the first column to the left, the others to the right."""
-    width = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            [row[0].ljust(width[0]), *(c.rjust(w) for c, w in zip(row[1:], width[1:], strict=True))]
-        ).rstrip()
-        for row in rows
-    ]

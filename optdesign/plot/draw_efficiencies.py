@@ -68,8 +68,7 @@ def efficiencies(
     >>> figure = od.plot.efficiencies(p, [2, 3, 4], tries=1)
     """
     p = problem.problem if isinstance(problem, DesignResult) else problem
-    kept: list[int] = []
-    found, followed = [], []
+    drawn: list[tuple[int, float, float]] = []
     left_out: dict[int, InputError] = {}
     for n in _sizes(sizes, p.n_groups):
         budgets = apportion(p.budgets[None], [n])[0]
@@ -84,11 +83,10 @@ def efficiencies(
         if runs.status is RunStatus.INTERRUPTED:
             raise KeyboardInterrupt
         (optimum,) = solve_many([here])
-        kept.append(n)
-        found.append(runs.efficiency)
-        followed.append(rounded(optimum).efficiency)
-    if not kept:
+        drawn.append((n, runs.efficiency, rounded(optimum).efficiency))
+    if not drawn:
         raise left_out.popitem()[1]
+    kept, found, followed = zip(*drawn, strict=True)
     with picture(ax, path) as (axes,):
         axes.axhline(1.0, color=ORANGE, linestyle="--", linewidth=1.2, zorder=1)
         axes.plot(kept, found, "o-", color=BLUE, markersize=5, label="exact", zorder=3)

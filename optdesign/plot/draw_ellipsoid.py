@@ -76,11 +76,7 @@ def ellipsoid(
     directions, lengths, _ = np.linalg.svd(half, full_matrices=False)
     centre = ellipsoid.centre[chosen]
     turn = np.linspace(0, 2 * np.pi, 361)
-    outline = (
-        centre
-        + (np.cos(turn)[:, None] * lengths[0] * directions[:, 0])
-        + (np.sin(turn)[:, None] * lengths[1] * directions[:, 1])
-    )
+    outline = centre + (np.column_stack([np.cos(turn), np.sin(turn)]) * lengths) @ directions.T
     flat = 20  # ratio of the two extents beyond which the axes get units of their own
     with picture(ax, path, size=(5.6, 5.2)) as (axes,):
         _draw_points(axes, x[:, chosen], ellipsoid.result.support)

@@ -11,9 +11,10 @@ from optdesign.errors import InputError
 from optdesign.evaluation.evaluation import Evaluation
 from optdesign.factors.coding import mixtures
 from optdesign.plot.draw_correlations import check_evaluation
+from optdesign.plot.naming import label_axis
 from optdesign.plot.panels import arrangement
 from optdesign.plot.style import BLUE, picture
-from optdesign.plot.text import all_distinct, all_readable
+from optdesign.plot.text import all_distinct
 from optdesign.tables.columns import number
 
 
@@ -61,9 +62,7 @@ def profiles(evaluation: Evaluation, *, path: str | Path | None = None) -> Any:
         for one, name, (at, values) in zip(axes, all_distinct(list(lines), 30), lines.values(), strict=False):
             if at.dtype == object:
                 one.plot(np.arange(len(at)), values, "o", color=BLUE)
-                slanted = len(at) > 3 or max(map(len, map(str, at))) > 8
-                turn = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
-                one.set_xticks(np.arange(len(at)), all_readable(list(at), 14), **turn)
+                label_axis(one.xaxis, at.tolist(), len(at), name)
                 one.margins(x=0.2)
             else:
                 one.plot(at, values, color=BLUE, linewidth=1.8)
@@ -89,23 +88,21 @@ def _lines(evaluation: Evaluation, points: int = 81) -> dict[str, tuple[np.ndarr
         raise InputError("evaluation", rule, value, "Evaluate a table of settings with a model.")
     settings, model = x.region_settings, x.model.model
     numeric = [name for name in model.factors if name not in model.categories]
+    along: dict[str, np.ndarray] = {}
     centre: dict[str, Any] = {}
     for name in model.factors:
         values = settings[name]
         if name in numeric:
-            centre[name] = (float(values.min()) + float(values.max())) / 2
+            low, high = float(values.min()), float(values.max())
+            along[name], centre[name] = np.linspace(low, high, points), (low + high) / 2
         else:
-            centre[name] = number(values, settings.levels.get(name)).names[0]
+            along[name] = number(values, settings.levels.get(name)).names.astype(object)
+            centre[name] = along[name][0]
     varying = [name for name in numeric if settings[name].dtype.kind in "iuf" and np.ptp(settings[name]) > 0]
     blends = mixtures({name: settings[name] for name in varying})
     centre |= {name: float(settings[name].mean()) for mixture in blends for name in mixture}
     out = {}
-    for name in model.factors:
-        values = settings[name]
-        if name in numeric:
-            at: np.ndarray = np.linspace(float(values.min()), float(values.max()), points)
-        else:
-            at = number(values, settings.levels.get(name)).names.astype(object)
+    for name, at in along.items():
         columns: dict[str, Any] = {other: np.full(len(at), value) for other, value in centre.items()}
         columns[name] = at if name in numeric else list(at)
         for mixture in blends:

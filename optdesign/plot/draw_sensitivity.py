@@ -184,10 +184,8 @@ def draw_rows(axes: Any, result: DesignResult, names: Names) -> None:
     left, right = limits(x)
     finite = np.isfinite(scaled)
     edges = np.array([left, right]) if p.n_groups == 1 else np.arange(p.n_groups + 1) - 0.5
-    if p.n_groups == 1:
-        label = "bound: the rank"
-    else:
-        label = f"bound of each {readable(names.words[0])}: they sum to the rank"
+    several = f"bound of each {readable(names.words[0])}: they sum to the rank"
+    label = "bound: the rank" if p.n_groups == 1 else several
     # Below the points, unless there are so many that they would hide it.
     above = 2 if p.n_groups <= MOST.ticks else 5
     axes.stairs(bounds, edges, baseline=None, color=ORANGE, linewidth=1.3, label=label, zorder=above)

@@ -67,15 +67,16 @@ class Names:
     """The row of every candidate, from 1 as in tables."""
 
     def place(self, i: int | None, b: int | None) -> str:
-        """Return a group, a block or both in words."""
+        """Return a group, a block or both in words, without those that are the only ones."""
         return ", ".join(f"{word} {label}" for word, label in self._places(i, b))
 
     def _places(self, i: int | None, b: int | None) -> list[tuple[str, Any]]:
-        labels = (i, self.problem.group_names), (b, self.problem.parameter_block_names)
+        p = self.problem
+        labels = (i, p.n_groups, p.group_names), (b, p.n_parameter_blocks, p.parameter_block_names)
         return [
             (word, at if names is None else names[at])
-            for word, (at, names) in zip(self.words, labels, strict=True)
-            if at is not None
+            for word, (at, count, names) in zip(self.words, labels, strict=True)
+            if at is not None and count > 1
         ]
 
     def candidate(self, n: int, form: str = "{0} {1}") -> str:
@@ -85,10 +86,7 @@ class Names:
         """
         p = self.problem
         settings: Any = p.settings
-        places = self._places(
-            int(p.groups[n]) if p.n_groups > 1 else None,
-            int(p.parameter_blocks[n]) if p.n_parameter_blocks > 1 else None,
-        )
+        places = self._places(int(p.groups[n]), int(p.parameter_blocks[n]))
         own = [(name, number(settings[name][n])) for name in self.factors]
         parts = [*places, ("row", self.rows[n])], own
         return ": ".join(", ".join(form.format(*pair) for pair in part) for part in parts if part)

@@ -23,27 +23,22 @@ class Panel(NamedTuple):
 
 def panels(names: Names, most: int = 6) -> list[Panel]:
     """Return the candidates by group and block, by group, or all together: the first of at most ``most``."""
-    p = names.problem
-    pair = p.groups * p.n_parameter_blocks + p.parameter_blocks
-    pairs = np.unique(pair)
-    if len(pairs) <= most:
-        places = [divmod(int(k), p.n_parameter_blocks) for k in pairs]
-        titles = [
-            names.place(i if p.n_groups > 1 else None, b if p.n_parameter_blocks > 1 else None)
-            for i, b in places
-        ]
-        return [
-            Panel(title, np.flatnonzero(pair == k), i)
-            for title, k, (i, _) in zip(titles, pairs, places, strict=True)
-        ]
-    together = "" if p.n_parameter_blocks == 1 else f", all {p.n_parameter_blocks} {names.words[1]}s"
-    if p.n_groups <= most:
-        titles = [names.place(i, None) if p.n_groups > 1 else "" for i in range(p.n_groups)]
-        return [
-            Panel((title + together).strip(", "), np.flatnonzero(p.groups == i), i)
-            for i, title in enumerate(titles)
-        ]
-    return [Panel(f"all {p.n_groups} {names.words[0]}s{together}", np.arange(p.n_candidates), None)]
+    p, words = names.problem, names.words
+    together = f"all {p.n_parameter_blocks} {words[1]}s" if p.n_parameter_blocks > 1 else ""
+    # By group and block, then by group alone.
+    for blocks, count, more in ((p.parameter_blocks, p.n_parameter_blocks, ""), (0, 1, together)):
+        cell = p.groups * count + blocks
+        cells = np.unique(cell)
+        if len(cells) <= most:
+            found = [(*divmod(int(k), count), np.flatnonzero(cell == k)) for k in cells]
+            return [
+                Panel(_joined(names.place(i, None if more else b), more), rows, i) for i, b, rows in found
+            ]
+    return [Panel(_joined(f"all {p.n_groups} {words[0]}s", together), np.arange(p.n_candidates), None)]
+
+
+def _joined(*parts: str) -> str:
+    return ", ".join(part for part in parts if part)
 
 
 def arrangement(count: int) -> tuple[int, int]:

@@ -92,14 +92,10 @@ def _hexagons(axes: Any, places: np.ndarray, values: np.ndarray, options: dict[s
     right = np.round(places[:, 0] / side - up / 2)
     if side == finest:
         places = np.column_stack([(right + up / 2) * side, up * side * HEIGHT])
-    cell, first, where = np.unique(
-        np.round(places / side * 1000), axis=0, return_index=True, return_inverse=True
-    )
-    top = np.full(len(cell), -np.inf)
-    np.maximum.at(top, where.ravel(), values)
+    top = profile(side * np.round(places / side, 3), values, len(places))
     turn = np.pi / 6 + np.arange(6) * np.pi / 3
     corners = side / np.sqrt(3) * np.column_stack([np.cos(turn), np.sin(turn)])
-    hexagons = PolyCollection(places[first][:, None] + corners, array=top, linewidths=0, **options)
+    hexagons = PolyCollection(top.points[:, None] + corners, array=top.values, linewidths=0, **options)
     return axes.add_collection(hexagons)
 
 

@@ -31,7 +31,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from numbers import Integral
 from typing import Any
 
@@ -263,46 +263,39 @@ def _floats(name: str, values: tuple[Any, ...]) -> list[float]:
     return [float(level) for level in levels]
 
 
+def _marginal(levels: tuple[float, ...] | None, size: int, degree: int) -> Marginal:
+    """Return the optimal design of a factor alone; it is a category if it has no numeric levels."""
+    return categories(size) if levels is None else numbers(levels, degree)
+
+
 class Bounded:
     """A model in coordinates in which independent levels at the marginal optima have unit information."""
 
     def __init__(self, model: MainEffects) -> None:
-        widths = [table.shape[1] for table in model.tables]
-        self.first = np.concatenate([[1], 1 + np.cumsum(widths)])
-        self.sizes = np.array([len(table) for table in model.tables])
-        self.values = np.zeros((len(widths), int(self.sizes.max()), max(widths)))
-        self.log_scale = 0.0
+        alike = cache(_marginal)  # factors are mostly alike
+        factors = zip(model.factors.items(), model.tables, strict=True)
+        self.marginals = [
+            alike(None if _are_text(levels) else tuple(_floats(name, levels)), *table.shape)
+            for (name, levels), table in factors
+        ]
+        self.log_scale = sum(own.log_scale for own in self.marginals)
         """Logarithm of the factor by which the coordinates multiply det M."""
-        self.slack = 0.0
+        self.slack = sum(own.slack for own in self.marginals)
         """Bound on sum_j F_j* in these coordinates: zero up to the gaps."""
-        self.marginals = []
-        known: dict[tuple[Any, ...], Marginal] = {}
-        for j, (name, levels) in enumerate(model.factors.items()):
-            size, width = model.tables[j].shape
-            key = (size,) if _are_text(levels) else (size, width, *_floats(name, levels))
-            if key not in known:  # factors are mostly alike
-                known[key] = categories(size) if _are_text(levels) else numbers(key[2:], width)
-            own = known[key]
-            self.values[j, :size, :width] = own.values
-            self.log_scale += own.log_scale
-            self.slack += own.slack
-            self.marginals.append(own.share)
-
-    def coordinates(self, settings: np.ndarray) -> np.ndarray:
-        """Return the rows of runs."""
-        z = np.ones((len(settings), int(self.first[-1])))
-        for j in range(len(self.sizes)):
-            width = self.first[j + 1] - self.first[j]
-            z[:, self.first[j] : self.first[j + 1]] = self.values[j, settings[:, j], :width]
-        return z
+        sizes, widths = np.transpose([own.values.shape for own in self.marginals])
+        tables = [np.ones(1), *(column for own in self.marginals for column in own.values.T)]
+        depends = np.repeat(np.eye(len(widths), dtype=bool), widths, axis=1)
+        depends = np.column_stack([np.zeros(len(widths), bool), depends])
+        self.levels = Levels.of(tables, depends, sizes, np.zeros(0, bool))
+        """Rows of all combinations of levels."""
 
     def judge(self, settings: np.ndarray) -> tuple[float, float]:
         """Return a lower bound on the D-efficiency of runs, and their log det in the units of the factors.
 
         The bound includes round-off.
         """
-        n, d = len(settings), int(self.first[-1])
-        z = self.coordinates(settings)
+        z = self.levels.rows(settings)
+        n, d = z.shape
         values = np.linalg.eigvalsh(z.T @ z / n)
         log_det = float(np.sum(np.log(np.maximum(values, 0.0)))) if values[0] > 0 else -math.inf
         # Errors of entries, products, sums and eigenvalues.
@@ -318,15 +311,8 @@ class Bounded:
 
 def level_moves(bounded: Bounded, runs: int) -> LevelMoves:
     """Return changes of levels of runs that are not listed."""
-    widths = np.diff(bounded.first)
-    tables = [np.ones(1)]
-    for own, size, width in zip(bounded.values, bounded.sizes, widths, strict=True):
-        tables.extend(own[:size, :width].T)
-    depends = np.repeat(np.eye(len(widths), dtype=bool), widths, axis=1)
-    depends = np.column_stack([np.zeros(len(widths), bool), depends])
-    levels = Levels.of(tables, depends, bounded.sizes, np.zeros(0, bool))
-    reach = levels.rank * math.log(runs) + bounded.slack
-    return LevelMoves(levels, runs, reach, bounded.marginals)
+    reach = bounded.levels.rank * math.log(runs) + bounded.slack
+    return LevelMoves(bounded.levels, runs, reach, [own.share for own in bounded.marginals])
 
 
 def search_levels(
@@ -335,7 +321,7 @@ def search_levels(
     """Return the best settings found, their efficiency and their log det."""
     bounded = Bounded(model)
     moves = level_moves(bounded, model.runs)
-    orthogonal = hadamard(model.runs) if np.all(bounded.sizes == 2) else None
+    orthogonal = hadamard(model.runs) if np.all(bounded.levels.sizes == 2) else None
     most = most_work(watch)
 
     def run(number: int) -> Try:

@@ -26,6 +26,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import helmert
 
 from optdesign.numbers.roundoff import gamma
 from optdesign.problem.elimination import LOG_2
@@ -48,11 +49,7 @@ class Marginal(NamedTuple):
 
 def categories(size: int) -> Marginal:
     """Return the optimal design of a category, with effects for all levels but the last."""
-    values = np.zeros((size, size - 1))
-    for k in range(1, size):
-        length = math.sqrt(size / (k * (k + 1)))
-        values[:k, k - 1] = length
-        values[k, k - 1] = -k * length
+    values = math.sqrt(size) * helmert(size).T
     # The matrix (1, effects) has determinant +-size, so det of its moments is size^(2 - size).
     return Marginal(np.full(size, 1 / size), values, (size - 2) * math.log(size), 0.0)
 
@@ -88,8 +85,8 @@ def orthonormal(levels: Sequence[float], degree: int, shares: np.ndarray) -> tup
     """
     exact = [Fraction(level) for level in levels]
     middle, width = (min(exact) + max(exact)) / 2, max(exact) - min(exact)
-    t = _Dyadic.of([level - middle for level in exact]).divided(_exponent(width))
-    basis, known = [_Dyadic.of([Fraction(1)] * len(exact))], [np.ones(len(exact))]
+    t = _Dyadic.of(*(level - middle for level in exact)).divided(_exponent(width))
+    basis, known = [_Dyadic.of(*[Fraction(1)] * len(exact))], [np.ones(len(exact))]
     log_lead, log_scale = 0.0, 0.0
     for _ in range(degree):
         q = t.times(basis[-1])
@@ -103,8 +100,8 @@ def orthonormal(levels: Sequence[float], degree: int, shares: np.ndarray) -> tup
             if max(map(abs, products)) <= gamma(2 * len(exact) + 16) * length:
                 break
             for product, other in zip(products, basis, strict=True):
-                q = q.minus(product, other)
-        basis.append(q.scaled(1.0 / length))
+                q = q.minus(other.times(_Dyadic.of(Fraction(product))))
+        basis.append(q.times(_Dyadic.of(Fraction(1.0 / length))))
         known.append(basis[-1].rounded())
         log_lead += math.log(1.0 / length) - _exponent(width) * LOG_2
         log_scale += 2.0 * log_lead
@@ -114,46 +111,39 @@ def orthonormal(levels: Sequence[float], degree: int, shares: np.ndarray) -> tup
 class _Dyadic(NamedTuple):
     """A vector of exact numbers, digits / 2^places."""
 
-    digits: list[int]
+    digits: np.ndarray
+    """Python integers."""
     places: int
 
     @classmethod
-    def of(cls, values: list[Fraction]) -> _Dyadic:
+    def of(cls, *values: Fraction) -> _Dyadic:
         """Return fractions whose denominators are powers of two."""
         places = max(value.denominator.bit_length() for value in values) - 1
-        return cls([(value.numerator << places) // value.denominator for value in values], places)
+        return cls(np.array([int(value * 2**places) for value in values], dtype=object), places)
 
     @property
     def largest_exponent(self) -> int:
         """Return e such that the largest entry is between 2^(e - 1) and 2^e in size."""
-        return max(abs(value) for value in self.digits).bit_length() - self.places
+        return int(np.abs(self.digits).max()).bit_length() - self.places
 
     def divided(self, exponent: int) -> _Dyadic:
         """Return the vector divided by a power of two."""
         return _Dyadic(self.digits, self.places + exponent)
 
     def times(self, other: _Dyadic) -> _Dyadic:
-        """Return the entrywise product."""
-        digits = [a * b for a, b in zip(self.digits, other.digits, strict=True)]
-        return _Dyadic(digits, self.places + other.places)
+        """Return the entrywise product with another vector, or with one number."""
+        return _Dyadic(self.digits * other.digits, self.places + other.places)
 
-    def scaled(self, factor: float) -> _Dyadic:
-        """Return the vector times a number."""
-        numerator, denominator = factor.as_integer_ratio()
-        return _Dyadic([a * numerator for a in self.digits], self.places + denominator.bit_length() - 1)
-
-    def minus(self, factor: float, other: _Dyadic) -> _Dyadic:
-        """Return the vector minus a multiple of another one."""
-        part = other.scaled(factor)
-        places = max(self.places, part.places)
-        up, up_part = places - self.places, places - part.places
-        pairs = zip(self.digits, part.digits, strict=True)
-        return _Dyadic([(a << up) - (b << up_part) for a, b in pairs], places)
+    def minus(self, other: _Dyadic) -> _Dyadic:
+        """Return the difference from another vector."""
+        places = max(self.places, other.places)
+        own, theirs = (one.digits * 2 ** (places - one.places) for one in (self, other))
+        return _Dyadic(own - theirs, places)
 
     def rounded(self) -> np.ndarray:
         """Return the nearest doubles."""
         up, down = max(0, -self.places), max(0, self.places)
-        return np.array([(value << up) / (1 << down) for value in self.digits])
+        return np.array(self.digits * 2**up / 2**down, dtype=np.float64)
 
 
 def _exponent(value: Fraction) -> int:

@@ -152,8 +152,7 @@ def refine(problem: DesignProblem, *, where: Any = None, tol: float = 1e-4, roun
     least_step = 2.0**-8 * unevenness
     for _ in range(rounds):
         p = design.problem
-        assert p.settings is not None
-        added, origin = _moved(p, p.settings, design.support, moves, step, where)
+        added, origin = _moved(design, moves, step, where)
         if added is not None:
             p = _extended(p, added, origin)
             start = np.append(design.weights, np.zeros(len(origin)))
@@ -204,14 +203,11 @@ def _moves(settings: Settings, model: Any) -> tuple[list[dict[str, float]], floa
 
 
 def _moved(
-    p: DesignProblem,
-    settings: Settings,
-    support: np.ndarray,
-    moves: list[dict[str, float]],
-    step: float,
-    where: Any,
+    design: DesignResult, moves: list[dict[str, float]], step: float, where: Any
 ) -> tuple[Settings | None, np.ndarray]:
     """Return the settings beside the supported ones that are new and possible, and the row each is from."""
+    p, settings, support = design.problem, design.problem.settings, design.support
+    assert settings is not None
     names = {name for move in moves for name in move}
     cells = np.unique(p.groups * p.n_parameter_blocks + p.parameter_blocks, return_inverse=True)[1]
     low = {name: _of_cells(np.minimum, settings[name], cells) for name in names}

@@ -38,6 +38,7 @@ from numpy.typing import ArrayLike
 from optdesign.design.certificate import direct_rounding
 from optdesign.design.result import DesignResult
 from optdesign.errors import InputError
+from optdesign.numbers.checks import check_choice, check_type
 from optdesign.problem.inputs import floats
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.exchange import LARGEST_BOARD, climb_on, climbed, lay_out, state_of
@@ -103,12 +104,8 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = T
     ([-1.0, 0.0, 1.0], [2, 2, 3])
     """
     stopwatch = clock.Stopwatch()
-    if not isinstance(result, DesignResult):
-        raise TypeError(f"result must be a DesignResult; got {type(result).__name__}. Pass solve(problem).")
-    if method not in ROUNDING:
-        raise InputError(
-            "method", f"must be one of {', '.join(ROUNDING)}", f"got {method!r}", "Leave it out."
-        )
+    check_type(result, DesignResult, "result must be a DesignResult", "Pass solve(problem).")
+    check_choice(method, ROUNDING, "method", "Leave it out.")
     problem = result.problem
     if method == "ceiling":
         counts = _rounded_up(result)

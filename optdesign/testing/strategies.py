@@ -124,16 +124,12 @@ def problems(
         rule = "need max_candidates of at least 2 and, with clients, max_groups of at least 2"
         value = f"got {max_candidates} and {max_groups}"
         raise InputError("duplicates", rule, value, "Raise them, or leave duplicates out.")
-    return _problems(kinds, options)
+    return st.sampled_from(kinds).flatmap(
+        lambda kind: _grids(kind, options) if kind in GRIDS else _labelled(kind, options)
+    )
 
 
 GRIDS: tuple[Structure, ...] = ("disjoint", "shared")
-
-
-@st.composite
-def _problems(draw: st.DrawFn, kinds: tuple[str, ...], o: _Options) -> DesignProblem:
-    kind = draw(st.sampled_from(kinds))
-    return draw(_grids(kind, o) if kind in GRIDS else _labelled(kind, o))
 
 
 @st.composite

@@ -41,6 +41,12 @@ class Limits(NamedTuple):
 
 LIMITS = Limits()
 
+RowsOfBlocks = dict[int, np.ndarray]
+"""Candidates by block."""
+
+Factors = dict[int, Factor]
+"""Factors of the information by block."""
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -63,9 +69,9 @@ class Audit:
     comparisons: tuple[Comparison, ...]
     notes: tuple[str, ...]
     """Comparisons that were not possible, or only in part, with the reasons."""
-    rows: dict[int, np.ndarray]
+    rows: RowsOfBlocks
     """Candidates of the blocks that were worked out."""
-    factors: dict[int, Factor]
+    factors: Factors
     """The information of these blocks."""
     missing: int = 0
     """Blocks for which there was no time."""
@@ -126,9 +132,7 @@ def audit(result: DesignResult) -> Audit:
     return Audit(tuple(comparisons), tuple(notes), rows, factors, missing, noise)
 
 
-def _doubt(
-    problem: DesignProblem, rows: dict[int, np.ndarray], factors: dict[int, Factor], chosen: np.ndarray
-) -> float:
+def _doubt(problem: DesignProblem, rows: RowsOfBlocks, factors: Factors, chosen: np.ndarray) -> float:
     """Return the relative error that round-off of the candidates alone can make in G and log Det.
 
     If every entry x_nj is off by a relative error of gamma, the whitened vector y_n = A x_n is off by at most
@@ -225,7 +229,7 @@ def _weights(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, f
         return np.maximum(w, 0.0) * (problem.budgets / totals)[problem.groups], missed
 
 
-def _rows_of_blocks(problem: DesignProblem) -> dict[int, np.ndarray]:
+def _rows_of_blocks(problem: DesignProblem) -> RowsOfBlocks:
     """Return the candidates of every block that has any."""
     order = np.argsort(problem.parameter_blocks, kind="stable")
     ends = np.cumsum(np.bincount(problem.parameter_blocks, minlength=problem.n_parameter_blocks))
@@ -234,7 +238,7 @@ def _rows_of_blocks(problem: DesignProblem) -> dict[int, np.ndarray]:
 
 
 def _ranks(
-    problem: DesignProblem, w: np.ndarray, rows: dict[int, np.ndarray]
+    problem: DesignProblem, w: np.ndarray, rows: RowsOfBlocks
 ) -> tuple[np.ndarray, int, list[str], list[int]]:
     """Return the rank of every block, the ranks that the design lacks, notes, and the noted blocks.
 
@@ -259,9 +263,7 @@ def _ranks(
     return ranks, lost, notes, noted
 
 
-def _factors(
-    problem: DesignProblem, w: np.ndarray, rows: dict[int, np.ndarray], ranks: np.ndarray
-) -> dict[int, Factor]:
+def _factors(problem: DesignProblem, w: np.ndarray, rows: RowsOfBlocks, ranks: np.ndarray) -> Factors:
     """Return the information of every block for which there is time."""
     factors, work = {}, 0
     for b in sorted(rows, key=lambda b: np.count_nonzero(w[rows[b]])):
@@ -281,7 +283,7 @@ def information_work(problem: DesignProblem, n: int) -> int:
 
 
 def _chosen(
-    result: DesignResult, w: np.ndarray, rows: dict[int, np.ndarray], factors: dict[int, Factor]
+    result: DesignResult, w: np.ndarray, rows: RowsOfBlocks, factors: Factors
 ) -> tuple[np.ndarray, list[str]]:
     """Candidates whose variances are computed exactly: all, if there is time, and a note if there is not.
 
@@ -311,7 +313,7 @@ def _chosen(
     ]
 
 
-def _sketch(problem: DesignProblem, rows: dict[int, np.ndarray], factors: dict[int, Factor]) -> np.ndarray:
+def _sketch(problem: DesignProblem, rows: RowsOfBlocks, factors: Factors) -> np.ndarray:
     """All variances in doubles, from our own factors."""
     g = np.zeros(problem.n_candidates)
     for b, factor in factors.items():
@@ -321,7 +323,7 @@ def _sketch(problem: DesignProblem, rows: dict[int, np.ndarray], factors: dict[i
 
 
 def _variances(
-    problem: DesignProblem, rows: dict[int, np.ndarray], factors: dict[int, Factor], chosen: np.ndarray
+    problem: DesignProblem, rows: RowsOfBlocks, factors: Factors, chosen: np.ndarray
 ) -> np.ndarray:
     """Variances of the chosen candidates, zero elsewhere."""
     g, wanted = np.zeros(problem.n_candidates), np.zeros(problem.n_candidates, bool)

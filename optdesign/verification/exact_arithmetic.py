@@ -197,7 +197,7 @@ class Factor:
     def inverse(self) -> np.ndarray:
         """Return the map from x_J to whitened coordinates in doubles, (r, r), for sorting, not for proofs."""
         with _arithmetic(self.digits):
-            identity = _decimal_identity(len(self.columns))
+            identity = np.array(_decimals(np.eye(len(self.columns))))
             return (_substitute(self.lower, identity) / self.size[self.columns, None]).astype(np.float64)
 
 
@@ -206,16 +206,13 @@ def factorise(u: Information, rank: int) -> Factor | None:
     before, digits, most_digits = None, 50, 1600
     while digits <= most_digits:
         factor = _factorise(u, rank, digits)
-        if factor and before and _agree(factor, before):
-            return factor
+        if factor and before:
+            with _arithmetic(digits):
+                difference = abs(factor.log_det - before.log_det)
+                if difference <= AGREEMENT * max(Decimal(1), abs(factor.log_det)):
+                    return factor
         before, digits = factor, 2 * digits
     return None
-
-
-def _agree(factor: Factor, before: Factor) -> bool:
-    with _arithmetic(factor.digits):
-        difference = abs(factor.log_det - before.log_det)
-        return difference <= AGREEMENT * max(Decimal(1), abs(factor.log_det))
 
 
 def _factorise(u: Information, rank: int, digits: int) -> Factor | None:
@@ -244,7 +241,7 @@ def _factorise(u: Information, rank: int, digits: int) -> Factor | None:
         w = _substitute(chosen.T[::-1, ::-1], rest[:, ::-1])[:, ::-1] * size[others, None] / size[order]
         log_det = sum((squared[j].ln() for j in order), Decimal(0))
         log_det += 2 * sum((d.ln() for d in chosen.diagonal()), Decimal(0))
-        from_others = _log_det(w @ w.T + _decimal_identity(len(others)))
+        from_others = _log_det(w @ w.T + _decimals(np.eye(len(others))))
         if from_others is None:
             return None
         log_det += from_others
@@ -279,10 +276,6 @@ def _scaled(u: Information) -> np.ndarray:
 
 def _lengths(rows: np.ndarray) -> np.ndarray:
     return np.array(_sqrt((rows * rows).sum(axis=1) + Decimal(0)))
-
-
-def _decimal_identity(n: int) -> np.ndarray:
-    return np.array(_decimals(np.eye(n)))
 
 
 def _arithmetic(digits: int) -> AbstractContextManager[Context]:

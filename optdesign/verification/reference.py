@@ -18,8 +18,9 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -116,13 +117,10 @@ def solve(
     """
     check_choice(form, ("auto", *PROGRAMS), "form", "Leave it out for auto.")
     check_time_limit(time_limit)
-    began = time.perf_counter()
-    with (
-        DeferredInterrupt() as interrupted,
-        Progress(progress, tol * problem.rank) as display,
-        Worker() as worker,
-    ):
-        run = _Run(problem, began, time_limit, interrupted, display, worker)
+    watch = clock.Stopwatch()
+    deadline = math.inf if time_limit is None else time.perf_counter() + time_limit
+    with DeferredInterrupt() as interrupted, Progress(progress, tol * problem.rank) as display:
+        run = _Run(problem, watch, deadline, interrupted, display, Worker(), problem.uniform())
         with suppress(_StopAsked):
             run.solve(_plan(problem, solver.upper(), form, options))
     return run.result(tol)
@@ -163,8 +161,7 @@ def _plan(problem: DesignProblem, solver: str, form: str, options: dict[str, Any
     # ``form="auto"`` takes the dual when candidates outnumber the entries of the H_b by this factor.
     dual_ratio = 4.0
     if form == "auto":
-        entries = int(np.sum(problem.ranks * (problem.ranks + 1)) // 2)
-        form = "dual" if problem.n_candidates > dual_ratio * entries else "primal"
+        form = "dual" if problem.n_candidates > dual_ratio * entries(problem.ranks).sum() else "primal"
     forms = [form, *(set(PROGRAMS) - {form})]
     plan = [_Attempt(solver, f, options) for f in forms]
     return plan if solver == "SCS" else plan + [_Attempt("SCS", f, {}) for f in forms]
@@ -175,28 +172,22 @@ def _others(plan: list[_Attempt]) -> list[_Attempt]:
     return [attempt for attempt in plan if attempt.solver != plan[0].solver]
 
 
+@dataclass
 class _Run:
     """The best answer so far, and how it was found."""
 
-    def __init__(
-        self,
-        problem: DesignProblem,
-        began: float,
-        time_limit: float | None,
-        interrupted: DeferredInterrupt,
-        display: Progress,
-        worker: Worker,
-    ) -> None:
-        self.problem, self.began, self.interrupted = problem, began, interrupted
-        self.first_use = clock.first_use_seconds()
-        self.display, self.worker = display, worker
-        self.deadline = math.inf if time_limit is None else began + time_limit
-        self.weights = problem.uniform()
-        self.certificate: Certificate | None = None
-        self.method = "cvxpy, stopped before its first answer"
-        self.iterations = 0
-        self.history: list[tuple[int, float, float]] = []
-        self.failed: list[str] = []
+    problem: DesignProblem
+    watch: clock.Stopwatch
+    deadline: float
+    interrupted: DeferredInterrupt
+    display: Progress
+    worker: Worker
+    weights: np.ndarray
+    certificate: Certificate | None = None
+    method: str = "cvxpy, stopped before its first answer"
+    iterations: int = 0
+    history: list[tuple[int, float, float]] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
 
     def solve(self, plan: list[_Attempt]) -> None:
         """Solve on working sets until no other candidate violates its bound."""
@@ -208,10 +199,8 @@ class _Run:
         for _ in range(LIMITS.rounds):
             try:
                 weights, certificate = self._answer(plan, rows)
-            except _StopAsked:
-                raise
-            except Exception:
-                if self.certificate is None:
+            except Exception as error:
+                if self.certificate is None or isinstance(error, _StopAsked):
                     raise
                 return
             if rows is None:
@@ -255,7 +244,7 @@ class _Run:
         self, weights: np.ndarray, certificate: Certificate, attempt: _Attempt, given: np.ndarray
     ) -> None:
         """Record an answer, and take it if it is the best."""
-        self.history.append((self.iterations, time.perf_counter() - self.began, certificate.gap))
+        self.history.append((self.iterations, self.watch.times()["seconds"], certificate.gap))
         if self.certificate is None or certificate.gap < self.certificate.gap:
             self.weights, self.certificate = weights, certificate
             self.method = f"cvxpy/{attempt.name}"
@@ -270,13 +259,13 @@ class _Run:
         Solvers release the interpreter lock. The worker is ended at the time limit. Work in this process is
         small, and soon ends by itself.
         """
-        outcome: list[Any] = []
+        outcome: Future[tuple[np.ndarray, int]] = Future()
 
         def run() -> None:
             try:
-                outcome.append(work())
+                outcome.set_result(work())
             except BaseException as error:
-                outcome.append(error)
+                outcome.set_exception(error)
 
         thread = threading.Thread(target=run, daemon=True)
         until = time.perf_counter() + seconds + LIMITS.grace
@@ -286,20 +275,18 @@ class _Run:
             self._show()
             thread.start()
             try:
-                while not outcome:
+                while not outcome.done():
                     thread.join(tick)
                     self._show()
                     _take_signals_back()
                     self._check_stop(LIMITS.grace)
-                    if not outcome and time.perf_counter() > until:
+                    if not outcome.done() and time.perf_counter() > until:
                         raise TimeoutError(f"no answer after {seconds:g} s")
             except BaseException:
                 self.worker.end()
                 thread.join(LIMITS.grace)
                 raise
-        if isinstance(outcome[0], BaseException):
-            raise outcome[0]
-        return outcome[0]
+        return outcome.result()
 
     def _show(self) -> None:
         self.display.update(self.iterations, self.history[-1][2] if self.history else math.inf)
@@ -326,10 +313,9 @@ class _Run:
             status=status,
             method=self.method,
             iterations=self.iterations,
-            seconds=time.perf_counter() - self.began,
-            compile_seconds=clock.first_use_seconds() - self.first_use,
             history=History(iterations.astype(np.int64), seconds, gaps),
             tol=tol,
+            **self.watch.times(),
         )
 
 
