@@ -119,8 +119,12 @@ def solve(
     check_time_limit(time_limit)
     watch = clock.Stopwatch()
     deadline = math.inf if time_limit is None else time.perf_counter() + time_limit
-    with DeferredInterrupt() as interrupted, Progress(progress, tol * problem.rank) as display:
-        run = _Run(problem, watch, deadline, interrupted, display, Worker(), problem.uniform())
+    with (
+        DeferredInterrupt() as interrupted,
+        Progress(progress, tol * problem.rank) as display,
+        Worker() as worker,
+    ):
+        run = _Run(problem, watch, deadline, interrupted, display, worker, problem.uniform())
         with suppress(_StopAsked):
             run.solve(_plan(problem, solver.upper(), form, options))
     return run.result(tol)
