@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from optdesign.algebra.whitening import measured
+from optdesign.design.measures import Spread, spread
 from optdesign.factors.coding import SINGULAR_VALUE_RTOL
 from optdesign.problem.exact_rank import rank_of
 from optdesign.problem.problem import DesignProblem
@@ -45,6 +46,13 @@ class Fit(NamedTuple):
             outside |= np.any(beside > 1e-7 * beside.max(axis=0, initial=0.0), axis=1)
             out = np.where(outside, np.inf, out)
         return out
+
+    def spread(self, rows: np.ndarray) -> Spread:
+        """Return log Det of the information X'WX of rows sqrt(w) x, and the trace of its inverse."""
+        if self.rank < len(self.scale):
+            return spread(rows, self.rank)
+        log_det = np.linalg.slogdet(self.root * self.scale[:, None])[1] - np.sum(np.log(self.scale))
+        return Spread(-2 * float(log_det), float(np.sum(self.root**2)))
 
     def regression(self, x: np.ndarray, weights: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Return (X'WX)^-1 X'WZ: the coefficients of other columns, NaN for those that are not estimable."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdesign.design.measures import Measures, spread, usual
+from optdesign.design.measures import Measures, usual
 from optdesign.evaluation import efficiencies, report
 from optdesign.evaluation.estimation import Fit, predicted
 from optdesign.evaluation.experiment import Experiment
@@ -147,7 +147,7 @@ class Evaluation:
         largest = np.zeros(len(budgets))
         np.maximum.at(largest, x.pool_groups, predicted(self.fits, x.pool, x.pool_blocks))
         spreads = [
-            spread(np.sqrt(x.weights[own])[:, None] * x.features[own], fit.rank)
+            fit.spread(np.sqrt(x.weights[own])[:, None] * x.features[own])
             for fit, own in zip(self.fits, x.by_block(x.blocks), strict=True)
         ]
         return usual(spreads, self.rank, self.n_runs, float(budgets @ largest), self.average_variance)
