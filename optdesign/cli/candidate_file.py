@@ -367,7 +367,7 @@ def _finite(columns: Table, name: str, path: Path) -> np.ndarray:
         raise InputError(name, "must be numbers", _first_text(column, name, path), remedy)
     values = column.astype(np.float64)
     if column.dtype.kind in "iu":
-        check_exact(column[:, None], values[:, None], f"column {name!r} of {path}")
+        check_exact(column, values, f"column {name!r} of {path}")
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         value = f"{place(path, bad[0])}, column {name!r} of {path} holds {values[bad[0]]}"

@@ -307,7 +307,7 @@ def _checked(matrix: Any, settings: Settings, factors: Iterable[str], formula: s
     """Features as an array of finite numbers, a row for every row of the settings."""
     for name in factors:
         if settings[name].dtype.kind in "iuf":
-            check_exact(settings[name][:, None], settings[name][:, None].astype(np.float64), name)
+            check_exact(settings[name], settings[name].astype(np.float64), name)
         if settings[name].dtype.kind == "m":
             value = f"the factor {name!r} holds durations"
             remedy = f"Turn it into a number of hours, say: {name} / numpy.timedelta64(1, 'h')."

@@ -112,8 +112,7 @@ def floats(values: ArrayLike, name: str) -> np.ndarray:
     check_real(array, name)
     x = np.asarray(array, dtype=np.float64)
     if array.dtype.kind in "iu" and array.size:
-        rows = len(array) if array.ndim else 1
-        check_exact(array.reshape(rows, -1), x.reshape(rows, -1), name)
+        check_exact(np.atleast_1d(array), np.atleast_1d(x), name)
     return x
 
 

@@ -11,9 +11,9 @@ from optdesign.errors import InputError
 from optdesign.factors.formula import Model
 from optdesign.sources.arrays import doubles
 from optdesign.sources.engine import Chunk, Merge, Task
-from optdesign.sources.layout import ARGUMENTS, Layout, Place
+from optdesign.sources.layout import Layout, Place, check_features, check_label_columns, layout_of
 from optdesign.sources.partitions import Moved, Partitions
-from optdesign.tables.columns import is_single, listed, lookup
+from optdesign.tables.columns import is_categorical, is_single, listed
 from optdesign.tables.files import COUNTERS, ROW_NAMES, SHORTEST_COUNT
 
 
@@ -23,12 +23,8 @@ class DaskFrame(Partitions):
     def __init__(self, collection: Any) -> None:
         self.meta = collection._meta
         if len(set(map(str, self.meta.columns))) < len(self.meta.columns):
-            raise InputError(
-                "candidates",
-                "must have columns of different names",
-                f"got {listed(self.meta.columns)}",
-                "Rename one of them.",
-            )
+            rule, value = "must have columns of different names", f"got {listed(self.meta.columns)}"
+            raise InputError("candidates", rule, value, "Rename one of them.")
         self.types = {name: self.meta[name].dtype for name in self.meta.columns}
         super().__init__(list(collection.to_delayed()))
 
@@ -40,25 +36,10 @@ class DaskFrame(Partitions):
         in_where: Sequence[str],
     ) -> tuple[Layout, bool]:
         """Return the roles of the columns, and True if a feature is in single precision."""
+        names = tuple(name for name in self.types if name not in labels)
         if model is None:
-            names = columns = tuple(name for name in self.types if name not in labels)
-            numeric = list(names)
-        else:
-            names, columns = model.names, model.factors
-            numeric = [name for name in columns if name not in model.levels]
-        for name in numeric:
-            if self.types[name].kind not in "buif":
-                raise InputError(
-                    "candidates",
-                    "must be numbers",
-                    f"column {name!r} is {self.types[name]}",
-                    "Name it as groups or parameter_blocks, drop it: frame.drop(columns=...), or make the "
-                    "features from a model: candidates(frame, model=...).",
-                )
-        single = [is_single(self.meta[name]) for name in numeric]
-        kind: np.dtype[Any] = np.dtype(np.float32 if single and all(single) else np.float64)
-        text, read = tuple(map(str, names)), tuple(map(str, dict.fromkeys([*columns, *in_where])))
-        return Layout(text, read, labels, kind, model, where), any(single)
+            check_features(names, self.types, "the frame", lambda kind: kind.kind in "buif")
+        return layout_of(names, labels, model, where, in_where, lambda name: [is_single(self.meta[name])])
 
 
 class DaskEngine:
@@ -80,37 +61,22 @@ class DaskEngine:
             collection = DaskFrame(collection)
         frame = collection if isinstance(collection, DaskFrame) else None
         self.labels = groups is not None, parameter_blocks is not None
-        for argument, name in zip(ARGUMENTS, (groups, parameter_blocks), strict=True):
-            if name is not None and not (frame is not None and isinstance(name, str)):
-                raise InputError(
-                    argument,
-                    "must be the name of a column of a Dask frame",
-                    f"got {type(name).__name__}",
-                    "Put the labels and the features into one Dask frame.",
-                )
-            if name is not None and frame is not None:
-                lookup(frame.types, name, argument, "the frame")
+        types = {} if frame is None else frame.types
+        check_label_columns((groups, parameter_blocks), types, "a Dask frame", "the frame")
         self.layout: Layout | None = None
-        self.ordered = False, False
+        self.ordered: tuple[bool, ...] = (False, False)
         known: list[Any] = []
         if frame is not None:
             self.partitions: Partitions = frame
             self.layout, self.is_single = frame.layout((groups, parameter_blocks), model, where, in_where)
             self.names = self.layout.names
-            group_order, block_order = (
-                name is not None and hasattr(frame.meta[name], "cat")
-                and hasattr(frame.meta[name].cat, "categories")
-                for name in (groups, parameter_blocks)
-            )  # fmt: skip
-            self.ordered = group_order, block_order
+            labels = (groups, parameter_blocks)
+            self.ordered = tuple(name is not None and is_categorical(frame.meta[name]) for name in labels)
         else:
             if collection.ndim != 2 or collection.dtype.kind not in "buif":
-                raise InputError(
-                    "candidates",
-                    "must have shape (N, d) and real numbers",
-                    f"got {collection.dtype} of shape {collection.shape}",
-                    "Put one candidate a row.",
-                )
+                rule, remedy = "must have shape (N, d) and real numbers", "Put one candidate a row."
+                value = f"got {collection.dtype} of shape {collection.shape}"
+                raise InputError("candidates", rule, value, remedy)
             self.is_single = is_single(collection)
             known = list(collection.chunks[0])
             self.partitions = Partitions(list(collection.rechunk({1: -1}).to_delayed().reshape(-1)))
@@ -132,12 +98,9 @@ class DaskEngine:
         for name in self.names or ():
             named = ROW_NAMES.fullmatch(name) is not None
             if named or (COUNTERS.fullmatch(name) and self._counts(name)):
-                raise InputError(
-                    "candidates",
-                    "must have features",
-                    f"column {name!r} {'names' if named else 'counts'} the rows",
-                    f"Drop it, frame.drop(columns=[{name!r}]), or rename it if it is a feature.",
-                )
+                value = f"column {name!r} {'names' if named else 'counts'} the rows"
+                remedy = f"Drop it, frame.drop(columns=[{name!r}]), or rename it if it is a feature."
+                raise InputError("candidates", "must have features", value, remedy)
 
     def _counts(self, name: str) -> bool:
         """Return True if a column is 0, 1, 2, ... or 1, 2, 3, ..."""

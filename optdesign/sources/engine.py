@@ -51,7 +51,7 @@ class Engine(Protocol):
     """True if a column is in single precision or less."""
     labels: tuple[bool, bool]
     """Whether rows have groups and parameter blocks."""
-    ordered: tuple[bool, bool]
+    ordered: tuple[bool, ...]
     """Whether these labels have an order of their own, that of their categories."""
 
     def place(self, row: int) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -45,15 +45,10 @@ class LargeCandidates:
 
     def open(self, groups: Any, parameter_blocks: Any) -> Engine:
         """Return the engine of these candidates."""
+        options: dict[str, Any] = {"model": self.model, "where": self.where, "in_where": self.in_where}
         if isinstance(self.source, DaskFrame):
-            return DaskEngine(
-                self.source, groups, parameter_blocks, model=self.model, where=self.where,
-                in_where=self.in_where,
-            )  # fmt: skip
-        return ParquetEngine(
-            self.source, groups, parameter_blocks, features=self.features, model=self.model, where=self.where,
-            in_where=self.in_where,
-        )  # fmt: skip
+            return DaskEngine(self.source, groups, parameter_blocks, **options)
+        return ParquetEngine(self.source, groups, parameter_blocks, features=self.features, **options)
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -303,11 +298,9 @@ def _check_learned(model: Model, many: set[str]) -> None:
 
 def _check_row_by_row(model: Model, settings: Settings, x: np.ndarray) -> None:
     """Raise InputError if the features of a row depend on other rows."""
-    scale = np.abs(x).max(axis=0)
-    for row in np.unique(np.linspace(0, settings.n_rows - 1, DRAWN).astype(int)).tolist():
-        alone = model.features(settings.take(np.array([row])))[0]
-        if np.any(np.abs(alone - x[row]) > 1e-9 * scale):
-            at = int(np.argmax(np.abs(alone - x[row]) - 1e-9 * scale))
-            value = f"{model.names[at]!r} of {model.formula!r} depends on other rows"
-            remedy = "Write it with numbers instead of functions of all rows."
-            raise InputError("model", "must work row by row on candidates larger than memory", value, remedy)
+    rows = np.unique(np.linspace(0, settings.n_rows - 1, DRAWN).astype(int))
+    dependent = replace(model, sample=(settings.take(rows), x[rows])).dependent
+    if dependent:
+        value = f"{dependent!r} of {model.formula!r} depends on other rows"
+        remedy = "Write it with numbers instead of functions of all rows."
+        raise InputError("model", "must work row by row on candidates larger than memory", value, remedy)
