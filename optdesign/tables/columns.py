@@ -373,16 +373,13 @@ def _plain(array: np.ndarray, name: str) -> np.ndarray:
         return local.reshape(array.shape)
     if present and all(isinstance(v, timedelta) for v in present):
         return np.array([_duration(v) for v in values]).reshape(array.shape)
-    kinds = {_kind(v, name, k) for k, v in enumerate(values) if v is not None}
-    if len(kinds) > 1:
-        first = next(v for v in values if v is not None)
-        at = next(
-            k for k, v in enumerate(values) if v is not None and _kind(v, name, k) != _kind(first, name, 0)
-        )
+    kinds = [None if v is None else _kind(v, name, k) for k, v in enumerate(values)]
+    kind, *others = dict.fromkeys(one for one in kinds if one is not None) or ["text"]
+    if others:
+        at = kinds.index(others[0])
         rule = "must be all numbers, all text or all booleans"
-        value = f"it holds {first!r}, and {values[at]!r}"
+        value = f"it holds {present[0]!r}, and {values[at]!r}"
         raise InputError(name, rule, value, "Convert the column first.", at)
-    kind = kinds.pop() if kinds else "text"
     if kind == "number":
         return _numbers(values, name).reshape(array.shape)
     if kind == "boolean" and None not in values:
