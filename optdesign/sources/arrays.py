@@ -38,9 +38,8 @@ class ArrayEngine:
         self.arrays, self.files = arrays, files
         for k, x in enumerate(arrays):
             if x.ndim != 2 or x.shape[1] != arrays[0].shape[1] or x.dtype.kind not in "buif":
-                rule = f"must have shape (N, {arrays[0].shape[-1]}) and real numbers" + (
-                    "" if k == 0 else f", as {'the first array' if files is None else files[0]}"
-                )
+                rule = f"must have shape (N, {arrays[0].shape[-1]}) and real numbers"
+                rule += f", as {files[0]}" if files and k else ""
                 value = f"got {x.dtype} of shape {x.shape}"
                 remedy = "Put one candidate a row."
                 raise InputError("candidates" if files is None else str(files[k]), rule, value, remedy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -82,7 +83,7 @@ class DaskEngine:
             self.partitions = Partitions(list(collection.rechunk({1: -1}).to_delayed().reshape(-1)))
         self.dim = len(self.names) if self.names is not None else int(collection.shape[1])
         if not known or any(size != size for size in known):
-            known = [size for _, size in sorted(self.partitions.reduce(_sizes, _add, (self.layout,)))]
+            known = [size for _, size in sorted(self.partitions.reduce(_sizes, operator.add, (self.layout,)))]
         self.starts = np.concatenate([[0], np.cumsum(known, dtype=np.int64)]).tolist()
         self.n_rows = self.starts[-1]
         if model is None:
@@ -106,7 +107,7 @@ class DaskEngine:
         """Return True if a column is 0, 1, 2, ... or 1, 2, 3, ..."""
         if self.n_rows < SHORTEST_COUNT:
             return False
-        return any(self.partitions.reduce(_counting, _both, (name,), self.starts))
+        return any(self.partitions.reduce(_counting, np.logical_and, (name,), self.starts))
 
     def reduce(self, task: Task, merge: Merge, args: tuple[Any, ...] = (), *, features: bool = True) -> Any:
         """Return the merged results of all partitions; ``features`` are always read of an array."""
@@ -132,19 +133,11 @@ def _sizes(part: Any, number: int, _: int, layout: Layout | None) -> list[tuple[
     return [(number, len(part if kept is None else kept))]
 
 
-def _counting(part: Any, _: int, first: int, name: str) -> tuple[bool, bool]:
+def _counting(part: Any, _: int, first: int, name: str) -> np.ndarray:
     """Return True for 0 and for 1 if a column of a partition counts the rows of the frame from there."""
     values = np.asarray(part[name])
     rows = np.arange(first, first + len(values))
-    return np.array_equal(values, rows), np.array_equal(values, rows + 1)
-
-
-def _both(one: tuple[bool, bool], other: tuple[bool, bool]) -> tuple[bool, bool]:
-    return one[0] and other[0], one[1] and other[1]
-
-
-def _add(one: Any, other: Any) -> Any:
-    return one + other
+    return np.array([np.array_equal(values, rows), np.array_equal(values, rows + 1)])
 
 
 def _run(

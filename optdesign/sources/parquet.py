@@ -258,17 +258,6 @@ class ParquetEngine:
             own = rows[(rows >= self.starts[at]) & (rows < self.starts[at + 1])]
             yield self.files.spans[at], own - self.starts[at]
 
-    def located(self, rows: np.ndarray) -> list[tuple[int, int]]:
-        """Return the file, by its number, and the row in it, from 0, of some candidates."""
-        out = []
-        for span, own in self._by_span(rows):
-            if self.layout.where is None:
-                out += [(span.file, span.before + k) for k in own.tolist()]
-                continue
-            places = np.concatenate([batch.before + kept for batch, kept in self._kept(span)])
-            out += [(span.file, k) for k in places[own].tolist()]
-        return out
-
     def table(self, rows: np.ndarray) -> tuple[np.ndarray, Table]:
         """Return the rows of some candidates, counted through all files, and all their columns."""
         before = np.cumsum([0, *(metadata.num_rows for metadata in self.files.metadata)])
@@ -286,7 +275,11 @@ class ParquetEngine:
 
     def place(self, row: int) -> str:
         """Return the file of a candidate and its row there."""
-        return self.files.place(*self.located(np.array([row]))[0])
+        span, own = next(self._by_span(np.array([row])))
+        at = span.before + own
+        if self.layout.where is not None:
+            at = np.concatenate([batch.before + kept for batch, kept in self._kept(span)])[own]
+        return self.files.place(span.file, int(at[0]))
 
 
 def family(kind: Any) -> str:

@@ -126,8 +126,8 @@ class Partitions:
                     )
                     shards.append(shard)
                     waiting.append((shard, starts[high] - starts[low]))
-                futures.append(client.submit(_merged, merging, *shards, **options) if shards else None)
-            futures = [future for future in futures if future is not None]
+                if shards:
+                    futures.append(client.submit(_merged, merging, *shards, **options))
             self._wait(client, futures, waiting, done)
             packed = client.gather(futures)
         finally:
