@@ -178,24 +178,14 @@ class LargeProblem(DesignProblem):
         return self.engine
 
     def _not_in_memory(self) -> NoReturn:
+        """Raise InputError: candidates and labels are not in memory."""
         value = f"its {self.n_candidates} candidates are not"
         remedy = "Use result.in_memory(), which has the candidates with weight, and its problem."
         raise InputError("the problem", "must be in memory for this", value, remedy)
 
-    @property
-    def source(self) -> Source:
-        """Raise InputError: the candidates are not in memory."""
-        self._not_in_memory()
-
-    @property
-    def groups(self) -> np.ndarray:
-        """Raise InputError: the labels are not in memory."""
-        self._not_in_memory()
-
-    @property
-    def parameter_blocks(self) -> np.ndarray:
-        """Raise InputError: the labels are not in memory."""
-        self._not_in_memory()
+    source: Any = property(_not_in_memory)
+    groups: Any = property(_not_in_memory)
+    parameter_blocks: Any = property(_not_in_memory)
 
 
 class Part(DesignProblem):

@@ -304,11 +304,10 @@ class DesignProblem(Frozen):
                 rule = f"must be a boolean array of shape {(m, k)}"
                 remedy = "Pass active.astype(bool) with one row per client."
                 raise InputError("active", rule, f"got {mask.dtype} of shape {mask.shape}", remedy)
-            idle = np.flatnonzero(~mask.any(axis=1))
-            if len(idle):
+            for client in np.flatnonzero(~mask.any(axis=1))[:1]:
                 rule = "must leave every client an arm"
                 remedy = "Drop the client or keep one of its arms."
-                raise InputError("active", rule, f"client {idle[0]} has none", remedy)
+                raise InputError("active", rule, f"client {client} has none", remedy)
             flat = np.flatnonzero(mask)
             group, arm = np.divmod(flat, k)
             x = x.reshape(m * k, d)[flat]
