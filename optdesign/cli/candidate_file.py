@@ -178,7 +178,7 @@ def check_outputs(
     for option, path in (("--out", out), ("--plot", plot)):
         if path is None:
             continue
-        if any(path.resolve() == file.resolve() or _is_same_file(path, file) for file in inputs):
+        if path.exists() and any(file.exists() and path.samefile(file) for file in inputs):
             raise InputError(option, "must not be a file that is read", f"got {path}", "Choose another path.")
         if path is plot:
             check_suffix(path, option, style.SUFFIXES)
@@ -191,10 +191,6 @@ def check_outputs(
         if path.suffix.lower() == ".parquet":
             pyarrow()
         check_writable(path, option, force=force)
-
-
-def _is_same_file(one: Path, other: Path) -> bool:
-    return one.exists() and other.exists() and one.samefile(other)
 
 
 def write(
@@ -368,9 +364,8 @@ def _finite(columns: Table, name: str, path: Path) -> np.ndarray:
     values = column.astype(np.float64)
     if column.dtype.kind in "iu":
         check_exact(column, values, f"column {name!r} of {path}")
-    bad = np.flatnonzero(~np.isfinite(values))
-    if len(bad):
-        value = f"{place(path, bad[0])}, column {name!r} of {path} holds {values[bad[0]]}"
+    for row in np.flatnonzero(~np.isfinite(values))[:1]:
+        value = f"{place(path, row)}, column {name!r} of {path} holds {values[row]}"
         raise InputError(name, "must be finite", value, "Drop the row or fill in the entry.")
     return values
 
