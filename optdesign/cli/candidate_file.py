@@ -16,20 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from optdesign.cli import roles
 from optdesign.cli.budgets import parse
 from optdesign.cli.notices import categories, counting
-from optdesign.cli.roles import (
-    Label,
-    LabelColumns,
-    assumed,
-    check_features,
-    check_labels,
-    check_model,
-    chosen,
-    doubtful,
-    notes,
-    numbered,
-)
+from optdesign.cli.roles import Label, LabelColumns
 from optdesign.design.display import BLOCK, GROUP, RUN, VARIANCE, WEIGHT, joined, without_roundoff
 from optdesign.errors import InputError
 from optdesign.factors.formula import Model, named
@@ -85,8 +75,6 @@ class CandidateFile:
     """Notes on the file, in sentences."""
     rows: np.ndarray | None = None
     """Which rows of the file the candidates are, from 0, if not all of them."""
-    single: bool = False
-    """True if a column behind the candidates is in single precision."""
     assumed: str = ""
     """A sentence about columns that are labels only because of their names."""
 
@@ -108,7 +96,7 @@ class CandidateFile:
             else None,
             group_names=None if self.group is None else self.groups.names.tolist(),
             parameter_block_names=None if self.block is None else self.blocks.names.tolist(),
-            _single=self.single,
+            _single=any(is_single(self.columns[name]) for name in self.factors),
             _formula=None if self.fitted is None else self.fitted.formula,
             _model=self.fitted,
         )
@@ -140,7 +128,7 @@ def read(
     With a ``model``, a formula, columns are factors instead, and the features are what the model makes of
     them; ``where``, a condition, says which rows are candidates.
     """
-    check_model(model, features, where)
+    roles.check_model(model, features, where)
     given = (group, block)
     if check_suffix(path, "the file of candidates", (*SUFFIXES, ".xlsx")) == ".npz":
         if model is not None:
@@ -149,10 +137,10 @@ def read(
         return _from_arrays(read_archive(path), path, given, features, fresh)
     numbers = None if features is None else {*features, WEIGHT}
     in_model = set() if model is None else named(model)
-    labels = chosen(group, block, in_model | set(features or ()))
+    labels = roles.chosen(group, block, in_model | set(features or ()))
     text = {name for name in labels if name is not None and name not in in_model}
     columns = read_table(path, text=text, numbers=numbers)
-    labels = check_labels(columns, path, labels, given, features or [], fresh)
+    labels = roles.check_labels(columns, path, labels, given, features or [], fresh)
     unused = {*row_names(columns), *stored_index(path)}.difference(labels, features or ())
     if model is None:
         file = from_columns(columns, path, labels, features, unused)
@@ -164,10 +152,10 @@ def read(
         file,
         notes=(
             *file.notes,
-            *notes(columns, labels, given, rows, file.factors if features or model else ()),
-            *doubtful(labels, file.groups, file.blocks),
+            *roles.notes(columns, labels, given, rows, file.factors if features or model else ()),
+            *roles.doubtful(labels, file.groups, file.blocks),
         ),
-        assumed=assumed(labels, given),
+        assumed=roles.assumed(labels, given),
     )
 
 
@@ -178,7 +166,7 @@ def check_outputs(
     for option, path in (("--out", out), ("--plot", plot)):
         if path is None:
             continue
-        if any(path.resolve() == file.resolve() or _is_same_file(path, file) for file in inputs):
+        if path.exists() and any(file.exists() and path.samefile(file) for file in inputs):
             raise InputError(option, "must not be a file that is read", f"got {path}", "Choose another path.")
         if path is plot:
             check_suffix(path, option, style.SUFFIXES)
@@ -191,10 +179,6 @@ def check_outputs(
         if path.suffix.lower() == ".parquet":
             pyarrow()
         check_writable(path, option, force=force)
-
-
-def _is_same_file(one: Path, other: Path) -> bool:
-    return one.exists() and other.exists() and one.samefile(other)
 
 
 def write(
@@ -245,7 +229,7 @@ def from_columns(
     others = {*labels, WEIGHT, VARIANCE, *unused}
     categories = {name for name in stored_levels(path) if columns[name].dtype.kind in "biuf"}
     names = _infer(columns, path, others.union(categories)) if features is None else features
-    check_features(names, path, columns)
+    roles.check_features(names, path, columns)
     for name in names:
         if name in categories:
             value = f"column {name!r} of {path} has categories"
@@ -260,7 +244,6 @@ def from_columns(
         ignored=tuple(k for k in columns if features is None and k not in {*others, *names}),
         factors=tuple(names),
         notes=() if features is not None else counting(candidates, names),
-        single=any(is_single(columns[name]) for name in names),
     )
 
 
@@ -288,14 +271,13 @@ def _from_factors(
             *made.doubtful_levels,
             *categories(kept, factors),
         ),
-        single=made.is_single,
     )
 
 
 def _labelled(columns: Table, path: Path, labels: LabelColumns, **parts: Any) -> CandidateFile:
     """Return candidates with the labels and the weights in the columns."""
     n = len(next(iter(columns.values())))
-    groups, blocks = (numbered(columns, name, n, path) for name in labels)
+    groups, blocks = (roles.numbered(columns, name, n, path) for name in labels)
     weights = _finite(columns, WEIGHT, path) if WEIGHT in columns else None
     group, block = labels
     return CandidateFile(
@@ -333,7 +315,7 @@ def _from_arrays(
             remedy = "Give one for every row of candidates."
             raise InputError(f"{name} in {path}", rule, f"got {column.shape}", remedy)
     taken = names if features is None else features
-    labels = check_labels(columns, path, chosen(*given, taken), given, taken, fresh)
+    labels = roles.check_labels(columns, path, roles.chosen(*given, taken), given, taken, fresh)
     file = from_columns(columns, path, labels, taken)
     budgets = arrays.get("budgets")
     if budgets is not None and budgets.shape != file.groups.names.shape:
@@ -367,10 +349,9 @@ def _finite(columns: Table, name: str, path: Path) -> np.ndarray:
         raise InputError(name, "must be numbers", _first_text(column, name, path), remedy)
     values = column.astype(np.float64)
     if column.dtype.kind in "iu":
-        check_exact(column[:, None], values[:, None], f"column {name!r} of {path}")
-    bad = np.flatnonzero(~np.isfinite(values))
-    if len(bad):
-        value = f"{place(path, bad[0])}, column {name!r} of {path} holds {values[bad[0]]}"
+        check_exact(column, values, f"column {name!r} of {path}")
+    for row in np.flatnonzero(~np.isfinite(values))[:1]:
+        value = f"{place(path, row)}, column {name!r} of {path} holds {values[row]}"
         raise InputError(name, "must be finite", value, "Drop the row or fill in the entry.")
     return values
 

@@ -26,7 +26,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
-import numpy as np
 import typer
 
 from optdesign import plot as pictures
@@ -55,7 +54,7 @@ from optdesign.design.result import DesignResult
 from optdesign.errors import InputError
 from optdesign.evaluation.evaluate import evaluate
 from optdesign.examples import authors_features
-from optdesign.numbers.checks import check_choice
+from optdesign.numbers.checks import check_choice, check_positive, check_time_limit
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.exact import exact
 from optdesign.runs.runs import Runs, RunStatus
@@ -156,21 +155,31 @@ def solve_command(
         with waiting("finding the rank of every parameter block"):
             problem = source.problem()
         if runs is not None:
-            _check_whole_budgets(problem)
-            with waiting("searching for runs"), _naming_assumed_labels(source):
-                found = exact(problem, seed=seed or 0, tries=tries, time_limit=time_limit)
+            for number in problem.budgets[problem.budgets % 1 != 0][:1]:
+                raise InputError("--runs", "must be whole numbers", f"got {number:g}", "Round it.")
+            try:
+                with waiting("searching for runs"):
+                    found = exact(problem, seed=seed or 0, tries=tries, time_limit=time_limit)
+            except InputError as error:
+                remedy = error.remedy + source.assumed
+                raise as_option(error, budgets="--runs").replace(remedy=remedy) from None
             order = found.table(randomise=randomise, keep_groups=keep_groups)[CANDIDATE]
-            _write(found, source, out, plot, order)
             recipe = None
             if out is not None:
-                recipe = run_list_file.recipe_path(out)
-                run_list_file.write_recipe(out, found, file, columns, where)
+                with waiting(f"writing {out}"):
+                    files.write_runs(out, source, order)
+                    recipe = run_list_file.recipe_path(out)
+                    run_list_file.write_recipe(out, found, file, columns, where)
+            _draw(pictures.runs, found, source, plot)
             written = {"runs": out, "recipe": recipe, "plot": plot}
             report.print_solved(found, source, written, as_json, order)
             failed = found.status is RunStatus.INTERRUPTED
         else:
             result = solve(problem, **limits, progress=True)
-            _write(result, source, out, plot)
+            if out is not None:
+                with waiting(f"writing {out}"):
+                    files.write(out, source, problem.budgets, result.weights, result.variances)
+            _draw(pictures.overview, result, source, plot)
             report.print_solved(result, source, {"design": out, "plot": plot}, as_json)
             failed = not result.converged
     raise typer.Exit(ExitCode.NOT_CONVERGED if failed else ExitCode.DONE)
@@ -198,25 +207,9 @@ def _solve_large(
     return ExitCode.DONE if result.converged else ExitCode.NOT_CONVERGED
 
 
-def _check_whole_budgets(problem: DesignProblem) -> None:
-    """Raise InputError unless all budgets are whole numbers."""
-    fractional = problem.budgets[problem.budgets != np.floor(problem.budgets)]
-    if len(fractional):
-        raise InputError("--runs", "must be whole numbers", f"got {fractional[0]:g}", "Round it.")
-
-
-def _write(
-    found: DesignResult | Runs, source: CandidateFile, out: Path | None, plot: Path | None, order: Any = None
-) -> None:
-    """Write a design, or runs in the given order, to ``out`` and draw it to ``plot``, if these are given."""
-    if out is not None:
-        with waiting(f"writing {out}"):
-            if isinstance(found, Runs):
-                files.write_runs(out, source, order)
-            else:
-                files.write(out, source, found.problem.budgets, found.weights, found.variances)
+def _draw(draw: Any, found: DesignResult | Runs, source: CandidateFile, plot: Path | None) -> None:
+    """Draw a design or runs to ``plot``, if it is given."""
     if plot is not None:
-        draw: Any = pictures.runs if isinstance(found, Runs) else pictures.overview
         words = source.group or "group", source.block or "parameter block"
         with _drawing(plot):
             draw(found, words=words, rows=source.numbers, path=plot)
@@ -269,9 +262,7 @@ def verify_command(
     and other options give.
     """
     with _bad_input():
-        if time_limit is not None and not time_limit > 0:
-            remedy = "Leave it out for none."
-            raise InputError("--time-limit", "must be positive seconds", f"got {time_limit}", remedy)
+        check_time_limit(time_limit)
         source, result = _read_design(design, columns, candidates, where, tol, claimed=True)
         with waiting("loading cvxpy"):
             solver = _known_solver(solver)
@@ -405,15 +396,6 @@ def _drawing(path: Path) -> Iterator[None]:
         typer.echo(f"optdesign: {note.message}", err=True)
 
 
-@contextmanager
-def _naming_assumed_labels(source: CandidateFile) -> Iterator[None]:
-    """Name in an error of the search the columns that are labels by default, because of their names."""
-    try:
-        yield
-    except InputError as error:
-        raise as_option(error, budgets="--runs").replace(remedy=error.remedy + source.assumed) from None
-
-
 def _read_design(
     path: Path,
     columns: ColumnOptions,
@@ -427,8 +409,7 @@ def _read_design(
 
     The numbers of a run list are those in its recipe if ``claimed`` is True, and computed ones otherwise.
     """
-    if not tol > 0:
-        raise InputError("--tol", "must be positive", f"got {tol}", f"The default is {VERIFY_TOL:g}.")
+    check_positive(tol, "--tol", f"The default is {VERIFY_TOL:g}.")
     with waiting(f"reading {path}"):
         recipe = run_list_file.find_recipe(path, candidates, columns, where)
         if recipe is not None:

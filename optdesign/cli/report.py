@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import typer
@@ -23,17 +23,11 @@ from optdesign.problem.problem import DesignProblem
 from optdesign.runs.runs import Runs
 from optdesign.verification.verify import Verification
 
+ROWS_SHOWN = 20
+"""Candidates of a design that are listed."""
 
-class Shown(NamedTuple):
-    """Size of a table in the terminal."""
-
-    rows: int = 20
-    """Candidates of a design that are listed."""
-    columns: int = 8
-    """Factors or features that have columns."""
-
-
-SHOWN = Shown()
+COLUMNS_SHOWN = 8
+"""Factors or features that have columns."""
 
 
 def print_solved(
@@ -204,7 +198,7 @@ def print_result(found: DesignResult | Runs, source: CandidateFile, saved: Path 
     for name, value in _facts(found, source):
         typer.echo(f"{name:<16}  {value}")
     typer.echo()
-    rows = largest(found.counts if isinstance(found, Runs) else found.weights, SHOWN.rows)
+    rows = largest(found.counts if isinstance(found, Runs) else found.weights, ROWS_SHOWN)
     if isinstance(found, Runs):
         numbers = {"runs": [str(found.counts[n]) for n in rows]}
         shown = "rows that are run shown, the most frequent"
@@ -213,9 +207,9 @@ def print_result(found: DesignResult | Runs, source: CandidateFile, saved: Path 
         numbers = {name: [f"{value:.6f}" for value in column[rows]] for name, column in columns.items()}
         shown = "weights shown, the largest"
     _print_table(source, rows, numbers)
-    if len(found.support) > SHOWN.rows:
+    if len(found.support) > ROWS_SHOWN:
         where = "save all with --out FILE" if saved is None else f"all are in {saved}"
-        typer.echo(f"\n{SHOWN.rows} of {len(found.support)} {shown}; {where}")
+        typer.echo(f"\n{ROWS_SHOWN} of {len(found.support)} {shown}; {where}")
     typer.echo()
 
 
@@ -263,7 +257,7 @@ def _facts(found: DesignResult | Runs, source: CandidateFile) -> Iterator[tuple[
 def _totals(runs: Runs, source: CandidateFile) -> str:
     """Return the numbers of runs, by group in the order of the candidates if there are a few."""
     problem = runs.problem
-    if problem.n_groups > SHOWN.columns or problem.n_groups == 1:
+    if problem.n_groups > COLUMNS_SHOWN or problem.n_groups == 1:
         return str(runs.totals.sum())
     order = np.argsort(group_places(problem))
     return " + ".join(f"{runs.totals[i]} ({source.groups.names[i]})" for i in order)
@@ -331,7 +325,7 @@ def _print_table(source: CandidateFile, rows: np.ndarray, numbers: dict[str, lis
     labels = {source.group: source.groups, source.block: source.blocks}
     columns: list[tuple[str, Literal["left", "right"], Any]] = [("row", "right", source.numbers[rows])]
     columns += [(k, "left", v.names[v.numbers[rows]]) for k, v in labels.items() if k is not None]
-    for name in [name for name in source.factors if name not in labels][: SHOWN.columns]:
+    for name in [name for name in source.factors if name not in labels][:COLUMNS_SHOWN]:
         values = source.columns[name][rows]
         columns.append((name, "left" if values.dtype == object else "right", texts(values)))
     columns += [(name, "right", values) for name, values in numbers.items()]

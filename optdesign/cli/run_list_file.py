@@ -91,21 +91,18 @@ def find_recipe(
         options = ColumnOptions(**saved["options"])
         source = path.resolve().parent / saved["candidates"]
         claims = {name: saved[name] for name in ("efficiency", "log_det", "rank")}
-        known = saved["format"] == FORMAT and saved["version"] == RECIPE_VERSION
+        if (saved["format"], saved["version"]) != (FORMAT, RECIPE_VERSION):
+            raise ValueError(f"it is not of version {RECIPE_VERSION}")
     except (ValueError, KeyError, TypeError) as error:
         value = f"it is none ({error})"
         raise InputError(str(beside), "must be the recipe of a run list", value, "Solve again.") from None
-    if not known:
-        remedy = "Solve again."
-        raise InputError(str(beside), f"must be a recipe of version {RECIPE_VERSION}", "it is not", remedy)
+    argument = f"the candidates of {path}"
+    remedy = "Restore the file, or give it with --candidates and the options of the solve."
     if not source.exists():
-        rule = "must be where the recipe states"
-        remedy = "Move the file back, or give it with --candidates and the options of the solve."
-        raise InputError(f"the candidates of {path}", rule, f"there is no {source}", remedy)
+        raise InputError(argument, "must be where the recipe states", f"there is no {source}", remedy)
     if _checksum(source) != saved["sha256"]:
         value = f"{source} has changed since the list was written"
-        remedy = "Restore the file, or give it with --candidates and the options of the solve."
-        raise InputError(f"the candidates of {path}", "must be as they were", value, remedy)
+        raise InputError(argument, "must be as they were", value, remedy)
     return Recipe(source, options, saved["where"], claims)
 
 

@@ -265,9 +265,8 @@ def _called(formula: str, settings: Settings, work: Any) -> Any:
         remedy = f"The factors are {listed(settings)}; names that are not Python's stand in backticks."
         raise InputError("model", "must be a formula that formulaic can evaluate", value, remedy) from None
     for warning in caught:
-        if issubclass(
-            warning.category, formulaic().errors.DataMismatchWarning
-        ):  # they become the first level
+        # Unknown levels would become the first one.
+        if issubclass(warning.category, formulaic().errors.DataMismatchWarning):
             value = f"{formula!r} has a category without one: {_unknown(str(warning.message))}"
             raise InputError("settings", "must have known levels", value, "Leave such settings out.")
     return found
@@ -307,7 +306,7 @@ def _checked(matrix: Any, settings: Settings, factors: Iterable[str], formula: s
     """Features as an array of finite numbers, a row for every row of the settings."""
     for name in factors:
         if settings[name].dtype.kind in "iuf":
-            check_exact(settings[name][:, None], settings[name][:, None].astype(np.float64), name)
+            check_exact(settings[name], settings[name].astype(np.float64), name)
         if settings[name].dtype.kind == "m":
             value = f"the factor {name!r} holds durations"
             remedy = f"Turn it into a number of hours, say: {name} / numpy.timedelta64(1, 'h')."
@@ -317,9 +316,7 @@ def _checked(matrix: Any, settings: Settings, factors: Iterable[str], formula: s
         rule = f"must give a row of features for each of {settings.n_rows} settings"
         value = f"{formula!r} gives shape {x.shape}"
         raise InputError("model", rule, value, "Use terms that work row by row.")
-    bad = np.argwhere(~np.isfinite(x))
-    if len(bad):
-        row, j = (int(k) for k in bad[0])
+    for row, j in np.argwhere(~np.isfinite(x))[:1].tolist():
         at = ", ".join(f"{name} = {settings[name][row]}" for name in factors)
         value = f"with {at}, {matrix.columns[j]!r} is {x[row, j]}"
         remedy = "Leave such settings out with where, or change the model."

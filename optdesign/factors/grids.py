@@ -99,7 +99,9 @@ def simplex_lattice(components: int | Sequence[str], degree: int) -> Settings:
         raise InputError("degree", "must be a whole number of at least 1", f"got {degree!r}", remedy)
     q, m = len(names), int(degree)
     _check_size(comb(q + m - 1, m), "degree")
-    parts = np.array(list(_parts(m, q)), dtype=np.float64) / m
+    # A mixture is m steps and q - 1 bars between components in a row.
+    bars = np.array(list(combinations(range(m + q - 1), q - 1)), dtype=np.float64)[::-1]
+    parts = (np.diff(bars, prepend=-1.0, append=m + q - 1.0) - 1.0) / m
     return Settings(dict(zip(names, parts.T, strict=True)))
 
 
@@ -178,16 +180,6 @@ def _names(count: int) -> list[str]:
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _parts(total: int, count: int) -> Iterator[tuple[int, ...]]:
-    """All ways to write a total as an ordered sum of non-negative whole numbers, largest first."""
-    if count == 1:
-        yield (total,)
-        return
-    for first in range(total, -1, -1):
-        for rest in _parts(total - first, count - 1):
-            yield first, *rest
 
 
 def _check_size(rows: int, argument: str) -> None:

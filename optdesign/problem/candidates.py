@@ -28,6 +28,7 @@ from optdesign.factors.formula import Model, fit
 from optdesign.factors.grids import factorial
 from optdesign.problem.source import Frozen
 from optdesign.sources.clusters import DaskFrame
+from optdesign.sources.layout import Place, settings_of
 from optdesign.sources.modelled import modelled
 from optdesign.sources.opening import is_larger_than_memory
 from optdesign.sources.parquet import ParquetFiles
@@ -149,9 +150,6 @@ class Candidates(Frozen):
     def __len__(self) -> int:
         return len(self.features)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("features", "names", "settings", "model", "row_names")}
-
     def __repr__(self) -> str:
         of = f"Candidates({len(self)} x {len(self.names)}: {', '.join(self.names)})"
         return "\n  note: ".join((of, *self.notes))
@@ -229,20 +227,30 @@ def candidates(factors: Any, model: str, *, where: Any = None, coded: bool | Ite
         check_index(factors, mask, "where")
         return mask
 
-    return _made(settings, model, aligned if callable(where) else where, coded, dropped)
+    return _made(settings, model, aligned if callable(where) else where, coded, dropped)[0]
 
 
 def _made(
-    settings: Settings, model: str, where: Any, coded: bool | Iterable[str], dropped: tuple[str, ...]
-) -> Candidates:
-    """Return the candidates of settings, one row a candidate."""
+    settings: Settings,
+    model: str,
+    where: Any,
+    coded: bool | Iterable[str],
+    dropped: tuple[str, ...],
+    place: Place | None = None,
+) -> tuple[Candidates, np.ndarray]:
+    """Return the candidates among settings, one row a candidate, and their rows. Errors name the place."""
     if not settings.n_rows or not len(settings):
         remedy = "Give one candidate a row."
         raise InputError("factors", "must have a factor and a row", "there is none", remedy)
-    rows = None if where is None else kept(settings, where)
-    whole, settings = settings, settings if rows is None else settings.take(rows)
-    fitted, features = fit(model, settings, coded=coded, whole=whole)
-    return Candidates(features, fitted.names, settings, fitted, dropped)
+    rows = np.arange(settings.n_rows) if where is None else kept(settings, where)
+    chosen = settings if where is None else settings.take(rows)
+    try:
+        fitted, features = fit(model, chosen, coded=coded, whole=settings)
+    except InputError as error:
+        if error.row is None or place is None:
+            raise
+        raise error.replace(place=place(int(rows[error.row]))) from None
+    return Candidates(features, fitted.names, chosen, fitted, dropped), rows
 
 
 def _without_row_names(
@@ -265,23 +273,14 @@ def from_table(
     Errors say where in the file, and numbers among the text of a factor are refused: a misspelled number
     would turn a factor into a categorical one.
     """
-    filled = {
-        name: [None if isinstance(v, str) and not v.strip() else v for v in column]
-        if column.dtype == object
-        else column
-        for name, column in columns.items()
-    }
-    levels = {name: own for name, own in stored_levels(path).items() if name in filled}
-    settings, dropped = _without_row_names(Settings(filled, levels), model, where)
-    n = settings.n_rows
-    rows = np.arange(n) if where is None or not n else kept(settings, where)
-    try:
-        mask = np.isin(np.arange(n), rows) if n else None
-        made = _made(settings, model, mask, coded, dropped)
-    except InputError as error:
-        if error.row is None:
-            raise
-        raise error.replace(place=f"{place(path, int(rows[error.row]))} of {path}") from None
+
+    def words(row: int) -> str:
+        return f"{place(path, row)} of {path}"
+
+    levels = {name: own for name, own in stored_levels(path).items() if name in columns}
+    whole = Settings(settings_of(columns, columns, words), levels)
+    settings, dropped = _without_row_names(whole, model, where)
+    made, rows = _made(settings, model, where, coded, dropped, words)
     for name in made.model.factors:
         if columns[name].dtype == object:
             _check_text(columns[name][rows], name, rows, path)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optdesign.problem.coordinates import raise_reach, write_refined
-from optdesign.problem.exact_rank import mark_outside
+from optdesign.problem.exact_rank import POWERS, PRIMES, mark_outside
 from optdesign.problem.selection import Kept, Pool, Shape, merge_kept, pooled, samples, united
 from optdesign.problem.source import read_only
 from optdesign.problem.span import DECISION, Span, eliminated, largest_sum, scan_rows
@@ -82,7 +82,7 @@ def merge_scans(one: Scanned, other: Scanned) -> Scanned:
 
 
 def modesty(
-    first: int,  # noqa: ARG001
+    _: int,
     x: np.ndarray,
     groups: np.ndarray,
     blocks: np.ndarray,
@@ -94,12 +94,7 @@ def modesty(
 
 
 def reach(
-    first: int,  # noqa: ARG001
-    x: np.ndarray,
-    groups: np.ndarray,
-    blocks: np.ndarray,
-    maps: np.ndarray,
-    root: np.ndarray,
+    _: int, x: np.ndarray, groups: np.ndarray, blocks: np.ndarray, maps: np.ndarray, root: np.ndarray
 ) -> np.ndarray:
     """Return the largest refined coordinate by block and column, times the root of the budget.
 
@@ -133,8 +128,8 @@ def outside(
 ) -> np.ndarray:
     """Return the verdicts on exact ranks after a chunk. A task; its merge is np.maximum."""
     out = np.array([verdict for _, verdict in normals])
-    for which, (normal, _) in enumerate(normals):
-        mark_outside(np.ascontiguousarray(x), blocks, 0, ranks, normal, which, out[which])
+    for verdict, (normal, _), prime, powers in zip(out, normals, PRIMES, POWERS, strict=True):
+        mark_outside(np.ascontiguousarray(x), blocks, 0, ranks, normal, prime, powers, verdict)
     return out
 
 

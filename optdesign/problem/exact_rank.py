@@ -44,9 +44,9 @@ def compare_ranks(source: Source, blocks: np.ndarray, basis: np.ndarray, ranks: 
     """
     normals = normals_of(source.take(basis), ranks)
     if np.any(ranks < source.dim):
-        for which, (normal, verdict) in enumerate(normals):
+        for (normal, verdict), prime, powers in zip(normals, PRIMES, POWERS, strict=True):
             for first, x in source.pieces():
-                mark_outside(x, blocks, first, ranks, normal, which, verdict)
+                mark_outside(x, blocks, first, ranks, normal, prime, powers, verdict)
     return combined(*(verdict for _, verdict in normals))
 
 
@@ -64,19 +64,6 @@ def normals_of(pivots: np.ndarray, ranks: np.ndarray) -> list[tuple[np.ndarray, 
         _normals(pivots, ranks, free, prime, powers, normal, verdict)
         out.append((normal, verdict))
     return out
-
-
-def mark_outside(
-    x: np.ndarray,
-    blocks: np.ndarray,
-    first: int,
-    ranks: np.ndarray,
-    normal: np.ndarray,
-    which: int,
-    verdict: np.ndarray,
-) -> None:
-    """Set verdict to LARGER for blocks with a candidate of a piece outside the span, modulo a prime."""
-    _mark_outside(x, blocks, first, ranks, normal, PRIMES[which], POWERS[which], verdict)
 
 
 def rank_of(x: np.ndarray) -> int:
@@ -163,7 +150,7 @@ def _normals(x, ranks, free, prime, powers, normal, verdict):
 
 
 @kernel
-def _mark_outside(x, blocks, first, ranks, normal, prime, powers, verdict):
+def mark_outside(x, blocks, first, ranks, normal, prime, powers, verdict):
     """Set verdict to LARGER for blocks with a candidate of a piece that is not orthogonal to their normal."""
     n, d = x.shape
     for i in range(n):

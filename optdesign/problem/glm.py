@@ -48,15 +48,11 @@ def _cloglog(eta: np.ndarray) -> np.ndarray:
     return 2 * eta - rate - share
 
 
-def _poisson(eta: np.ndarray) -> np.ndarray:
-    return eta
-
-
 FAMILIES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "logistic": _logistic,
     "probit": _probit,
     "cloglog": _cloglog,
-    "poisson": _poisson,
+    "poisson": lambda eta: eta,
 }
 """Logarithm of the weight of an observation, as a function of its linear predictor."""
 
@@ -135,9 +131,7 @@ def rows(features: np.ndarray, parameters: np.ndarray, family: str) -> np.ndarra
         eta = features @ parameters
         root = np.exp(FAMILIES[family](eta) / 2)
         scaled = features * root[:, None]
-    bad = np.flatnonzero(~(np.isfinite(scaled).all(axis=1) & (root > 0)))
-    if len(bad):
-        n = int(bad[0])
+    for n in np.flatnonzero(~(np.isfinite(scaled).all(axis=1) & (root > 0)))[:1]:
         size = "is too large" if root[n] > 1 else "vanishes"
         value = f"that of features[{n}] is {eta[n]:g}, and its {family} weight {size}"
         remedy = "Leave such rows out, or look at the units of the parameters."

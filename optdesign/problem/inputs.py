@@ -112,8 +112,7 @@ def floats(values: ArrayLike, name: str) -> np.ndarray:
     check_real(array, name)
     x = np.asarray(array, dtype=np.float64)
     if array.dtype.kind in "iu" and array.size:
-        rows = len(array) if array.ndim else 1
-        check_exact(array.reshape(rows, -1), x.reshape(rows, -1), name)
+        check_exact(np.atleast_1d(array), np.atleast_1d(x), name)
     return x
 
 
@@ -176,11 +175,10 @@ def label(
 
 def _check_numbers(array: np.ndarray, name: str, most: int) -> None:
     """Raise InputError unless labels are whole numbers from 0 and below ``most``."""
-    is_float = array.dtype.kind == "f"
-    low, high = np.minimum.reduce(array), np.maximum.reduce(array)
-    if low < 0 or high >= most or (is_float and not np.all(array == np.floor(array))):
-        bad = (array < 0) | (array >= most)
-        at = int(np.argmax(bad | (array != np.floor(array)) if is_float else bad))
+    bad = (array < 0) | (array >= most)
+    if array.dtype.kind == "f":
+        bad |= array != np.floor(array)
+    for at in np.flatnonzero(bad)[:1]:
         value = f"{name}[{at}] = {array[at]} with {len(array)} candidates"
         remedy = "Renumber: numpy.unique(labels, return_inverse=True)[1]."
         raise InputError(name, "must be integers 0, 1, 2, ...", value, remedy)
@@ -260,14 +258,12 @@ def check_budgets(budgets: Any, n_groups: int, names: Names | None = None) -> np
         groups = listed(range(n_groups) if names is None else names)
         rule = f"must have one entry per group, shape ({n_groups},)"
         raise InputError("budgets", rule, f"got {array.shape}", f"The groups are {groups}.")
-    low, high = float(np.minimum.reduce(array)), float(np.maximum.reduce(array))
-    if not (low > 0 and high < np.inf):
-        bad = np.flatnonzero(~((array > 0) & np.isfinite(array)))
-        value = f"budgets[{called(names, bad[0])}] = {array[bad[0]]:g}"
+    for i in np.flatnonzero(~((array > 0) & np.isfinite(array)))[:1]:
         remedy = "Drop the group or give it a budget."
+        value = f"budgets[{called(names, i)}] = {array[i]:g}"
         raise InputError("budgets", "must be positive and finite", value, remedy)
-    check_range("budgets", high)
-    check_range("budgets", low)
+    check_range("budgets", float(array.max()))
+    check_range("budgets", float(array.min()))
     return _frozen(array, budgets)
 
 
@@ -316,21 +312,13 @@ def check_peaks(
     """Raise InputError unless the largest entries, by block and column of n rows, can be computed with."""
     tallest = float(np.maximum.reduce(peaks, axis=None))
     check_range(name, tallest)
-    _check_columns(name, peaks, names, blocks)
     if tallest == 0:
         remedy = "There is nothing to inform: check the feature columns."
         raise InputError(name, "must have at least one non-zero row", f"all {n} rows are zero", remedy)
-
-
-def _check_columns(name: str, peaks: np.ndarray, names: tuple[str, ...] | None, blocks: Names | None) -> None:
-    """Raise InputError for columns so small that coordinates would leave the range of floating point."""
-    if np.minimum.reduce(peaks, axis=None) >= SMALLEST:
-        return
-    tiny = (peaks > 0) & (peaks < SMALLEST)
-    if tiny.any():
-        block, column = (int(i) for i in np.argwhere(tiny)[0])
+    # In smaller columns, coordinates would leave the range of floating point.
+    for block, j in np.argwhere((peaks > 0) & (peaks < SMALLEST))[:1].tolist():
         rule = f"must have columns of at least {SMALLEST:g} in size"
-        value = f"column {called(names, column)} is at most {peaks[block, column]:g} in parameter block "
+        value = f"column {called(names, j)} is at most {peaks[block, j]:g} in parameter block "
         remedy = "Change its unit: the design does not depend on it."
         raise InputError(name, rule, value + called(blocks, block), remedy)
 

@@ -15,19 +15,9 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from optdesign.errors import InputError
-from optdesign.problem import chunks
+from optdesign.problem import chunks, inputs
 from optdesign.problem.coordinates import Rows, refined_rows
 from optdesign.problem.exact_rank import combined, normals_of
-from optdesign.problem.inputs import (
-    check_budgets,
-    check_groups,
-    check_peaks,
-    check_span,
-    column_names,
-    label_names,
-    refuse_blocks,
-    refuse_names,
-)
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.selection import Pool, united
 from optdesign.problem.source import Source, read_only
@@ -72,7 +62,7 @@ class LargeProblem(DesignProblem):
         blocks: None = None,
         _budgets: Callable[[tuple[Any, ...] | None], Any] | None = None,
     ) -> None:
-        refuse_blocks(blocks)
+        inputs.refuse_blocks(blocks)
         if settings is not None:
             remedy = "Drop the argument."
             raise InputError("settings", "must be left out for candidates larger than memory", remedy=remedy)
@@ -89,9 +79,9 @@ class LargeProblem(DesignProblem):
         block_numbers, n_blocks, of_blocks = _numbering(
             found[1], engine, "parameter_blocks", parameter_block_names, False, engine.ordered[1]
         )
-        budget = check_budgets(_budgets(of_groups) if _budgets else budgets, n_groups, of_groups)
+        budget = inputs.check_budgets(_budgets(of_groups) if _budgets else budgets, n_groups, of_groups)
         n_groups = len(budget)
-        columns = column_names(engine.names if names is None else names, engine.dim)
+        columns = inputs.column_names(engine.names if names is None else names, engine.dim)
         self.__dict__.update(
             engine=engine, budgets=budget, n_parameter_blocks=n_blocks, names=columns, settings=None,
             formula=None, group_names=of_groups, parameter_block_names=of_blocks,
@@ -105,7 +95,7 @@ class LargeProblem(DesignProblem):
         highest = scanned.highest.take(np.flatnonzero(scanned.highest.rows >= 0))
         pool = united(highest, scanned.by_group.pool, scanned.by_block.pool)
         span, basis = self._find_span(pool, scanned.peaks, rtol)
-        check_span("candidates", span.maps, of_blocks)
+        inputs.check_span("candidates", span.maps, of_blocks)
         self.__dict__.update(peaks=scanned.peaks, span=span, sample=united(pool, basis), basis_pool=basis)
 
     def _check(self, scanned: chunks.Scanned) -> None:
@@ -116,8 +106,10 @@ class LargeProblem(DesignProblem):
             named = self.names is not None and f"{self.names[at]!r} is {x[at]} in {place}"
             remedy = "Drop the row or fill in its missing entries."
             raise InputError("candidates", "must be finite", named or f"{place} = {x.tolist()}", remedy)
-        check_peaks("candidates", scanned.peaks, self.n_candidates, self.names, self.parameter_block_names)
-        check_groups(scanned.sizes, self.group_names)
+        inputs.check_peaks(
+            "candidates", scanned.peaks, self.n_candidates, self.names, self.parameter_block_names
+        )
+        inputs.check_groups(scanned.sizes, self.group_names)
 
     def _find_span(self, pool: Pool, peaks: np.ndarray, rtol: float) -> tuple[Span, Pool]:
         """Choose a basis of every parameter block, as :func:`optdesign.problem.span.find_span` does.
@@ -178,24 +170,14 @@ class LargeProblem(DesignProblem):
         return self.engine
 
     def _not_in_memory(self) -> NoReturn:
+        """Raise InputError: candidates and labels are not in memory."""
         value = f"its {self.n_candidates} candidates are not"
         remedy = "Use result.in_memory(), which has the candidates with weight, and its problem."
         raise InputError("the problem", "must be in memory for this", value, remedy)
 
-    @property
-    def source(self) -> Source:
-        """Raise InputError: the candidates are not in memory."""
-        self._not_in_memory()
-
-    @property
-    def groups(self) -> np.ndarray:
-        """Raise InputError: the labels are not in memory."""
-        self._not_in_memory()
-
-    @property
-    def parameter_blocks(self) -> np.ndarray:
-        """Raise InputError: the labels are not in memory."""
-        self._not_in_memory()
+    source: Any = property(_not_in_memory)
+    groups: Any = property(_not_in_memory)
+    parameter_blocks: Any = property(_not_in_memory)
 
 
 class Part(DesignProblem):
@@ -245,7 +227,7 @@ def _numbering(
     With ``by_label``, integers that are not 0, 1, 2, ... are labels like others.
     """
     if not found:
-        return None, 1, label_names(names, 1, name)
+        return None, 1, inputs.label_names(names, 1, name)
     present = [label for label, (_, has_row) in found.items() if has_row]
     present.sort(key=(lambda label: found[label][0] or (0, 0)) if ordered else None)
     are_numbers = next(iter(found.values()))[0] is None
@@ -256,9 +238,9 @@ def _numbering(
             value = f"got {present[-1]} with {engine.n_rows} candidates"
             remedy = "Renumber: numpy.unique(labels, return_inverse=True)[1]."
             raise InputError(name, "must be numbered 0, 1, 2, ...", value, remedy)
-        known = label_names(names, present[-1] + 1, name)
+        known = inputs.label_names(names, present[-1] + 1, name)
         return None, present[-1] + 1 if known is None else len(known), known
-    refuse_names(names, name)
+    inputs.refuse_names(names, name)
     names = tuple(present)
     if isinstance(present[0], np.datetime64):  # as text with the digits that the latest needs
         names = tuple(np.datetime_as_string(np.array(present), unit="auto").tolist())

@@ -96,9 +96,7 @@ def unpack(candidates: Any, names: Any, settings: Any, labels: Sequence[Any]) ->
         if at is not None:
             value = f"column {name!r} is missing"
             raise InputError("candidates", "must be finite", value, "Drop the row or fill it in.", at)
-        check_exact(
-            table[name][:, None], np.asarray(table[name][:, None], dtype=np.float64), f"column {name!r}"
-        )
+        check_exact(table[name], table[name].astype(np.float64), f"column {name!r}")
     single = any(is_single(table[name]) for name in features)
     x = np.column_stack([table[name] for name in features])
     return Parts(x, features if names is None else names, own, table, single)

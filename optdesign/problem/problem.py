@@ -27,23 +27,10 @@ from numpy.typing import ArrayLike
 
 from optdesign.errors import InputError
 from optdesign.factors.formula import Model
+from optdesign.problem import inputs
 from optdesign.problem.candidates import Candidates
 from optdesign.problem.coordinates import Rows, log_volume, refined_rows, working_rows, write_refined
 from optdesign.problem.exact_rank import LARGER, SAME_RANK, compare_ranks
-from optdesign.problem.inputs import (
-    as_array,
-    called,
-    check_axes,
-    check_budgets,
-    check_groups,
-    check_peaks,
-    check_settings,
-    check_span,
-    column_names,
-    label,
-    matrix,
-    refuse_blocks,
-)
 from optdesign.problem.parts import unpack
 from optdesign.problem.source import Frozen, Source, read_only
 from optdesign.problem.span import DECISION, Peaks, Span, find_span, scan
@@ -181,24 +168,24 @@ class DesignProblem(Frozen):
         _formula: str | None = None,
         _model: Model | None = None,
     ) -> None:
-        refuse_blocks(blocks)
+        inputs.refuse_blocks(blocks)
         parts = unpack(candidates, names, settings, (groups, parameter_blocks))
-        source = Source(matrix(parts.candidates))
+        source = Source(inputs.matrix(parts.candidates))
         n = source.n_rows
         if _grid is None:
-            group, n_groups, of_groups = label(
+            group, n_groups, of_groups = inputs.label(
                 groups, n, "groups", names=group_names, columns=parts.columns, budgets=budgets
             )
-            block, n_blocks, of_blocks = label(
+            block, n_blocks, of_blocks = inputs.label(
                 parameter_blocks, n, "parameter_blocks", names=parameter_block_names, columns=parts.columns
             )
         else:  # made by this class, and valid
             group, block = read_only(np.asarray(groups)), read_only(np.asarray(parameter_blocks))
             n_groups, n_blocks, of_groups, of_blocks = _grid[0], _n_blocks, None, None
-        budget = check_budgets(budgets, n_groups, of_groups)
+        budget = inputs.check_budgets(budgets, n_groups, of_groups)
         if len(budget) != n_groups or (groups is not None and _grid is None):
-            check_groups(np.bincount(group, minlength=len(budget)), of_groups)
-        check_settings(parts.settings, n)
+            inputs.check_groups(np.bincount(group, minlength=len(budget)), of_groups)
+        inputs.check_settings(parts.settings, n)
         given = "candidates" if _grid is None else "features"
         peaks, bad = scan(source, block, n_blocks)
         if bad >= 0:
@@ -208,8 +195,8 @@ class DesignProblem(Frozen):
                 where = f"features[{at // _grid[1]}, {at % _grid[1]}]"
             value = f"{where} = {source.piece(bad, bad + 1)[0].tolist()}"
             raise InputError(given, "must be finite", value, "Drop the row or fill in its missing entries.")
-        columns = column_names(parts.names, source.dim)
-        check_peaks(given, peaks.value, n, columns, of_blocks)
+        columns = inputs.column_names(parts.names, source.dim)
+        inputs.check_peaks(given, peaks.value, n, columns, of_blocks)
         rtol = DECISION.tolerance(parts.is_single or _single)
         values: dict[str, Any] = {
             "source": source, "groups": group, "parameter_blocks": block, "budgets": budget,
@@ -225,7 +212,9 @@ class DesignProblem(Frozen):
         """Choose bases of the parameter blocks. Sets ``span``."""
         root = np.sqrt(self.budgets)
         span = find_span(self.source, self.parameter_blocks, root, self.groups, peaks, rtol)
-        check_span("candidates" if self._grid is None else "features", span.maps, self.parameter_block_names)
+        inputs.check_span(
+            "candidates" if self._grid is None else "features", span.maps, self.parameter_block_names
+        )
         self.__dict__["span"] = span
 
     @classmethod
@@ -290,8 +279,8 @@ class DesignProblem(Frozen):
     def _from_grid(
         cls, features: ArrayLike, active: ArrayLike | None, budgets: ArrayLike | None, *, shared: bool
     ) -> DesignProblem:
-        x = as_array(features, "features")
-        check_axes(x, "features", "clients, arms, dim", "Stack one (arms, dim) array per client.")
+        x = inputs.as_array(features, "features")
+        inputs.check_axes(x, "features", "clients, arms, dim", "Stack one (arms, dim) array per client.")
         m, k, d = x.shape
         flat: np.ndarray | None = None
         if active is None:
@@ -299,16 +288,15 @@ class DesignProblem(Frozen):
             group = np.repeat(np.arange(m), k)
             arm = np.broadcast_to(np.arange(k), (m, k)).reshape(-1)
         else:
-            mask = as_array(active, "active")
+            mask = inputs.as_array(active, "active")
             if mask.shape != (m, k) or mask.dtype != bool:
                 rule = f"must be a boolean array of shape {(m, k)}"
                 remedy = "Pass active.astype(bool) with one row per client."
                 raise InputError("active", rule, f"got {mask.dtype} of shape {mask.shape}", remedy)
-            idle = np.flatnonzero(~mask.any(axis=1))
-            if len(idle):
+            for client in np.flatnonzero(~mask.any(axis=1))[:1]:
                 rule = "must leave every client an arm"
                 remedy = "Drop the client or keep one of its arms."
-                raise InputError("active", rule, f"client {idle[0]} has none", remedy)
+                raise InputError("active", rule, f"client {client} has none", remedy)
             flat = np.flatnonzero(mask)
             group, arm = np.divmod(flat, k)
             x = x.reshape(m * k, d)[flat]
@@ -409,7 +397,7 @@ class DesignProblem(Frozen):
         rejected, accepted = self.span.margin[b]
         note = (
             f"The rank of {len(doubtful)} parameter block(s) is a close decision; parameter block "
-            f"{called(self.parameter_block_names, b)} has rank {self.ranks[b]}, "
+            f"{inputs.called(self.parameter_block_names, b)} has rank {self.ranks[b]}, "
             f"with relative residuals {accepted:.1e} accepted and {rejected:.1e} rejected."
         )
         if self.exact_rank[b] == LARGER:

@@ -58,24 +58,9 @@ def terminal() -> bool:
 
 @contextmanager
 def waiting(text: str) -> Iterator[None]:
-    """Show a text with a spinner while the block below runs, once it has run for a second."""
-    if not terminal():
+    """Show a text and the time elapsed while the block below runs, once it has run for a second."""
+    with Display(True, text, None):
         yield
-        return
-    from rich.console import Console
-    from rich.markup import escape
-
-    status = Console(stderr=True).status(escape(text))
-    timer = threading.Timer(DELAY, status.start)
-    timer.daemon = True
-    timer.start()
-    try:
-        with _showing(lambda rows: status.update(escape(f"{text}, {rows}"))):
-            yield
-    finally:
-        timer.cancel()
-        timer.join()
-        status.stop()
 
 
 class Display:
@@ -115,7 +100,7 @@ class Display:
         from rich.progress import Progress as Bar
 
         bar = Bar(
-            TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(),
+            TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(),
             TextColumn("about"), TimeRemainingColumn(), TextColumn("left"),
             console=Console(stderr=True), transient=True, get_time=time.monotonic,
         )  # fmt: skip

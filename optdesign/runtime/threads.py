@@ -167,11 +167,11 @@ def _at_once(
     left = deque(range(len(bounds)))
     is_over = threading.Event()
 
-    def work_on_pieces(between: Callable[[], None]) -> float:
+    def work_on_pieces() -> float:
         before = clock.first_use_seconds()
         try:
             while True:
-                between()
+                raise_if_stopped()
                 try:
                     k = left.popleft()
                 except IndexError:
@@ -182,11 +182,11 @@ def _at_once(
 
     def until_over() -> float:
         with stop_when(is_over.is_set):
-            return work_on_pieces(raise_if_stopped)
+            return work_on_pieces()
 
     others = [_pool(_current.count).submit(until_over) for _ in range(count - 1)]
     try:
-        work_on_pieces(raise_if_stopped)
+        work_on_pieces()
         asked = perf_counter()
         while wait(others, timeout=PARAMETERS.between_checks).not_done:
             raise_if_stopped()

@@ -14,7 +14,13 @@ from optdesign.runtime import threads
 from optdesign.runtime.progress import rows_read
 from optdesign.sources.engine import ROWS, Chunk, Merge, Task
 from optdesign.sources.layout import ARGUMENTS, Place, labels_of
-from optdesign.tables.columns import Labels, category_codes, column, is_single, objects, refuse_mask
+from optdesign.tables.columns import (
+    Labels,
+    check_exact,
+    is_categorical,
+    is_single,
+    refuse_mask,
+)
 
 
 class ArrayEngine:
@@ -32,9 +38,8 @@ class ArrayEngine:
         self.arrays, self.files = arrays, files
         for k, x in enumerate(arrays):
             if x.ndim != 2 or x.shape[1] != arrays[0].shape[1] or x.dtype.kind not in "buif":
-                rule = f"must have shape (N, {arrays[0].shape[-1]}) and real numbers" + (
-                    "" if k == 0 else f", as {'the first array' if files is None else files[0]}"
-                )
+                rule = f"must have shape (N, {arrays[0].shape[-1]}) and real numbers"
+                rule += f", as {files[0]}" if files and k else ""
                 value = f"got {x.dtype} of shape {x.shape}"
                 remedy = "Put one candidate a row."
                 raise InputError("candidates" if files is None else str(files[k]), rule, value, remedy)
@@ -45,8 +50,7 @@ class ArrayEngine:
             for name, labels in zip(ARGUMENTS, (groups, parameter_blocks), strict=True)
         ]
         self.labels = groups is not None, parameter_blocks is not None
-        group_order, block_order = (own is not None and own.levels is not None for own in self.columns)
-        self.ordered = group_order, block_order
+        self.ordered = tuple(own is not None and own.ordered for own in self.columns)
         self.starts = np.concatenate([[0], np.cumsum([len(x) for x in arrays])])
 
     def reduce(self, task: Task, merge: Merge, args: tuple[Any, ...] = (), *, features: bool = True) -> Any:
@@ -88,60 +92,43 @@ class _LabelArray:
     """One label per row, of which a part is read at a time: integers, or labels of any kind."""
 
     def __init__(self, labels: Any, name: str, n_rows: int) -> None:
-        self.name, self.levels, self.array = name, None, labels
+        self.name, self.array, self.ordered = name, labels, False
+        self.names: np.ndarray | None = None
         if isinstance(labels, str):
             remedy = (
                 "Arrays have no columns by name: pass the labels, or Parquet files with a column of labels."
             )
             raise InputError(name, "must be an array of labels, one per candidate", f"got {labels!r}", remedy)
         refuse_mask(labels, name)
-        if (categorical := category_codes(labels, name)) is not None:
-            self.array, self.levels = categorical[0], objects(categorical[1])
-        elif not isinstance(labels, np.ndarray):
+        if not isinstance(labels, np.ndarray):
             self.array = np.asarray(labels)
-            if self.array.ndim == 1 and self.array.dtype.kind not in "buif":
-                self.array, levels = column(labels, name)
-                if levels is not None:
-                    at = {level: k for k, level in enumerate(levels)}
-                    self.levels = objects(levels)
-                    self.array = np.array([at.get(label, -1) for label in self.array.tolist()])
+            is_numeric = self.array.dtype.kind in "buif" and not is_categorical(labels)
+            if self.array.ndim == 1 and not is_numeric:
+                (self.names, self.array), self.ordered = labels_of(labels, name, self.place)
         if self.array.shape != (n_rows,):
             rule = f"must have one label per candidate, shape ({n_rows},)"
             raise InputError(name, rule, f"got {self.array.shape}", "Label every row of candidates.")
 
+    def place(self, row: int) -> str:
+        """Return words for a row without a label."""
+        return f"{self.name}[{row}] is"
+
     def part(self, low: int, high: int) -> np.ndarray | Labels:
         """Return the labels of the rows low .. high - 1: integers, or labels numbered in this part."""
         part = np.asarray(self.array[low:high])
-
-        def place(k: int) -> str:
-            return f"{self.name}[{low + k}]"
-
-        if self.levels is not None:
-            if part.min() < 0:
-                at = int(np.argmin(part))
-                raise InputError(
-                    self.name, "must not be missing", f"{place(at)} is", "Fill it in or drop the row."
-                )
-            return Labels(self.levels, part.astype(np.int64))
+        if self.names is not None:
+            return Labels(self.names, part)
         if part.dtype.kind in "iu":
             return part
-        if part.dtype.kind == "b":
-            return part.astype(np.int64)
-        if part.dtype.kind == "f":
-            with np.errstate(invalid="ignore"):
-                whole = part.astype(np.int64)
-            wrong = np.flatnonzero(whole != part)
-            if len(wrong):
-                missing = np.isnan(part[wrong[0]])
-                rule = "must not be missing" if missing else "must be integers 0, 1, 2, ..."
-                remedy = (
-                    "Fill it in or drop the row."
-                    if missing
-                    else "Renumber: numpy.unique(labels, return_inverse=True)[1]."
-                )
-                raise InputError(self.name, rule, f"{place(wrong[0])} is {part[wrong[0]]}", remedy)
-            return whole
-        return labels_of(part, self.name, lambda k: f"{place(k)} is")
+        if part.dtype.kind not in "bf":
+            return labels_of(part, self.name, lambda k: self.place(low + k))[0]
+        with np.errstate(invalid="ignore"):
+            whole = part.astype(np.int64)
+        for k in np.flatnonzero(whole != part)[:1]:
+            rule = "must not be missing" if np.isnan(part[k]) else "must be integers 0, 1, 2, ..."
+            remedy = "Drop the row, or renumber: numpy.unique(labels, return_inverse=True)[1]."
+            raise InputError(self.name, rule, f"{self.place(low + k)} {part[k]}", remedy)
+        return whole
 
 
 def doubles(rows: np.ndarray, place: Place) -> np.ndarray:
@@ -149,12 +136,7 @@ def doubles(rows: np.ndarray, place: Place) -> np.ndarray:
     kind = rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64
     out = np.ascontiguousarray(rows, kind).view(np.ndarray)
     if rows.dtype.kind in "iuf" and rows.dtype.itemsize >= 8 and rows.dtype != np.float64:
-        lost = np.flatnonzero(np.any(out.astype(rows.dtype) != rows, axis=1) & np.all(rows == rows, axis=1))
-        if len(lost):
-            at = int(lost[0])
-            value = f"{place(at)} is {rows[at].tolist()}"
-            remedy = "Subtract an offset, or round them: astype(float)."
-            raise InputError("candidates", "must fit double precision", value, remedy)
+        check_exact(rows, out, place=place)
     return out
 
 

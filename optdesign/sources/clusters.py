@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,9 +12,9 @@ from optdesign.errors import InputError
 from optdesign.factors.formula import Model
 from optdesign.sources.arrays import doubles
 from optdesign.sources.engine import Chunk, Merge, Task
-from optdesign.sources.layout import ARGUMENTS, Layout, Place
+from optdesign.sources.layout import Layout, Place, check_features, check_label_columns, layout_of
 from optdesign.sources.partitions import Moved, Partitions
-from optdesign.tables.columns import is_single, listed, lookup
+from optdesign.tables.columns import is_categorical, is_single, listed
 from optdesign.tables.files import COUNTERS, ROW_NAMES, SHORTEST_COUNT
 
 
@@ -23,12 +24,8 @@ class DaskFrame(Partitions):
     def __init__(self, collection: Any) -> None:
         self.meta = collection._meta
         if len(set(map(str, self.meta.columns))) < len(self.meta.columns):
-            raise InputError(
-                "candidates",
-                "must have columns of different names",
-                f"got {listed(self.meta.columns)}",
-                "Rename one of them.",
-            )
+            rule, value = "must have columns of different names", f"got {listed(self.meta.columns)}"
+            raise InputError("candidates", rule, value, "Rename one of them.")
         self.types = {name: self.meta[name].dtype for name in self.meta.columns}
         super().__init__(list(collection.to_delayed()))
 
@@ -40,25 +37,10 @@ class DaskFrame(Partitions):
         in_where: Sequence[str],
     ) -> tuple[Layout, bool]:
         """Return the roles of the columns, and True if a feature is in single precision."""
+        names = tuple(name for name in self.types if name not in labels)
         if model is None:
-            names = columns = tuple(name for name in self.types if name not in labels)
-            numeric = list(names)
-        else:
-            names, columns = model.names, model.factors
-            numeric = [name for name in columns if name not in model.levels]
-        for name in numeric:
-            if self.types[name].kind not in "buif":
-                raise InputError(
-                    "candidates",
-                    "must be numbers",
-                    f"column {name!r} is {self.types[name]}",
-                    "Name it as groups or parameter_blocks, drop it: frame.drop(columns=...), or make the "
-                    "features from a model: candidates(frame, model=...).",
-                )
-        single = [is_single(self.meta[name]) for name in numeric]
-        kind: np.dtype[Any] = np.dtype(np.float32 if single and all(single) else np.float64)
-        text, read = tuple(map(str, names)), tuple(map(str, dict.fromkeys([*columns, *in_where])))
-        return Layout(text, read, labels, kind, model, where), any(single)
+            check_features(names, self.types, "the frame", lambda kind: kind.kind in "buif")
+        return layout_of(names, labels, model, where, in_where, lambda name: [is_single(self.meta[name])])
 
 
 class DaskEngine:
@@ -80,43 +62,28 @@ class DaskEngine:
             collection = DaskFrame(collection)
         frame = collection if isinstance(collection, DaskFrame) else None
         self.labels = groups is not None, parameter_blocks is not None
-        for argument, name in zip(ARGUMENTS, (groups, parameter_blocks), strict=True):
-            if name is not None and not (frame is not None and isinstance(name, str)):
-                raise InputError(
-                    argument,
-                    "must be the name of a column of a Dask frame",
-                    f"got {type(name).__name__}",
-                    "Put the labels and the features into one Dask frame.",
-                )
-            if name is not None and frame is not None:
-                lookup(frame.types, name, argument, "the frame")
+        types = {} if frame is None else frame.types
+        check_label_columns((groups, parameter_blocks), types, "a Dask frame", "the frame")
         self.layout: Layout | None = None
-        self.ordered = False, False
+        self.ordered: tuple[bool, ...] = (False, False)
         known: list[Any] = []
         if frame is not None:
             self.partitions: Partitions = frame
             self.layout, self.is_single = frame.layout((groups, parameter_blocks), model, where, in_where)
             self.names = self.layout.names
-            group_order, block_order = (
-                name is not None and hasattr(frame.meta[name], "cat")
-                and hasattr(frame.meta[name].cat, "categories")
-                for name in (groups, parameter_blocks)
-            )  # fmt: skip
-            self.ordered = group_order, block_order
+            labels = (groups, parameter_blocks)
+            self.ordered = tuple(name is not None and is_categorical(frame.meta[name]) for name in labels)
         else:
             if collection.ndim != 2 or collection.dtype.kind not in "buif":
-                raise InputError(
-                    "candidates",
-                    "must have shape (N, d) and real numbers",
-                    f"got {collection.dtype} of shape {collection.shape}",
-                    "Put one candidate a row.",
-                )
+                rule, remedy = "must have shape (N, d) and real numbers", "Put one candidate a row."
+                value = f"got {collection.dtype} of shape {collection.shape}"
+                raise InputError("candidates", rule, value, remedy)
             self.is_single = is_single(collection)
             known = list(collection.chunks[0])
             self.partitions = Partitions(list(collection.rechunk({1: -1}).to_delayed().reshape(-1)))
         self.dim = len(self.names) if self.names is not None else int(collection.shape[1])
         if not known or any(size != size for size in known):
-            known = [size for _, size in sorted(self.partitions.reduce(_sizes, _add, (self.layout,)))]
+            known = [size for _, size in sorted(self.partitions.reduce(_sizes, operator.add, (self.layout,)))]
         self.starts = np.concatenate([[0], np.cumsum(known, dtype=np.int64)]).tolist()
         self.n_rows = self.starts[-1]
         if model is None:
@@ -132,18 +99,15 @@ class DaskEngine:
         for name in self.names or ():
             named = ROW_NAMES.fullmatch(name) is not None
             if named or (COUNTERS.fullmatch(name) and self._counts(name)):
-                raise InputError(
-                    "candidates",
-                    "must have features",
-                    f"column {name!r} {'names' if named else 'counts'} the rows",
-                    f"Drop it, frame.drop(columns=[{name!r}]), or rename it if it is a feature.",
-                )
+                value = f"column {name!r} {'names' if named else 'counts'} the rows"
+                remedy = f"Drop it, frame.drop(columns=[{name!r}]), or rename it if it is a feature."
+                raise InputError("candidates", "must have features", value, remedy)
 
     def _counts(self, name: str) -> bool:
         """Return True if a column is 0, 1, 2, ... or 1, 2, 3, ..."""
         if self.n_rows < SHORTEST_COUNT:
             return False
-        return any(self.partitions.reduce(_counting, _both, (name,), self.starts))
+        return any(self.partitions.reduce(_counting, np.logical_and, (name,), self.starts))
 
     def reduce(self, task: Task, merge: Merge, args: tuple[Any, ...] = (), *, features: bool = True) -> Any:
         """Return the merged results of all partitions; ``features`` are always read of an array."""
@@ -169,19 +133,11 @@ def _sizes(part: Any, number: int, _: int, layout: Layout | None) -> list[tuple[
     return [(number, len(part if kept is None else kept))]
 
 
-def _counting(part: Any, _: int, first: int, name: str) -> tuple[bool, bool]:
+def _counting(part: Any, _: int, first: int, name: str) -> np.ndarray:
     """Return True for 0 and for 1 if a column of a partition counts the rows of the frame from there."""
     values = np.asarray(part[name])
     rows = np.arange(first, first + len(values))
-    return np.array_equal(values, rows), np.array_equal(values, rows + 1)
-
-
-def _both(one: tuple[bool, bool], other: tuple[bool, bool]) -> tuple[bool, bool]:
-    return one[0] and other[0], one[1] and other[1]
-
-
-def _add(one: Any, other: Any) -> Any:
-    return one + other
+    return np.array([np.array_equal(values, rows), np.array_equal(values, rows + 1)])
 
 
 def _run(

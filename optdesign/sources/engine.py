@@ -9,7 +9,6 @@ its data never travel.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -51,7 +50,7 @@ class Engine(Protocol):
     """True if a column is in single precision or less."""
     labels: tuple[bool, bool]
     """Whether rows have groups and parameter blocks."""
-    ordered: tuple[bool, bool]
+    ordered: tuple[bool, ...]
     """Whether these labels have an order of their own, that of their categories."""
 
     def place(self, row: int) -> str:
@@ -107,8 +106,8 @@ def merge_distinct(one: tuple[Found, ...], other: tuple[Found, ...]) -> tuple[Fo
 def numbered(labels: np.ndarray | Labels | None, numbers: Mapping[Any, int] | None, n: int) -> np.ndarray:
     """Return the labels of a chunk as integers: 0 without labels, by ``numbers`` if they have names."""
     if labels is None:
-        return _no_labels(n)
-    if isinstance(labels, Labels):
+        out = np.zeros(n, np.int64)
+    elif isinstance(labels, Labels):
         known = numbers or {}
         # A category may have no row.
         out = np.array([known.get(name, -1) for name in labels.names.tolist()], np.int64)[labels.numbers]
@@ -118,13 +117,5 @@ def numbered(labels: np.ndarray | Labels | None, numbers: Mapping[Any, int] | No
         names, at = np.unique(labels, return_inverse=True)
         out = np.array([numbers[name] for name in names.tolist()], np.int64)[at]
     out = out.view()
-    out.flags.writeable = False
-    return out
-
-
-@lru_cache(maxsize=8)
-def _no_labels(n: int) -> np.ndarray:
-    """Return the numbers of rows without labels."""
-    out = np.zeros(n, np.int64)
     out.flags.writeable = False
     return out

@@ -6,7 +6,7 @@ both must work row by row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,9 @@ from optdesign.tables.columns import (
     Labels,
     Settings,
     category_codes,
+    check_exact,
     column,
+    lookup,
     missing_label,
     objects,
     plain_levels,
@@ -30,6 +32,17 @@ Place = Callable[[int], str]
 """Words for a row of a batch: its file and its row there."""
 
 ARGUMENTS = ("groups", "parameter_blocks")
+
+
+def check_label_columns(labels: tuple[Any, Any], types: Mapping[Any, Any], kind: str, source: str) -> None:
+    """Raise InputError unless groups and parameter blocks are None or the names of columns."""
+    for argument, name in zip(ARGUMENTS, labels, strict=True):
+        if name is not None and not (types and isinstance(name, str)):
+            rule = f"must be the name of a column of {kind}"
+            remedy = "Put the labels and the features into one table."
+            raise InputError(argument, rule, f"got {type(name).__name__}", remedy)
+        if name is not None:
+            lookup(types, name, argument, source)
 
 
 class Layout(NamedTuple):
@@ -92,6 +105,36 @@ class Layout(NamedTuple):
             raise error.replace(place=place(at)) from None
 
 
+def layout_of(
+    names: tuple[str, ...],
+    labels: tuple[str | None, str | None],
+    model: Model | None,
+    where: str | None,
+    in_where: Iterable[str],
+    singles: Callable[[str], list[bool]],
+) -> tuple[Layout, bool]:
+    """Return the roles of columns, and True if numbers behind the features are in single precision.
+
+    ``names`` are the features if there is no model. ``singles`` returns True for every part of a column that
+    is in single precision.
+    """
+    columns, levels = (names, {}) if model is None else (model.factors, model.levels)
+    single = [one for name in columns if name not in levels for one in singles(name)]
+    kind: np.dtype[Any] = np.dtype(np.float32 if single and all(single) else np.float64)
+    read = tuple(dict.fromkeys([*columns, *in_where]))
+    return Layout(names if model is None else model.names, read, labels, kind, model, where), any(single)
+
+
+def check_features(names: Iterable[str], types: Mapping[str, Any], source: str, is_number: Any) -> None:
+    """Raise InputError unless features are columns of numbers."""
+    for name in names:
+        if not is_number(types[name]):
+            remedy = "Name it as groups or parameter_blocks, drop it, or make the features from a model: "
+            remedy += "candidates(source, model=...)."
+            value = f"column {name!r} of {source} is {types[name]}"
+            raise InputError("candidates", "must be numbers", value, remedy)
+
+
 def settings_of(table: Any, names: Iterable[str], place: Place) -> Settings:
     """Return columns of a batch as settings; text without a visible character is missing."""
     columns: dict[str, Any] = {}
@@ -114,47 +157,34 @@ def numbers(values: Any, name: str, place: Place) -> np.ndarray:
     array = values.to_numpy(zero_copy_only=False) if hasattr(values, "null_count") else np.asarray(values)
     if array.dtype.kind not in "buif":
         array = column(values, name)[0]
-    if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and len(array):
-        limit = 2**53
-        if array.min() < -limit or array.max() > limit:
-            far = np.flatnonzero((array < -limit) | (array > limit))
-            lost = [k for k in far.tolist() if int(float(array[k])) != int(array[k])]
-            if lost:
-                raise InputError(
-                    f"column {name!r}",
-                    "must fit double precision",
-                    f"it holds {array[lost[0]]}",
-                    "Subtract an offset, or round it.",
-                    lost[0],
-                    place(lost[0]),
-                )
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
+        floats = array.astype(np.float64)
+        check_exact(array, floats, f"column {name!r}", lambda row: f"the entry in {place(row)}")
     return array
 
 
 def _column_labels(values: Any, argument: str, name: str, place: Place, rows: np.ndarray | None) -> Labels:
     """Return the labels of some rows of a column of a table, or of all."""
-    found = labels_of(values, argument, lambda k: f"column {name!r} is empty in {place(k)}")
+    found, _ = labels_of(values, argument, lambda k: f"column {name!r} is empty in {place(k)}")
     return found if rows is None else Labels(found.names, found.numbers[rows])
 
 
-def labels_of(values: Any, argument: str, missing: Place) -> Labels:
-    """Return labels, numbered in this batch; ``missing`` are the words for a row without one.
+def labels_of(values: Any, argument: str, missing: Place) -> tuple[Labels, bool]:
+    """Return labels, numbered in this batch, and True if they have an order of their own.
 
-    Labels of a categorical type are in its order, and include those without a row. Others are sorted.
+    ``missing`` are the words for a row without a label. Labels of a categorical type are in its order, and
+    include those without a row. Others are sorted.
     """
     codes, names, has_order = _coded(values, argument)
-    at = int(np.argmin(codes)) if len(codes) and codes.min() < 0 else None
-    if at is None:
-        blank = {k for k in range(len(names)) if missing_label(names[k : k + 1]) is not None}
-        at = next((k for k, code in enumerate(codes.tolist()) if code in blank), None) if blank else None
-    if at is not None:
+    blank = [-1, *(k for k in range(len(names)) if missing_label(names[k : k + 1]) is not None)]
+    for at in np.flatnonzero(np.isin(codes, blank))[:1].tolist():
         raise InputError(argument, "must not be missing", missing(at), "Fill it in or drop the row.")
     if has_order:
-        return Labels(names, codes)
+        return Labels(names, codes), True
     if names.dtype.kind == "M":  # their text has as many digits as the whole column needs
         names = objects(list(names))
     found = number_labels(names)
-    return Labels(found.names, found.numbers[codes])
+    return Labels(found.names, found.numbers[codes]), False
 
 
 def _coded(values: Any, name: str) -> tuple[np.ndarray, np.ndarray, bool]:
@@ -168,7 +198,10 @@ def _coded(values: Any, name: str) -> tuple[np.ndarray, np.ndarray, bool]:
         if has_order:
             return codes, objects(plain_levels(coded.dictionary.to_pylist(), name)), True
         return codes, column(coded.dictionary, name)[0], False
-    array = column(values, name)[0]
+    array, levels = column(values, name)
+    if levels is not None:
+        at = {level: k for k, level in enumerate(levels)}
+        return np.array([at.get(label, -1) for label in array.tolist()]), objects(levels), True
     gone = np.array([v is None for v in array]) if array.dtype == object else array != array
     present = array[~gone]
     found = number_labels(objects(list(map(str, present))) if array.dtype.kind == "m" else present)

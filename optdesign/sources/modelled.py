@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from optdesign.errors import InputError
 from optdesign.factors.conditions import meeting
 from optdesign.factors.formula import Model, fit
+from optdesign.numbers.checks import check_type
 from optdesign.sources.clusters import DaskEngine, DaskFrame, place_in
 from optdesign.sources.engine import Engine
 from optdesign.sources.layout import Place, settings_of
@@ -45,15 +46,10 @@ class LargeCandidates:
 
     def open(self, groups: Any, parameter_blocks: Any) -> Engine:
         """Return the engine of these candidates."""
+        options: dict[str, Any] = {"model": self.model, "where": self.where, "in_where": self.in_where}
         if isinstance(self.source, DaskFrame):
-            return DaskEngine(
-                self.source, groups, parameter_blocks, model=self.model, where=self.where,
-                in_where=self.in_where,
-            )  # fmt: skip
-        return ParquetEngine(
-            self.source, groups, parameter_blocks, features=self.features, model=self.model, where=self.where,
-            in_where=self.in_where,
-        )  # fmt: skip
+            return DaskEngine(self.source, groups, parameter_blocks, **options)
+        return ParquetEngine(self.source, groups, parameter_blocks, features=self.features, **options)
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -77,8 +73,7 @@ def modelled(
     if where is not None and not isinstance(where, str):
         rule = "must be an expression for candidates larger than memory"
         raise InputError("where", rule, f"got {type(where).__name__}", 'Write it as text: "temp <= 40".')
-    if not isinstance(formula, str):
-        raise TypeError(f"model must be a formula; got {type(formula).__name__}. Pass text such as '~ temp'.")
+    check_type(formula, str, "model must be a formula", "Pass text such as '~ temp'.")
     # A "." stands for all columns.
     types = source.types
     named = types if re.search(r"(^|[~+\s])\.($|[+\s])", formula) else _words(formula, types)
@@ -208,16 +203,12 @@ class _Survey:
         """Return the survey of the rows of both. A merge."""
         out = _Survey(self.columns, self.where, self.in_where)
         out.many = self.many | other.many
-        for mine, theirs, into in ((self.low, other.low, out.low), (self.high, other.high, out.high)):
-            into.update({**mine, **theirs})
-        for name in self.low.keys() & other.low.keys():
-            out.low[name] = min(self.low[name], other.low[name])
-            out.high[name] = max(self.high[name], other.high[name])
+        out.low, out.high = _joined(self.low, other.low), _joined(self.high, other.high, max)
         for name in self.order.keys() | other.order.keys():
-            out.order[name] = _smaller(self.order.get(name, {}), other.order.get(name, {}))
+            out.order[name] = _joined(self.order.get(name, {}), other.order.get(name, {}))
         for name in self.columns:
             if name not in out.many:
-                out.known[name] = _smaller(self.known[name], other.known[name])
+                out.known[name] = _joined(self.known[name], other.known[name])
                 out._limit(name, any(isinstance(level, str) for level in out.known[name]))
         out.drawn = min((d for d in (self.drawn, other.drawn) if d is not None), default=None)
         rows = {**self.rows, **other.rows}
@@ -261,10 +252,9 @@ class _Survey:
                 raise InputError("factors", "must be all numbers or all text", value, remedy)
 
 
-def _smaller(one: dict[Any, RowKey], other: dict[Any, RowKey]) -> dict[Any, RowKey]:
-    """Return both dicts as one, with the smaller of two values."""
-    out = {**one, **other}
-    return out | {key: min(one[key], other[key]) for key in one.keys() & other.keys()}
+def _joined(one: dict[Any, Any], other: dict[Any, Any], choose: Any = min) -> dict[Any, Any]:
+    """Return both dicts as one, with the smaller of two values, or the one that ``choose`` returns."""
+    return one | other | {key: choose(one[key], other[key]) for key in one.keys() & other.keys()}
 
 
 def _distinct(values: np.ndarray) -> tuple[list[Any], np.ndarray]:
@@ -303,11 +293,9 @@ def _check_learned(model: Model, many: set[str]) -> None:
 
 def _check_row_by_row(model: Model, settings: Settings, x: np.ndarray) -> None:
     """Raise InputError if the features of a row depend on other rows."""
-    scale = np.abs(x).max(axis=0)
-    for row in np.unique(np.linspace(0, settings.n_rows - 1, DRAWN).astype(int)).tolist():
-        alone = model.features(settings.take(np.array([row])))[0]
-        if np.any(np.abs(alone - x[row]) > 1e-9 * scale):
-            at = int(np.argmax(np.abs(alone - x[row]) - 1e-9 * scale))
-            value = f"{model.names[at]!r} of {model.formula!r} depends on other rows"
-            remedy = "Write it with numbers instead of functions of all rows."
-            raise InputError("model", "must work row by row on candidates larger than memory", value, remedy)
+    rows = np.unique(np.linspace(0, settings.n_rows - 1, DRAWN).astype(int))
+    dependent = replace(model, sample=(settings.take(rows), x[rows])).dependent
+    if dependent:
+        value = f"{dependent!r} of {model.formula!r} depends on other rows"
+        remedy = "Write it with numbers instead of functions of all rows."
+        raise InputError("model", "must work row by row on candidates larger than memory", value, remedy)

@@ -22,8 +22,8 @@ from optdesign.runtime.optional import optional
 from optdesign.runtime.progress import rows_read
 from optdesign.runtime.stopping import raise_if_stopped
 from optdesign.sources.engine import ROWS, Chunk, Merge, Task
-from optdesign.sources.layout import ARGUMENTS, Layout, Place
-from optdesign.tables.columns import column, listed, lookup
+from optdesign.sources.layout import Place, check_features, check_label_columns, layout_of
+from optdesign.tables.columns import column, listed
 from optdesign.tables.files import (
     COUNTERS,
     ROW_NAMES,
@@ -102,6 +102,16 @@ class ParquetFiles:
         """Return the types of a column in the files that have rows."""
         return [self.schemas[k].field(name).type for k in dict.fromkeys(span.file for span in self.spans)]
 
+    def singles(self, name: str) -> list[bool]:
+        """Return True for every file in which a column is in single or half precision."""
+        types = pyarrow().types
+        return [types.is_float32(kind) or types.is_float16(kind) for kind in self.kinds(name)]
+
+    def are_categories_of_text(self, name: str) -> bool:
+        """Return True if a column has categories of text in all files."""
+        is_dictionary = pyarrow().types.is_dictionary
+        return all(is_dictionary(kind) and family(kind) != CATEGORIES for kind in self.kinds(name))
+
     def _spans(self, k: int) -> Iterator[Span]:
         """Yield the row groups of a file, small ones together."""
         metadata = self.metadata[k]
@@ -173,39 +183,18 @@ class ParquetEngine:
         in_where: Sequence[str] = (),
     ) -> None:
         self.files = files
-        arrow, types = pyarrow(), files.types
-        for argument, name in zip(ARGUMENTS, (groups, parameter_blocks), strict=True):
-            if name is not None and not isinstance(name, str):
-                rule = "must be the name of a column of files larger than memory"
-                remedy = f"The columns are {listed(types)}."
-                raise InputError(argument, rule, f"got {type(name).__name__}", remedy)
-            if name is not None:
-                lookup(types, name, argument, str(files.files[files.first]))
         labels = (groups, parameter_blocks)
-        if model is not None:
-            names, columns, kinds = model.names, model.factors, []
-            numeric = [name for name in columns if name not in model.levels]
-        else:
-            names = columns = tuple(features or self._inferred({*labels}))
-            self._check_numbers(names)
-            numeric = list(names)
-        kinds = [kind for name in numeric for kind in files.kinds(name)]
-        single = [arrow.types.is_float32(kind) or arrow.types.is_float16(kind) for kind in kinds]
-        self.is_single = any(single)
-        self.layout = Layout(
-            tuple(names), tuple(dict.fromkeys([*columns, *in_where])), labels,
-            np.dtype(np.float32 if single and all(single) else np.float64), model, where,
-        )  # fmt: skip
-        self.dim, self.names = len(names), tuple(names)
+        check_label_columns(labels, files.types, "files larger than memory", str(files.files[files.first]))
+        names: tuple[str, ...] = ()
+        if model is None:
+            names = tuple(features or self._inferred({*labels}))
+            first = str(files.files[files.first])
+            check_features(names, files.types, first, lambda kind: family(kind) == NUMBERS)
+        self.layout, self.is_single = layout_of(names, labels, model, where, in_where, files.singles)
+        self.names = self.layout.names
+        self.dim = len(self.names)
         self.labels = groups is not None, parameter_blocks is not None
-        group_order, block_order = (
-            name is not None
-            and all(
-                arrow.types.is_dictionary(kind) and family(kind) != CATEGORIES for kind in files.kinds(name)
-            )
-            for name in labels
-        )
-        self.ordered = group_order, block_order
+        self.ordered = tuple(name is not None and files.are_categories_of_text(name) for name in labels)
         sizes = [span.n_rows for span in files.spans]
         if where is not None:
             sizes = [sum(len(rows) for _, rows in self._kept(span)) for span in files.spans]
@@ -224,18 +213,6 @@ class ParquetEngine:
                 stacklevel=4,
             )
         return [name for name in others if name not in rows]
-
-    def _check_numbers(self, features: Sequence[str]) -> None:
-        """Raise InputError unless features are columns of numbers."""
-        path, types = self.files.files[self.files.first], self.files.types
-        for name in features:
-            if family(types[name]) != NUMBERS:
-                value = f"column {name!r} of {path} is {types[name]}"
-                remedy = (
-                    "Name it as groups or parameter_blocks, drop it, or make the features from a model: "
-                    "candidates(path, model=...)."
-                )
-                raise InputError("candidates", "must be numbers", value, remedy)
 
     def reduce(self, task: Task, merge: Merge, args: tuple[Any, ...] = (), *, features: bool = True) -> Any:
         """Return the merged results of all chunks; threads work on several row groups at a time."""
@@ -281,17 +258,6 @@ class ParquetEngine:
             own = rows[(rows >= self.starts[at]) & (rows < self.starts[at + 1])]
             yield self.files.spans[at], own - self.starts[at]
 
-    def located(self, rows: np.ndarray) -> list[tuple[int, int]]:
-        """Return the file, by its number, and the row in it, from 0, of some candidates."""
-        out = []
-        for span, own in self._by_span(rows):
-            if self.layout.where is None:
-                out += [(span.file, span.before + k) for k in own.tolist()]
-                continue
-            places = np.concatenate([batch.before + kept for batch, kept in self._kept(span)])
-            out += [(span.file, k) for k in places[own].tolist()]
-        return out
-
     def table(self, rows: np.ndarray) -> tuple[np.ndarray, Table]:
         """Return the rows of some candidates, counted through all files, and all their columns."""
         before = np.cumsum([0, *(metadata.num_rows for metadata in self.files.metadata)])
@@ -309,7 +275,11 @@ class ParquetEngine:
 
     def place(self, row: int) -> str:
         """Return the file of a candidate and its row there."""
-        return self.files.place(*self.located(np.array([row]))[0])
+        span, own = next(self._by_span(np.array([row])))
+        at = span.before + own
+        if self.layout.where is not None:
+            at = np.concatenate([batch.before + kept for batch, kept in self._kept(span)])[own]
+        return self.files.place(span.file, int(at[0]))
 
 
 def family(kind: Any) -> str:

@@ -126,8 +126,8 @@ class Partitions:
                     )
                     shards.append(shard)
                     waiting.append((shard, starts[high] - starts[low]))
-                futures.append(client.submit(_merged, merging, *shards, **options) if shards else None)
-            futures = [future for future in futures if future is not None]
+                if shards:
+                    futures.append(client.submit(_merged, merging, *shards, **options))
             self._wait(client, futures, waiting, done)
             packed = client.gather(futures)
         finally:
@@ -243,7 +243,7 @@ def _shard(given: bytes, packed: bytes, starts: list[int], *made: Any) -> bytes:
     work, args, merge = unpack(given)
     results = (
         work(_made(partition) if partition.graph else part, partition.number, first, *args)
-        for partition, part, first in zip(unpack(zlib.decompress(packed)), made, starts, strict=True)
+        for partition, part, first in zip(unpack(packed), made, starts, strict=True)
     )
     return pack((_folded(merge, results), clock.first_use_seconds() - before))
 

@@ -11,7 +11,7 @@ type, or from levels that were listed, keep the order of their levels. Missing e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from difflib import get_close_matches
@@ -231,16 +231,24 @@ def is_single(array: Any) -> bool:
     return getattr(dtype, "kind", "") == "f" and dtype.itemsize < 8
 
 
-def check_exact(source: np.ndarray, x: np.ndarray, name: str = "candidates") -> None:
-    """Raise ValueError for integers and long doubles that double precision cannot represent."""
+def check_exact(
+    source: np.ndarray, x: np.ndarray, name: str = "candidates", place: Callable[[int], str] | None = None
+) -> None:
+    """Raise ValueError for integers and long doubles that double precision cannot represent.
+
+    ``x`` is the array in double precision, and ``place`` returns words for a row.
+    """
     if source.dtype.kind in "iu":  # which have no conversion from a float beyond their range
         x = np.where(x < 2.0 ** (8 * source.dtype.itemsize - (source.dtype.kind == "i")), x, 0.0)
     back = x.astype(source.dtype)
-    lost = ~np.all((back == source) | (source != source), axis=1)
+    lost = ~np.all((back == source) | (source != source), axis=tuple(range(1, source.ndim)))
     if lost.any():
         at = int(np.argmax(lost))
-        rule = f"must fit double precision, which {name}[{at}] = {source[at].tolist()} does not"
-        raise InputError(name, rule, remedy="Subtract an offset, or round them yourself: astype(float).")
+        rule, held = "must fit double precision", source[at].tolist()
+        remedy = "Subtract an offset, or round them yourself: astype(float)."
+        if place is not None:
+            raise InputError(name, rule, f"{place(at)} is {held}", remedy)
+        raise InputError(name, f"{rule}, which {name}[{at}] = {held} does not", remedy=remedy)
 
 
 def _items(columns: Any) -> Iterator[tuple[str, Any]]:
@@ -290,11 +298,17 @@ def plain_levels(levels: list[Any], name: str) -> tuple[Any, ...]:
     return plain
 
 
+def is_categorical(values: Any) -> bool:
+    """Return True for a categorical column of pandas."""
+    categorical = getattr(values, "cat", values)
+    return hasattr(categorical, "categories") and hasattr(categorical, "codes")
+
+
 def category_codes(values: Any, name: str) -> tuple[np.ndarray, tuple[Any, ...]] | None:
     """Return the codes of a categorical column of pandas, -1 if missing, and its levels; None for others."""
-    categorical = getattr(values, "cat", values)
-    if not (hasattr(categorical, "categories") and hasattr(categorical, "codes")):
+    if not is_categorical(values):
         return None
+    categorical = getattr(values, "cat", values)
     return np.asarray(categorical.codes), plain_levels(list(categorical.categories), name)
 
 
@@ -359,16 +373,13 @@ def _plain(array: np.ndarray, name: str) -> np.ndarray:
         return local.reshape(array.shape)
     if present and all(isinstance(v, timedelta) for v in present):
         return np.array([_duration(v) for v in values]).reshape(array.shape)
-    kinds = {_kind(v, name, k) for k, v in enumerate(values) if v is not None}
-    if len(kinds) > 1:
-        first = next(v for v in values if v is not None)
-        at = next(
-            k for k, v in enumerate(values) if v is not None and _kind(v, name, k) != _kind(first, name, 0)
-        )
+    kinds = [None if v is None else _kind(v, name, k) for k, v in enumerate(values)]
+    kind, *others = dict.fromkeys(one for one in kinds if one is not None) or ["text"]
+    if others:
+        at = kinds.index(others[0])
         rule = "must be all numbers, all text or all booleans"
-        value = f"it holds {first!r}, and {values[at]!r}"
+        value = f"it holds {present[0]!r}, and {values[at]!r}"
         raise InputError(name, rule, value, "Convert the column first.", at)
-    kind = kinds.pop() if kinds else "text"
     if kind == "number":
         return _numbers(values, name).reshape(array.shape)
     if kind == "boolean" and None not in values:
