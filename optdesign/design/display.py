@@ -99,7 +99,7 @@ def to_frame(design: DesignResult | Runs) -> Any:
     return frame.rename_axis(CANDIDATE)
 
 
-def joined(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def joined(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
     """Join columns. A column of the second mapping whose name is taken is renamed ``name_``.
 
     >>> list(joined({"run": np.arange(2)}, {"run": np.ones(2), "run_": np.ones(2)}))

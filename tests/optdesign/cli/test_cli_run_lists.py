@@ -164,3 +164,14 @@ def test_large_whole_numbers_that_differ_in_the_last_digit():
     text = Path("big_list.csv").read_text()
     Path("big_list.csv").write_text(text.replace("9007199254740987", "9007199254740986", 1))
     assert "every run must be a candidate" in refused("certify", "big_list.csv")
+
+
+@pytest.mark.parametrize("names", ["run,run_", "run_,run"])
+def test_factors_with_the_name_of_the_number_of_the_run(folder, names):
+    rows = "\n".join(f"{i},{j}" for i in (-1, 0, 1) for j in (-1, 0, 1))
+    Path("names.csv").write_text(f"{names}\n{rows}\n")
+    model = ("--model", "~ run + I(run**2) + run_", "--runs", 5, "--out", "names_list.csv")
+    claimed = json.loads(run("solve", "names.csv", *model, "--json").stdout)
+    found = run("certify", "names_list.csv", "--json")
+    assert found.exit_code == 0
+    assert json.loads(found.stdout)["log_det"] == pytest.approx(claimed["log_det"])
