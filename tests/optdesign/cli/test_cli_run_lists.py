@@ -167,7 +167,7 @@ def test_large_whole_numbers_that_differ_in_the_last_digit():
 
 
 @pytest.mark.parametrize("names", ["run,run_", "run_,run"])
-def test_factors_with_the_name_of_the_number_of_the_run(folder, names):
+def test_factors_with_the_name_of_the_number_of_the_run(names):
     rows = "\n".join(f"{i},{j}" for i in (-1, 0, 1) for j in (-1, 0, 1))
     Path("names.csv").write_text(f"{names}\n{rows}\n")
     model = ("--model", "~ run + I(run**2) + run_", "--runs", 5, "--out", "names_list.csv")
