@@ -37,6 +37,8 @@ def test_budgets_in_parquet_with_numbers_for_labels(tmp_path):
         ("g,f\n\nnorth,1\nsouth,1,1\n", ["two columns", "line 4 of", "has 3."]),
         ("g,f\nnorth,1\nsouth,-1\n", ["line 3 of", "gives group 'south' '-1'"]),
         ("North,1\nsouth,1\n", ["no budget for 'north', but one for 'North'", "spelled alike"]),
+        ("g;f\nnorth;1.500\nsouth;2\n", ["'1.500', a thousand or a decimal point"]),
+        ("g;f\nnorth;1,500\nsouth;2\n", ["'1,500', a thousand or a decimal comma"]),
     ],
 )
 def test_bad_budgets(write, text, words):
@@ -45,3 +47,11 @@ def test_bad_budgets(write, text, words):
         f.with_budgets(str(write(text, "budgets.csv")))
     for word in words:
         assert word in str(caught.value)
+
+
+def test_budgets_before_labels(tmp_path):
+    (tmp_path / "budgets.csv").write_text("budget,site\n2,1\n1,2\n")
+    pq.write_table(pa.table({"budget": [2, 1], "site": [1, 2]}), tmp_path / "budgets.parquet")
+    for path in tmp_path.iterdir():
+        with pytest.raises(ValueError, match="labels before budgets"):
+            budgets.parse(str(path), "--budget", "site", np.array([1, 2]), ["site"])
