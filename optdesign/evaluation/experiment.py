@@ -30,6 +30,11 @@ from optdesign.tables.columns import Settings, is_frame, listed, number
 
 AT_RUNS = "the runs are the only candidates, of predictions and efficiencies; region= gives others"
 
+AS_SAVED = (
+    f"the columns {WEIGHT!r} and {VARIANCE!r} are read as those of a saved design, and not as data; rename one "
+    "of them if they are data"
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
@@ -159,9 +164,9 @@ def _of_table(table: Any, model: str | None, region: Any, coded: bool, alias: st
         {name: settings[name] for name in settings if name in names},
         {name: own for name, own in settings.levels.items() if name in names},
     )
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = (AS_SAVED,) if is_saved else ()
     if region is None:
-        whole, notes = (used, ()) if is_saved else _combinations(used, made.model.categories)
+        whole, notes = (used, notes) if is_saved else _combinations(used, made.model.categories)
     else:
         whole = region.settings if isinstance(region, Candidates) else candidates(region, model).settings
     fitted, x = coded_model(model, whole, coded=coded)
@@ -219,7 +224,7 @@ def _combinations(
     levels = {name: number(settings[name], settings.levels.get(name)).names for name in settings}
     numeric = [name for name in settings if settings[name].dtype.kind in "iuf" and name not in categories]
     blends = mixtures({name: settings[name] for name in numeric})
-    if mixture := [name for components in blends for name in components]:
+    if mixture := list(dict.fromkeys(name for components in blends for name in components)):
         which = "the numeric factors have" if len(mixture) == len(numeric) else f"{listed(mixture)} have"
         return settings, (f"{which} a constant sum, so {AT_RUNS}",)
     if prod(map(len, levels.values())) > most:

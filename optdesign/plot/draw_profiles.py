@@ -9,7 +9,7 @@ import numpy as np
 
 from optdesign.errors import InputError
 from optdesign.evaluation.evaluation import Evaluation
-from optdesign.factors.coding import mixtures
+from optdesign.factors.coding import disjoint_mixtures
 from optdesign.plot.draw_correlations import check_evaluation
 from optdesign.plot.panels import arrangement
 from optdesign.plot.style import BLUE, picture
@@ -97,7 +97,7 @@ def _lines(evaluation: Evaluation, points: int = 81) -> dict[str, tuple[np.ndarr
         else:
             centre[name] = number(values, settings.levels.get(name)).names[0]
     varying = [name for name in numeric if settings[name].dtype.kind in "iuf" and np.ptp(settings[name]) > 0]
-    blends = mixtures({name: settings[name] for name in varying})
+    blends = disjoint_mixtures({name: settings[name] for name in varying})
     centre |= {name: float(settings[name].mean()) for mixture in blends for name in mixture}
     out = {}
     for name in model.factors:

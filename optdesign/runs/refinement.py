@@ -19,7 +19,7 @@ import numpy as np
 from optdesign.design.efficiency import efficiency
 from optdesign.design.result import DesignResult, rounded_down
 from optdesign.errors import InputError
-from optdesign.factors.coding import mixtures
+from optdesign.factors.coding import disjoint_mixtures
 from optdesign.factors.conditions import kept
 from optdesign.problem.problem import DesignProblem, check_problem
 from optdesign.solvers.solve import solve
@@ -192,7 +192,7 @@ def _moves(settings: Settings, model: Any) -> tuple[list[dict[str, float]], floa
             if len(distances):
                 first_step[name] = float(distances.max()) / 2
                 unevenness = min(unevenness, float(distances.min() / distances.max()))
-    blends = mixtures({name: settings[name] for name in first_step})
+    blends = disjoint_mixtures({name: settings[name] for name in first_step})
     moves = [
         dict(zip(pair, (h, -h), strict=True))
         for mixture in blends

@@ -143,6 +143,22 @@ def test_saved_designs_with_weights(tmp_path):
     e, saved = od.evaluate(r), od.evaluate(tmp_path / "design.csv", "~ a * b")
     np.testing.assert_allclose(saved.relative_variances, e.relative_variances, rtol=1e-6)
     np.testing.assert_allclose(saved.variances, r.variances, rtol=1e-5)
+    assert "read as those of a saved design" in saved.notes[0]
+
+
+def test_mixtures_with_a_component_in_common():
+    """The runs are the region: other combinations of their levels are no mixtures."""
+    cells = [(x, y) for x in range(5) for y in range(5 - x)]
+    table = {"x": [x / 4 for x, _ in cells], "y": [y / 4 for _, y in cells]}
+    table["z"] = [1 - (x + y) / 4 for x, y in cells]
+    table["u"] = [(x + y) / 4 for x, y in cells]
+    e = od.evaluate(table, "~ 0 + x + y + z + x:u")
+    assert len(e.variances) == len(cells)
+    assert e.notes[0].startswith("the numeric factors have a constant sum")
+    with pytest.raises(od.InputError, match="must not have a component in common"):
+        od.plot.profiles(e)
+    with pytest.raises(od.InputError, match="must not have a component in common"):
+        od.refine(od.DesignProblem(od.candidates(pd.DataFrame(table), "~ 0 + x + y + z + x:u")))
 
 
 def test_local_designs_are_evaluated_by_their_features():
