@@ -155,11 +155,21 @@ def mixtures(columns: Mapping[str, np.ndarray]) -> list[list[str]]:
     return [list(part) for part in dict.fromkeys(map(tuple, parts)) if part]
 
 
-def disjoint_mixtures(columns: Mapping[str, np.ndarray]) -> list[list[str]]:
-    """Return the mixtures of columns. Raise InputError if two of them have a component in common."""
-    found = mixtures(columns)
-    names = [name for mixture in found for name in mixture]
-    if len(set(names)) < len(names):
+def mixtures_of(settings: Mapping[str, np.ndarray], names: Iterable[str]) -> list[list[str]]:
+    """Return the mixtures of which two or more of some numeric factors are components.
+
+    A component that other components determine may be another column, as in models with a slack variable.
+    """
+    factors = {name: settings[name] for name in names}
+    every = {k: v for k, v in settings.items() if v.dtype.kind in "iuf" and 0 < np.ptp(v) < np.inf}
+    return mixtures(factors) or [part for part in mixtures(every) if len(factors.keys() & set(part)) > 1]
+
+
+def disjoint_mixtures(settings: Mapping[str, np.ndarray], names: Iterable[str]) -> list[list[str]]:
+    """Return the mixtures of some factors. Raise InputError if two of them have a component in common."""
+    found = mixtures_of(settings, names)
+    components = [name for mixture in found for name in mixture]
+    if len(set(components)) < len(components):
         value = " and ".join(map(listed, found))
         remedy = "Leave out of the model what other components determine."
         raise InputError("mixtures", "must not have a component in common", f"got {value}", remedy)

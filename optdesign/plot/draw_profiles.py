@@ -97,7 +97,7 @@ def _lines(evaluation: Evaluation, points: int = 81) -> dict[str, tuple[np.ndarr
         else:
             centre[name] = number(values, settings.levels.get(name)).names[0]
     varying = [name for name in numeric if settings[name].dtype.kind in "iuf" and np.ptp(settings[name]) > 0]
-    blends = disjoint_mixtures({name: settings[name] for name in varying})
+    blends = disjoint_mixtures(settings, varying)
     centre |= {name: float(settings[name].mean()) for mixture in blends for name in mixture}
     out = {}
     for name in model.factors:

@@ -184,15 +184,16 @@ def _moves(settings: Settings, model: Any) -> tuple[list[dict[str, float]], floa
     distances of neighbouring levels of one factor.
     """
     first_step, unevenness = {}, 1.0
-    for name in model.factors:
-        if name not in model.categories and settings[name].dtype.kind in "iuf":
-            values = np.unique(settings[name].astype(np.float64))
-            distances = np.diff(values)
-            distances = distances[distances > SAME_LEVEL * np.ptp(values)]
-            if len(distances):
-                first_step[name] = float(distances.max()) / 2
-                unevenness = min(unevenness, float(distances.min() / distances.max()))
-    blends = disjoint_mixtures({name: settings[name] for name in first_step})
+    varying = {k: v for k, v in settings.items() if v.dtype.kind in "iuf" and np.ptp(v) > 0}
+    numeric = [name for name in model.factors if name in varying and name not in model.categories]
+    blends = disjoint_mixtures(settings, numeric)
+    for name in dict.fromkeys([*numeric, *(name for mixture in blends for name in mixture)]):
+        values = np.unique(settings[name].astype(np.float64))
+        distances = np.diff(values)
+        distances = distances[distances > SAME_LEVEL * np.ptp(values)]
+        if len(distances):
+            first_step[name] = float(distances.max()) / 2
+            unevenness = min(unevenness, float(distances.min() / distances.max()))
     moves = [
         dict(zip(pair, (h, -h), strict=True))
         for mixture in blends

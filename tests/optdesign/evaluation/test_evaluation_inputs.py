@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import optdesign as od
+from optdesign.evaluation.experiment import common_region
 
 FRAME = pd.DataFrame(
     {
@@ -144,6 +145,20 @@ def test_saved_designs_with_weights(tmp_path):
     np.testing.assert_allclose(saved.relative_variances, e.relative_variances, rtol=1e-6)
     np.testing.assert_allclose(saved.variances, r.variances, rtol=1e-5)
     assert "read as those of a saved design" in saved.notes[0]
+
+
+def test_a_model_without_the_slack_component_of_a_mixture(tmp_path):
+    lattice = pd.DataFrame(dict(od.simplex_lattice(["a", "b", "c"], 2)))
+    e = od.evaluate(lattice.assign(y=[1, 2, np.nan, 4, 5, 6]), "~ a + b + a:b")
+    same = od.evaluate(lattice, "~ 0 + a + b + c + a:b")
+    np.testing.assert_allclose(e.variances, same.variances)
+    lines = [axes.lines[0].get_xydata() for axes in od.plot.profiles(e).axes]
+    expected = [axes.lines[0].get_xydata() for axes in od.plot.profiles(same).axes]
+    np.testing.assert_allclose(lines, expected[:2])
+    paths = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    for path in paths:
+        lattice.to_csv(path, index=False)
+    assert common_region(paths, "~ a + b + a:b").n_rows == 2 * len(lattice)
 
 
 def test_mixtures_with_a_component_in_common():

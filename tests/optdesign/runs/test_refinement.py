@@ -186,3 +186,13 @@ def test_a_narrow_factor_is_no_component_of_a_mixture_of_large_amounts() -> None
     assert s is not None
     np.testing.assert_allclose(s["a"] + s["b"], 1e6, rtol=1e-15)
     assert (s["dose"].min(), s["dose"].max()) == (1e-6, 1e-3)
+
+
+def test_a_model_without_the_slack_component_of_a_mixture() -> None:
+    lattice = od.simplex_lattice(["a", "b", "c"], 2)
+    found = od.refine(od.DesignProblem(od.candidates(lattice, "~ (a + b)**2 + I(a**2) + I(b**2)")))
+    s = found.problem.settings
+    assert s is not None
+    np.testing.assert_allclose(s["a"] + s["b"] + s["c"], 1.0, rtol=1e-12)
+    same = od.refine(od.DesignProblem(od.candidates(lattice, "~ 0 + (a + b + c)**2")))
+    assert found.efficiency == pytest.approx(same.efficiency, abs=1e-6)
