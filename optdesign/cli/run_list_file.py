@@ -10,6 +10,7 @@ digits, and have more columns, such as responses.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -196,6 +197,9 @@ def _codes(candidates: np.ndarray, runs: np.ndarray, rtol: float = 1e-9) -> tupl
             tolerance = min(tolerance, 0.5)
         found = np.abs(values[nearest] - runs) <= tolerance
         return np.concatenate([np.searchsorted(values, candidates), nearest]), found
+    if candidates.dtype.kind == "M":  # dates, which are text in a CSV file
+        with contextlib.suppress(ValueError):
+            runs = runs.astype(str).astype(candidates.dtype)
     both = [written(v) for v in (*candidates.tolist(), *runs.tolist())]
     codes = np.unique(both, return_inverse=True)[1]
     return codes, np.isin(codes[len(candidates) :], codes[: len(candidates)])

@@ -26,6 +26,7 @@ from optdesign.tables.columns import (
     number,
     objects,
     refuse_mask,
+    times_as_text,
 )
 
 COPY_LIMIT = 1 << 26
@@ -200,9 +201,7 @@ def _by_name(
     refuse_names(names, name)
     check_length(array, n, name, "Label every row.", "label")
     _check_labels(array, name)
-    if array.dtype.kind == "M":
-        array = np.datetime_as_string(array, unit="auto").astype(object)
-    found = number(objects(list(map(str, array))) if array.dtype.kind == "m" else array, levels)
+    found = number(times_as_text(array), levels)
     return read_only(found.numbers.astype(np.int64)), len(found.names), tuple(found.names.tolist())
 
 

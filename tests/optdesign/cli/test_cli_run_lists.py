@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from command_line import refused, run
 
@@ -175,3 +177,16 @@ def test_factors_with_the_name_of_the_number_of_the_run(names):
     found = run("certify", "names_list.csv", "--json")
     assert found.exit_code == 0
     assert json.loads(found.stdout)["log_det"] == pytest.approx(claimed["log_det"])
+
+
+@pytest.mark.parametrize("unit", ["ns", "s"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_dates(unit, ending):
+    days = np.array(["2024-01-01", "2023-05-06"] * 3, dtype=f"M8[{unit}]")
+    pd.DataFrame({"day": days, "t": np.arange(6.0)}).to_parquet("days.parquet")
+    options = ("--model", "~ t", "--group", "day", "--runs", "2024-01-01=3,2023-05-06=2")
+    done = run("solve", "days.parquet", *options, "--out", f"days.{ending}.{ending}", "--json")
+    assert done.exit_code == 0, done.stderr
+    found = [one["settings"]["day"] for one in json.loads(done.stdout)["runs"]]
+    assert sorted(found) == ["2023-05-06"] * 2 + ["2024-01-01"] * 3
+    assert run("certify", f"days.{ending}.{ending}").exit_code == 0
