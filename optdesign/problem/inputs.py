@@ -216,7 +216,8 @@ def label_names(names: Any, count: int, name: str) -> Names | None:
     """Return the names of numbered groups or parameter blocks: one each, all different."""
     if names is None:
         return None
-    argument, given = f"{name[:-1]}_names", tuple(v.item() if isinstance(v, np.generic) else v for v in names)
+    argument, values = f"{name[:-1]}_names", times_as_text(names) if isinstance(names, np.ndarray) else names
+    given = tuple(v.item() if isinstance(v, np.generic) else v for v in values)
     if len(given) < count or len(set(given)) < len(given):
         rule = f"must be {count} different labels, one for each number"
         raise InputError(argument, rule, f"got {listed(given)}", "Give them in the order of the numbers.")

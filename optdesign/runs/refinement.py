@@ -121,7 +121,8 @@ def refine(problem: DesignProblem, *, where: Any = None, tol: float = 1e-4, roun
     -------
     Refinement
         New problem and design, with the efficiency of the old optimum against all designs on the new
-        candidates. The search is local: levels that it did not try may gain more.
+        candidates. The search is local: levels that it did not try may gain more. Columns of the settings
+        that are neither in the model nor in a mixture keep the values of the candidates beside the new ones.
 
     Raises
     ------
