@@ -123,7 +123,7 @@ def text(value: Any) -> str:
     >>> text(1700000000123.0), text(1e20), text(np.float32(100000.3))
     ('1700000000123', '1e+20', '100000.3')
     """
-    if isinstance(value, np.floating) and not isinstance(value, float):  # of lower precision
+    if isinstance(value, np.floating) and not isinstance(value, float):  # in lower precision
         value = float(str(value))
     if not isinstance(value, float):
         return str(value)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from optdesign.design.display import text
 from optdesign.design.efficiency import efficiency
 from optdesign.design.result import DesignResult, rounded_down
 from optdesign.errors import InputError
@@ -93,7 +94,7 @@ class Refinement:
             f"  candidates  {self.old.problem.n_candidates}, then {self.problem.n_candidates}",
         ]
         for name, levels in self.levels.items():
-            lines.append(f"  {name:<10}  new levels with weight: {', '.join(f'{v:.4g}' for v in levels)}")
+            lines.append(f"  {name:<10}  new levels with weight: {', '.join(map(text, levels))}")
         if not self._is_complete:
             lines.append(f"  the search ended after {len(self.history)} rounds; more rounds may find more")
         return "\n".join(lines)

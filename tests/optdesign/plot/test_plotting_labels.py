@@ -118,3 +118,9 @@ def test_settings_are_labels_as_given(kind):
     dose = np.array([100000.3, 100000.4], dtype=kind)
     p = od.DesignProblem(np.eye(2), settings={"dose": dose})
     assert [names_of(p).candidate(n) for n in (0, 1)] == ["row 1: dose 100000.3", "row 2: dose 100000.4"]
+
+
+def test_numbers_of_runs_are_whole():
+    p = od.DesignProblem(np.eye(2), budgets=2469)
+    figure = od.plot.runs(od.Runs.given(p, [1234, 1235]))
+    assert {"1234", "1235"} <= {found.get_text() for found in figure.axes[0].texts}

@@ -196,3 +196,12 @@ def test_a_model_without_the_slack_component_of_a_mixture() -> None:
     np.testing.assert_allclose(s["a"] + s["b"] + s["c"], 1.0, rtol=1e-12)
     same = od.refine(od.DesignProblem(od.candidates(lattice, "~ 0 + (a + b + c)**2")))
     assert found.efficiency == pytest.approx(same.efficiency, abs=1e-6)
+
+
+def test_new_levels_are_shown_to_six_digits() -> None:
+    c = od.candidates(
+        {"year": [2000, 2005, 2010, 2015, 2020]}, "~ year + I(year**2) + I(year**3)", coded=True
+    )
+    found = od.refine(od.DesignProblem(c))
+    shown = str(found).partition("with weight: ")[2].split("\n")[0]
+    assert list(map(float, shown.split(", "))) == pytest.approx(found.levels["year"], abs=0.01, rel=0)
