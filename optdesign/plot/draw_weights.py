@@ -149,7 +149,12 @@ def _totals(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
         for (row, column), total in np.ndenumerate(grid):
             light = total < 0.35 * grid.max()
             axes.text(
-                column, row, _amount(total), ha="center", va="center", color="black" if light else "white"
+                column,
+                row,
+                _amount(float(total)),
+                ha="center",
+                va="center",
+                color="black" if light else "white",
             )
     axes.set(title=f"Total {word} by {readable(names.words[0])} and {readable(names.words[1])}")
     label_axis(axes.xaxis, p.parameter_block_names, p.n_parameter_blocks, names.words[1])
