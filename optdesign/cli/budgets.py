@@ -11,6 +11,7 @@ import numpy as np
 from optdesign.errors import InputError
 from optdesign.tables.columns import listed
 from optdesign.tables.files import csv_rows, number, place, read_table, separator, written
+from optdesign.tables.marks import DECIMALS, Marks
 
 TABLES = (".csv", ".parquet")
 
@@ -37,13 +38,14 @@ def parse(
         pairs = [part.rpartition("=") for part in given.split(",")]
         rows = [[label.strip(), value] for label, _, value in pairs]
         return _matched(rows, groups, option, option, lambda k: f"pair {k + 1}")
-    return read(Path(given), groups, option)
+    return read(Path(given), groups, option, group)
 
 
-def read(path: Path, groups: np.ndarray, option: str = "--budget") -> np.ndarray:
+def read(path: Path, groups: np.ndarray, option: str = "--budget", group: str | None = None) -> np.ndarray:
     """Return the budget of every group, from a file of two columns: group label and budget.
 
-    A CSV file may start with a header or not.
+    A CSV file may start with a header or not. The second column must not have the name of the column of
+    labels, ``group``.
     """
     suffix, header, mark = path.suffix.lower(), False, ","
     if suffix not in TABLES:
@@ -53,10 +55,19 @@ def read(path: Path, groups: np.ndarray, option: str = "--budget") -> np.ndarray
     if suffix == ".csv":
         rows, mark = list(csv_rows(path)), separator(path)
         header = bool(rows) and len(rows[0]) == 2 and number(rows[0][1], mark) is None
+        names = rows[0] if header else []
         rows = rows[header:]
+        for sign in DECIMALS if mark != "," else ():
+            marks = Marks(sign, ["budget"])
+            marks.add("budget", [row[-1] for row in rows])
+            marks.check(path, set())
     else:
         columns = read_table(path, text=set())
+        names = list(columns)
         rows = [list(map(written, row)) for row in zip(*columns.values(), strict=True)]
+    if group is not None and names[1:] == [group]:
+        remedy = "Exchange the columns."
+        raise InputError(option, "must have labels before budgets", f"{path} has {listed(names)}", remedy)
     return _matched(rows, groups, option, str(path), lambda k: f"{place(path, k, header)} of {path}", mark)
 
 

@@ -9,7 +9,7 @@ block (labels of any kind, numbered here in sorted order), and a saved design ha
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -207,15 +207,24 @@ def write(
 
 
 def write_runs(path: Path, source: CandidateFile, rows: np.ndarray) -> None:
-    """Write a run list: the number of the run, and the row of the file that is run.
-
-    A column of the file that is called "run" is written as "run_". A first column without a name, which names
-    the rows, is left out: only a first column may have no name.
-    """
-    left_out = ("", WEIGHT, VARIANCE)
-    taken = {k: without_roundoff(v[rows]) for k, v in source.columns.items() if k not in left_out}
+    """Write a run list: the number of the run, and the row of the file that is run."""
+    names = names_in_list(source.columns)
+    taken = {name: without_roundoff(source.columns[own][rows]) for own, name in names.items()}
     with atomic(path) as temporary:
-        write_table(temporary, joined({RUN: np.arange(1, len(rows) + 1)}, taken))
+        write_table(temporary, {RUN: np.arange(1, len(rows) + 1), **taken})
+
+
+def names_in_list(columns: Iterable[str]) -> dict[str, str]:
+    """Return the names that columns of a file have in a run list, by their names in the file.
+
+    A column that is called "run" is called "run_" in the list. A first column without a name, which names the
+    rows, is left out: only a first column may have no name.
+
+    >>> names_in_list(["run", "run_", "weight"])
+    {'run': 'run_', 'run_': 'run__'}
+    """
+    kept = {name: name for name in columns if name not in ("", WEIGHT, VARIANCE)}
+    return {own: name for name, own in joined({RUN: ""}, kept).items() if own}
 
 
 def from_columns(

@@ -21,6 +21,7 @@ from optdesign.problem.dependence import in_words, scope
 from optdesign.problem.large import Part
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.runs import Runs
+from optdesign.tables.columns import times_as_text
 from optdesign.verification.verify import Verification
 
 ROWS_SHOWN = 20
@@ -90,8 +91,15 @@ def _candidate(source: CandidateFile, row: int) -> dict[str, Any]:
     cells = {name: source.columns[name][row] for name in names}
     return {
         "row": int(source.numbers[row]),
-        "settings": {k: v.item() if isinstance(v, np.generic) else v for k, v in cells.items()},
+        "settings": {name: _plain(value) for name, value in cells.items()},
     }
+
+
+def _plain(value: Any) -> Any:
+    """Return an entry of a table as JSON has it."""
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return times_as_text(np.array([value]))[0]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def described(source: CandidateFile, problem: DesignProblem) -> dict[str, Any]:

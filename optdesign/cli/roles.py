@@ -17,7 +17,7 @@ import numpy as np
 
 from optdesign.design.display import BLOCK, GROUP, VARIANCE, WEIGHT
 from optdesign.errors import InputError
-from optdesign.tables.columns import Labels, listed, lookup, missing_label
+from optdesign.tables.columns import Labels, listed, lookup, missing_label, times_as_text
 from optdesign.tables.columns import number as number_labels
 from optdesign.tables.files import Table, place
 
@@ -167,6 +167,5 @@ def numbered(columns: Table, name: str | None, n: int, path: Path) -> Labels:
     if empty is not None:
         value = f"{place(path, empty)}, column {name!r} of {path} is empty"
         raise InputError("every row", "must have a label", value, "Fill it in or drop the row.")
-    if column.dtype.kind in "mM":
-        column = column.astype(str).astype(object)
+    column = times_as_text(column)
     return number_labels(column if column.dtype != object else np.array(list(map(str, column)), dtype=object))

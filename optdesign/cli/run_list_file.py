@@ -10,6 +10,7 @@ digits, and have more columns, such as responses.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -19,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from optdesign.cli.candidate_file import CandidateFile
+from optdesign.cli.candidate_file import CandidateFile, names_in_list
 from optdesign.cli.options import ColumnOptions
 from optdesign.design.display import RUN, WEIGHT
 from optdesign.design.run_list import Runs
@@ -109,8 +110,9 @@ def find_recipe(
 def read_runs(path: Path, recipe: Recipe, *, claimed: bool = False) -> tuple[CandidateFile, Runs]:
     """Return the candidates of a run list and its runs, with the numbers that are computed or ``claimed``."""
     source = recipe.columns.read(recipe.candidates, where=recipe.where, fresh=True)
-    text = {name for name in (source.group, source.block) if name is not None}
-    rows = _matched(source, read_table(path, text=text - set(source.factors)), path)
+    in_list = names_in_list(source.columns)
+    text = {in_list[k] for k in (source.group, source.block) if k is not None and k not in source.factors}
+    rows = _matched(source, read_table(path, text=text), path)
     counts = np.bincount(rows, minlength=len(source.candidates))
     totals = np.bincount(source.groups.numbers[rows], minlength=len(source.groups.names))
     for i in np.flatnonzero(totals == 0)[:1]:
@@ -158,10 +160,10 @@ def _matched(source: CandidateFile, table: Table, path: Path) -> np.ndarray:
     """Return the candidate of every run of a list."""
     n = len(source.candidates)
     names = dict.fromkeys(k for k in (source.group, source.block, *source.factors) if k is not None)
+    in_list = names_in_list(source.columns)
     known, codes = np.ones(len(next(iter(table.values()), ())), bool), []
     for name in names:
-        # A column of the candidates that is called "run" is called "run_" in the list.
-        runs = lookup(table, name if name != RUN else f"{RUN}_", "the columns of the candidates", str(path))
+        runs = lookup(table, in_list[name], "the columns of the candidates", str(path))
         own, found = _codes(source.columns[name], runs)
         known &= found
         codes.append(own)
@@ -169,7 +171,7 @@ def _matched(source: CandidateFile, table: Table, path: Path) -> np.ndarray:
     distinct, first = np.unique(place_of[:n], return_index=True)
     at = np.minimum(np.searchsorted(distinct, place_of[n:]), len(distinct) - 1)
     for k in np.flatnonzero(~(known & (distinct[at] == place_of[n:])))[:1]:
-        cells = ", ".join(f"{k_} = {written(table[k_][k])}" for k_ in names if k_ in table)
+        cells = ", ".join(f"{name} = {written(table[in_list[name]][k])}" for name in names)
         value = f"{place(path, int(k))} of {path}, {cells}, is none"
         remedy = "Correct the row, or evaluate the list: optdesign evaluate."
         raise InputError("every run", "must be a candidate", value, remedy)
@@ -192,6 +194,9 @@ def _codes(candidates: np.ndarray, runs: np.ndarray, rtol: float = 1e-9) -> tupl
             tolerance = min(tolerance, 0.5)
         found = np.abs(values[nearest] - runs) <= tolerance
         return np.concatenate([np.searchsorted(values, candidates), nearest]), found
+    if candidates.dtype.kind == "M":  # dates, which are text in a CSV file
+        with contextlib.suppress(ValueError):
+            runs = runs.astype(str).astype(candidates.dtype)
     both = [written(v) for v in (*candidates.tolist(), *runs.tolist())]
     codes = np.unique(both, return_inverse=True)[1]
     return codes, np.isin(codes[len(candidates) :], codes[: len(candidates)])

@@ -99,7 +99,7 @@ def to_frame(design: DesignResult | Runs) -> Any:
     return frame.rename_axis(CANDIDATE)
 
 
-def joined(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def joined(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
     """Join columns. A column of the second mapping whose name is taken is renamed ``name_``.
 
     >>> list(joined({"run": np.arange(2)}, {"run": np.ones(2), "run_": np.ones(2)}))
@@ -120,11 +120,13 @@ def text(value: Any) -> str:
 
     >>> text(20), text(0.1 + 0.2), text("a"), text(np.float64(1e-9)), text(1234567.5), text(1 / 3)
     ('20', '0.3', 'a', '1e-09', '1234567.5', '0.333333')
-    >>> text(1700000000123.0), text(1e20)
-    ('1700000000123', '1e+20')
+    >>> text(1700000000123.0), text(1e20), text(np.float32(100000.3))
+    ('1700000000123', '1e+20', '100000.3')
     """
+    if isinstance(value, np.floating) and not isinstance(value, float):  # in lower precision
+        value = float(str(value))
     if not isinstance(value, float):
-        return f"{value:.6g}" if isinstance(value, np.floating) else str(value)
+        return str(value)
     short = f"{value:.10g}"
     if without_roundoff(np.array([value]))[0] == float(short):
         return short

@@ -20,7 +20,7 @@ from optdesign.design.display import CANDIDATE, RUN, VARIANCE, WEIGHT
 from optdesign.design.result import DesignResult
 from optdesign.design.saving import load
 from optdesign.errors import InputError
-from optdesign.factors.coding import CodedModel, Term, coded_model, mixtures
+from optdesign.factors.coding import CodedModel, Term, coded_model, mixtures, mixtures_of
 from optdesign.factors.formula import named
 from optdesign.factors.grids import factorial
 from optdesign.problem.candidates import Candidates, candidates
@@ -29,6 +29,11 @@ from optdesign.runs.runs import Runs, RunTable
 from optdesign.tables.columns import Settings, is_frame, listed, number
 
 AT_RUNS = "the runs are the only candidates, of predictions and efficiencies; region= gives others"
+
+AS_SAVED = (
+    f"the columns {WEIGHT!r} and {VARIANCE!r} are read as those of a saved design; rename one of "
+    "them if they are data"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,14 +159,14 @@ def _of_table(table: Any, model: str | None, region: Any, coded: bool, alias: st
     settings, n = made.settings, len(made)
     is_saved = {WEIGHT, VARIANCE} <= set(settings) - set(made.model.factors)
     weights = _nonnegative(settings[WEIGHT], n) if is_saved else np.ones(n)
-    names = {*made.model.factors, *(named(alias) if alias else ())} & set(settings)
+    names = {*_factors(made), *(named(alias) if alias else ())} & set(settings)
     used = Settings(
         {name: settings[name] for name in settings if name in names},
         {name: own for name, own in settings.levels.items() if name in names},
     )
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = (AS_SAVED,) if is_saved else ()
     if region is None:
-        whole, notes = (used, ()) if is_saved else _combinations(used, made.model.categories)
+        whole, notes = (used, notes) if is_saved else _combinations(used, made.model.categories)
     else:
         whole = region.settings if isinstance(region, Candidates) else candidates(region, model).settings
     fitted, x = coded_model(model, whole, coded=coded)
@@ -198,8 +203,8 @@ def _order(weights: np.ndarray) -> np.ndarray | None:
 def common_region(paths: list[Path], model: str) -> Settings:
     """Return all combinations of the levels of several lists, or their rows if these are no region."""
     tables = [candidates(path, model) for path in paths]
-    factors = tables[0].model.factors
     settings = [table.settings for table in tables]
+    factors = [name for name in _factors(tables[0]) if all(name in one for one in settings)]
     levels = {
         name: tuple(dict.fromkeys(level for one in settings for level in one.levels[name]))
         for name in factors
@@ -207,6 +212,14 @@ def common_region(paths: list[Path], model: str) -> Settings:
     }
     whole = {name: np.concatenate([one[name] for one in settings]) for name in factors}
     return _combinations(Settings(whole, levels), tables[0].model.categories)[0]
+
+
+def _factors(table: Candidates) -> list[str]:
+    """Return the factors of a model, and the other columns that are components of their mixtures."""
+    model, settings = table.model, table.settings
+    numeric = [k for k in model.factors if settings[k].dtype.kind in "iuf" and k not in model.categories]
+    components = (name for mixture in mixtures_of(settings, numeric) for name in mixture)
+    return list(dict.fromkeys([*model.factors, *components]))
 
 
 def _combinations(
@@ -219,8 +232,8 @@ def _combinations(
     levels = {name: number(settings[name], settings.levels.get(name)).names for name in settings}
     numeric = [name for name in settings if settings[name].dtype.kind in "iuf" and name not in categories]
     blends = mixtures({name: settings[name] for name in numeric})
-    if mixture := [name for components in blends for name in components]:
-        which = "the numeric factors have" if len(mixture) == len(numeric) else f"{listed(mixture)} have"
+    if mixture := list(dict.fromkeys(name for components in blends for name in components)):
+        which = "the numeric factors have" if set(mixture) == set(numeric) else f"{listed(mixture)} have"
         return settings, (f"{which} a constant sum, so {AT_RUNS}",)
     if prod(map(len, levels.values())) > most:
         return settings, (f"the levels have more than {most} combinations, so {AT_RUNS}",)

@@ -24,8 +24,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from optdesign.errors import InputError
 from optdesign.factors.formula import Model, fit
-from optdesign.tables.columns import Settings
+from optdesign.tables.columns import Settings, listed
 
 SINGULAR_VALUE_RTOL = 1e-10
 """Singular values relative to the largest, of a model matrix with columns of length 1, that count as 0."""
@@ -136,6 +137,8 @@ def mixtures(columns: Mapping[str, np.ndarray]) -> list[list[str]]:
     [['water', 'salt']]
     >>> mixtures({"water": water, "salt": salt, "oak": salt[[0, 1, 1, 2]], "elm": water[[0, 1, 1, 2]]})
     [['water', 'salt'], ['oak', 'elm']]
+    >>> mixtures({"water": water, "salt": salt, "sugar": water})  # they share a component
+    [['salt', 'sugar'], ['water', 'salt']]
     """
     varying = {name: values for name, values in columns.items() if np.ptp(values) > 0}
     narrowest = min(map(np.ptp, varying.values()), default=0.0)
@@ -144,12 +147,45 @@ def mixtures(columns: Mapping[str, np.ndarray]) -> list[list[str]]:
     names = [name for name, values in varying.items() if values.min() >= 0]
     if len(names) < 2:
         return []
-    x = np.column_stack([varying[name] / float(varying[name].max()) for name in names])
-    # If the sum of the components is the only constant one, a combination that is 1 has no other columns.
+    found, is_one = _combination(varying, names)
+    if found:
+        return _separate(columns, found)
+    # Several combinations are 1. Without one of the columns, there may be one only.
+    parts = [_combination(varying, [n for n in names if n != name])[0] for name in names if is_one]
+    return [list(part) for part in dict.fromkeys(map(tuple, parts)) if part]
+
+
+def mixtures_of(settings: Mapping[str, np.ndarray], names: Iterable[str]) -> list[list[str]]:
+    """Return the mixtures of which two or more of some numeric factors are components.
+
+    A component that other components determine may be another column, as in models with a slack variable.
+    """
+    factors = {name: settings[name] for name in names}
+    every = {k: v for k, v in settings.items() if v.dtype.kind in "iuf" and 0 < np.ptp(v) < np.inf}
+    return mixtures(factors) or [part for part in mixtures(every) if len(factors.keys() & set(part)) > 1]
+
+
+def disjoint_mixtures(settings: Mapping[str, np.ndarray], names: Iterable[str]) -> list[list[str]]:
+    """Return the mixtures of some factors. Raise InputError if two of them have a component in common."""
+    found = mixtures_of(settings, names)
+    components = [name for mixture in found for name in mixture]
+    if len(set(components)) < len(components):
+        value = " and ".join(map(listed, found))
+        remedy = "Leave out of the model what other components determine."
+        raise InputError("mixtures", "must not have a component in common", f"got {value}", remedy)
+    return found
+
+
+def _combination(columns: Mapping[str, np.ndarray], names: list[str]) -> tuple[list[str], bool]:
+    """Return the columns whose sum is constant, none if there are others, and True if a combination is 1.
+
+    If the sum is the only constant one, a combination that is 1 has no other columns.
+    """
+    x = np.column_stack([columns[name] / float(columns[name].max()) for name in names])
     shares = np.linalg.lstsq(x, np.ones(len(x)))[0]
     found = [name for name, share in zip(names, shares, strict=True) if abs(share) > 1e-6]
-    is_mixture = len(found) > 1 and _is_constant([varying[name] for name in found])
-    return _separate(columns, found) if is_mixture else []
+    is_mixture = len(found) > 1 and _is_constant([columns[name] for name in found])
+    return (found if is_mixture else []), bool(np.allclose(x @ shares, 1.0, rtol=0, atol=1e-9))
 
 
 def _separate(columns: Mapping[str, np.ndarray], names: list[str]) -> list[list[str]]:

@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from keyword import iskeyword
 from typing import Any
 
 import numpy as np
@@ -297,6 +298,8 @@ def _said(error: Exception, formula: str, settings: Settings) -> str:
     for name in settings:
         if re.search(rf"(?<![\w.`]){re.escape(name)}\(", formula):
             return f"the factor {name!r} hides the function {name}(); rename the factor ({text})"
+        if iskeyword(name) and re.search(rf"\b{name}\b", formula):
+            return f"functions of {name!r}, a word of Python, are not evaluated; rename the factor ({text})"
         if settings[name].dtype.kind in "mM" and name in formula:
             return f"the factor {name!r} holds dates; turn it into days since a first one, or into text"
     return text

@@ -9,7 +9,7 @@ import numpy as np
 
 from optdesign.errors import InputError
 from optdesign.evaluation.evaluation import Evaluation
-from optdesign.factors.coding import mixtures
+from optdesign.factors.coding import disjoint_mixtures
 from optdesign.plot.draw_correlations import check_evaluation
 from optdesign.plot.naming import label_axis
 from optdesign.plot.panels import arrangement
@@ -99,7 +99,7 @@ def _lines(evaluation: Evaluation, points: int = 81) -> dict[str, tuple[np.ndarr
             along[name] = number(values, settings.levels.get(name)).names.astype(object)
             centre[name] = along[name][0]
     varying = [name for name in numeric if settings[name].dtype.kind in "iuf" and np.ptp(settings[name]) > 0]
-    blends = mixtures({name: settings[name] for name in varying})
+    blends = disjoint_mixtures(settings, varying)
     centre |= {name: float(settings[name].mean()) for mixture in blends for name in mixture}
     out = {}
     for name, at in along.items():

@@ -91,7 +91,7 @@ def _bars(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
     axes.barh(place, values[rows], height=0.62, color=BLUE)
     for at, value in zip(place, values[rows], strict=True):
         axes.annotate(
-            f"{value:.3g}", (value, at), (3, 0), textcoords="offset points", va="center", fontsize=8
+            _amount(value), (value, at), (3, 0), textcoords="offset points", va="center", fontsize=8
         )
     for at in np.flatnonzero(np.diff(p.groups[rows])):
         axes.axhline(at + 0.5, color=GREY, linewidth=0.7)
@@ -108,6 +108,15 @@ def _bars(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
         xlabel=f"{word}s" if whole else word,
         xlim=(0, (1 + 7 / max(room, 10)) * values.max()), ylim=(max(len(rows), 4) - 0.4, -0.6),
     )  # fmt: skip
+
+
+def _amount(value: float) -> str:
+    """Return a weight with 3 digits, or whole numbers of runs.
+
+    >>> _amount(1234), _amount(2.0), _amount(0.33333)
+    ('1234', '2', '0.333')
+    """
+    return f"{value:.0f}" if value == int(value) else f"{value:.3g}"
 
 
 def _stems(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
@@ -139,8 +148,14 @@ def _totals(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
     if p.n_groups <= most_numbers[0] and p.n_parameter_blocks <= most_numbers[1]:
         for (row, column), total in np.ndenumerate(grid):
             light = total < 0.35 * grid.max()
-            text = f"{total:.3g}" if total > 0 else "0"
-            axes.text(column, row, text, ha="center", va="center", color="black" if light else "white")
+            axes.text(
+                column,
+                row,
+                _amount(float(total)),
+                ha="center",
+                va="center",
+                color="black" if light else "white",
+            )
     axes.set(title=f"Total {word} by {readable(names.words[0])} and {readable(names.words[1])}")
     label_axis(axes.xaxis, p.parameter_block_names, p.n_parameter_blocks, names.words[1])
     label_axis(axes.yaxis, p.group_names, p.n_groups, names.words[0])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optdesign.design.display import text
 from optdesign.design.result import DesignResult
 from optdesign.numbers.checks import check_type
 from optdesign.plot.style import MOST
@@ -87,7 +88,7 @@ class Names:
         p = self.problem
         settings: Any = p.settings
         places = self._places(int(p.groups[n]), int(p.parameter_blocks[n]))
-        own = [(name, number(settings[name][n])) for name in self.factors]
+        own = [(name, text(settings[name][n])) for name in self.factors]
         parts = [*places, ("row", self.rows[n])], own
         return ": ".join(", ".join(form.format(*pair) for pair in part) for part in parts if part)
 
@@ -124,15 +125,6 @@ def names_of(
         tuple(name for name, role in found.items() if role is Role.FACTOR),
         np.arange(1, problem.n_candidates + 1) if rows is None else np.asarray(rows),
     )
-
-
-def number(value: Any) -> str:
-    """Return the text of a setting; numbers have no needless digits.
-
-    >>> number(np.float64(20.0)), number(1 / 3), number("a")
-    ('20', '0.3333', 'a')
-    """
-    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
 
 
 def label_axis(axis: Any, labels: Sequence[Any] | None, n: int, word: str) -> None:

@@ -12,7 +12,7 @@ from optdesign.errors import InputError
 from optdesign.plot.naming import Names, label_axis
 from optdesign.plot.style import GREY
 from optdesign.plot.text import readable
-from optdesign.tables.columns import Settings, lookup, missing, number
+from optdesign.tables.columns import Settings, lookup, missing, number, times_as_text
 
 HEIGHT = np.sqrt(3) / 2
 """Height of a triangle with sides 1."""
@@ -97,7 +97,7 @@ def _scale(settings: Settings, name: str) -> Scale:
     if column.dtype.kind in "iuf":
         return Scale(name, column.astype(np.float64), None)
     levels, numbers = number(column, settings.levels.get(name))
-    return Scale(name, numbers.astype(np.float64), tuple(levels.tolist()))
+    return Scale(name, numbers.astype(np.float64), tuple(times_as_text(levels).tolist()))
 
 
 def _are_proportions(settings: Settings, names: Sequence[str]) -> bool:

@@ -26,6 +26,7 @@ from optdesign.tables.columns import (
     number,
     objects,
     refuse_mask,
+    times_as_text,
 )
 
 COPY_LIMIT = 1 << 26
@@ -198,9 +199,7 @@ def _by_name(
     refuse_names(names, name)
     check_length(array, n, name, "Label every row.", "label")
     _check_labels(array, name)
-    if array.dtype.kind == "M":
-        array = np.datetime_as_string(array, unit="auto").astype(object)
-    found = number(objects(list(map(str, array))) if array.dtype.kind == "m" else array, levels)
+    found = number(times_as_text(array), levels)
     return read_only(found.numbers.astype(np.int64)), len(found.names), tuple(found.names.tolist())
 
 
@@ -215,7 +214,8 @@ def label_names(names: Any, count: int, name: str) -> Names | None:
     """Return the names of numbered groups or parameter blocks: one each, all different."""
     if names is None:
         return None
-    argument, given = f"{name[:-1]}_names", tuple(v.item() if isinstance(v, np.generic) else v for v in names)
+    argument, values = f"{name[:-1]}_names", times_as_text(names) if isinstance(names, np.ndarray) else names
+    given = tuple(v.item() if isinstance(v, np.generic) else v for v in values)
     if len(given) < count or len(set(given)) < len(given):
         rule = f"must be {count} different labels, one for each number"
         raise InputError(argument, rule, f"got {listed(given)}", "Give them in the order of the numbers.")

@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from optdesign.design.display import text
 from optdesign.design.efficiency import efficiency
 from optdesign.design.result import DesignResult, rounded_down
 from optdesign.errors import InputError
-from optdesign.factors.coding import mixtures
+from optdesign.factors.coding import disjoint_mixtures
 from optdesign.factors.conditions import kept
 from optdesign.problem.problem import DesignProblem, check_problem
 from optdesign.solvers.solve import solve
@@ -93,7 +94,7 @@ class Refinement:
             f"  candidates  {self.old.problem.n_candidates}, then {self.problem.n_candidates}",
         ]
         for name, levels in self.levels.items():
-            lines.append(f"  {name:<10}  new levels with weight: {', '.join(f'{v:.4g}' for v in levels)}")
+            lines.append(f"  {name:<10}  new levels with weight: {', '.join(map(text, levels))}")
         if not self._is_complete:
             lines.append(f"  the search ended after {len(self.history)} rounds; more rounds may find more")
         return "\n".join(lines)
@@ -121,7 +122,8 @@ def refine(problem: DesignProblem, *, where: Any = None, tol: float = 1e-4, roun
     -------
     Refinement
         New problem and design, with the efficiency of the old optimum against all designs on the new
-        candidates. The search is local: levels that it did not try may gain more.
+        candidates. The search is local: levels that it did not try may gain more. Columns of the settings
+        that are neither in the model nor in a mixture keep the values of the candidates beside the new ones.
 
     Raises
     ------
@@ -183,15 +185,16 @@ def _moves(settings: Settings, model: Any) -> tuple[list[dict[str, float]], floa
     distances of neighbouring levels of one factor.
     """
     first_step, unevenness = {}, 1.0
-    for name in model.factors:
-        if name not in model.categories and settings[name].dtype.kind in "iuf":
-            values = np.unique(settings[name].astype(np.float64))
-            distances = np.diff(values)
-            distances = distances[distances > SAME_LEVEL * np.ptp(values)]
-            if len(distances):
-                first_step[name] = float(distances.max()) / 2
-                unevenness = min(unevenness, float(distances.min() / distances.max()))
-    blends = mixtures({name: settings[name] for name in first_step})
+    varying = {k: v for k, v in settings.items() if v.dtype.kind in "iuf" and np.ptp(v) > 0}
+    numeric = [name for name in model.factors if name in varying and name not in model.categories]
+    blends = disjoint_mixtures(settings, numeric)
+    for name in dict.fromkeys([*numeric, *(name for mixture in blends for name in mixture)]):
+        values = np.unique(settings[name].astype(np.float64))
+        distances = np.diff(values)
+        distances = distances[distances > SAME_LEVEL * np.ptp(values)]
+        if len(distances):
+            first_step[name] = float(distances.max()) / 2
+            unevenness = min(unevenness, float(distances.min() / distances.max()))
     moves = [
         dict(zip(pair, (h, -h), strict=True))
         for mixture in blends

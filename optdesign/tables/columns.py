@@ -101,6 +101,17 @@ def objects(values: Sequence[Any]) -> np.ndarray:
     return out
 
 
+def times_as_text(array: np.ndarray) -> np.ndarray:
+    """Return durations, and dates with the digits that all of them need, as text. Return others as they are.
+
+    >>> times_as_text(np.array(["2024-05-01", "2024-05-31"], dtype="M8[ns]")).tolist()
+    ['2024-05-01', '2024-05-31']
+    """
+    if array.dtype.kind == "M":
+        return np.datetime_as_string(array, unit="auto").astype(object)
+    return objects(list(map(str, array))) if array.dtype.kind == "m" else array
+
+
 def number(array: np.ndarray, levels: tuple[Any, ...] | None = None) -> Labels:
     """Assign numbers to the labels of a column, in the order of its levels or sorted.
 

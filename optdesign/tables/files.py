@@ -156,10 +156,12 @@ def read_archive(path: Path) -> Table:
     """Return the arrays of an NPZ file."""
     try:
         with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+            arrays = {name: archive[name] for name in archive.files}
     except (ValueError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
         rule = f"must be an NPZ archive of plain arrays ({error})"
         raise InputError(str(path), rule, remedy="Write it with numpy.savez.") from None
+    # Text may be stored as bytes.
+    return {k: plain_column(v, k)[0] if v.dtype.kind == "S" else v for k, v in arrays.items()}
 
 
 def csv_rows(path: Path) -> Iterator[list[str]]:

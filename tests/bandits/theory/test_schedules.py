@@ -88,10 +88,11 @@ def test_lengths_stay_exact_in_double_precision():
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.int64])
 def test_numpy_integers_do_not_overflow(kind):
-    for schedule, same in [
+    pairs: list[tuple[Exponential | Uniform, Exponential | Uniform]] = [
         (Exponential(kind(5), kind(3)), Exponential(5, 3)),
         (Uniform(kind(120)), Uniform(120)),
-    ]:
+    ]
+    for schedule, same in pairs:
         np.testing.assert_array_equal(schedule.lengths(3_000, 100), same.lengths(3_000, 100))
         assert schedule == same
 

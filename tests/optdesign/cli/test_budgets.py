@@ -45,3 +45,19 @@ def test_bad_budgets(write, text, words):
         f.with_budgets(str(write(text, "budgets.csv")))
     for word in words:
         assert word in str(caught.value)
+
+
+def test_budgets_before_labels(tmp_path):
+    (tmp_path / "budgets.csv").write_text("budget,site\n2,1\n1,2\n")
+    pq.write_table(pa.table({"budget": [2, 1], "site": [1, 2]}), tmp_path / "budgets.parquet")
+    for path in tmp_path.iterdir():
+        with pytest.raises(ValueError, match="labels before budgets"):
+            budgets.parse(str(path), "--budget", "site", np.array([1, 2]), ["site"])
+
+
+@pytest.mark.parametrize("budget", ["1.500", "1,500"])
+def test_a_thousand_or_a_decimal_sign(tmp_path, budget):
+    path = tmp_path / "budgets.csv"
+    path.write_text(f"g;f\nnorth;{budget}\nsouth;2\n")
+    with pytest.raises(ValueError, match=f"'{budget}', a thousand or a decimal"):
+        budgets.read(path, np.array(["north", "south"]))

@@ -216,3 +216,10 @@ def test_certify_of_weights_that_lose_rank(folder):
 def test_verify_takes_budgets_of_an_archive():
     np.savez("d.npz", candidates=np.eye(2), budgets=[3.0], weights=[1.0, 1.0])
     assert "sum to the budget" in refused("verify", "d.npz")
+
+
+def test_labels_of_an_archive_may_be_bytes():
+    np.savez("d.npz", candidates=np.eye(2), groups=np.array([b"B", b"A"]))
+    assert run("solve", "d.npz", "--budget", "A=1,B=2", "--out", "o.npz").exit_code == 0
+    with np.load("o.npz") as found:
+        assert dict(zip(found["groups"].tolist(), found["weights"].tolist(), strict=True)) == {"A": 1, "B": 2}

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from command_line import refused, run
 
@@ -164,3 +166,27 @@ def test_large_whole_numbers_that_differ_in_the_last_digit():
     text = Path("big_list.csv").read_text()
     Path("big_list.csv").write_text(text.replace("9007199254740987", "9007199254740986", 1))
     assert "every run must be a candidate" in refused("certify", "big_list.csv")
+
+
+@pytest.mark.parametrize("names", ["run,run_", "run_,run"])
+def test_factors_with_the_name_of_the_number_of_the_run(names):
+    rows = "\n".join(f"{i},{j}" for i in (-1, 0, 1) for j in (-1, 0, 1))
+    Path("names.csv").write_text(f"{names}\n{rows}\n")
+    model = ("--model", "~ run + I(run**2) + run_", "--runs", 5, "--out", "names_list.csv")
+    claimed = json.loads(run("solve", "names.csv", *model, "--json").stdout)
+    found = run("certify", "names_list.csv", "--json")
+    assert found.exit_code == 0
+    assert json.loads(found.stdout)["log_det"] == pytest.approx(claimed["log_det"])
+
+
+@pytest.mark.parametrize("unit", ["ns", "s"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_dates(unit, ending):
+    days = np.array(["2024-01-01", "2023-05-06"] * 3, dtype=f"M8[{unit}]")
+    pd.DataFrame({"day": days, "t": np.arange(6.0)}).to_parquet("days.parquet")
+    options = ("--model", "~ t", "--group", "day", "--runs", "2024-01-01=3,2023-05-06=2")
+    done = run("solve", "days.parquet", *options, "--out", f"days.{ending}.{ending}", "--json")
+    assert done.exit_code == 0, done.stderr
+    found = [one["settings"]["day"] for one in json.loads(done.stdout)["runs"]]
+    assert sorted(found) == ["2023-05-06"] * 2 + ["2024-01-01"] * 3
+    assert run("certify", f"days.{ending}.{ending}").exit_code == 0

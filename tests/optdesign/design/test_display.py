@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import optdesign as od
+from optdesign.design.display import texts
 
 
 @pytest.fixture(scope="module")
@@ -102,3 +103,9 @@ def test_seconds_of_first_use_are_shown_unless_negligible(
     for text in (str(r), r._repr_html_()):
         assert f"{seconds:.3g} s" in text
         assert ("for first use" in text) == shown
+
+
+def test_settings_in_single_precision_are_shown_as_given() -> None:
+    x = np.array([100000.3, 100000.4, 100001.7, 16777216, 16777214, 0.1], dtype=np.float32)
+    shown = ["100000.3", "100000.4", "100001.7", "16777216", "16777214", "0.1"]
+    assert texts(x) == shown

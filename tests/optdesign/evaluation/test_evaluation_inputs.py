@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import optdesign as od
+from optdesign.evaluation.experiment import common_region
 
 FRAME = pd.DataFrame(
     {
@@ -143,6 +144,36 @@ def test_saved_designs_with_weights(tmp_path):
     e, saved = od.evaluate(r), od.evaluate(tmp_path / "design.csv", "~ a * b")
     np.testing.assert_allclose(saved.relative_variances, e.relative_variances, rtol=1e-6)
     np.testing.assert_allclose(saved.variances, r.variances, rtol=1e-5)
+    assert "read as those of a saved design" in saved.notes[0]
+
+
+def test_a_model_without_the_slack_component_of_a_mixture(tmp_path):
+    lattice = pd.DataFrame(dict(od.simplex_lattice(["a", "b", "c"], 2)))
+    e = od.evaluate(lattice.assign(y=[1, 2, np.nan, 4, 5, 6]), "~ a + b + a:b")
+    same = od.evaluate(lattice, "~ 0 + a + b + c + a:b")
+    np.testing.assert_allclose(e.variances, same.variances)
+    lines = [axes.lines[0].get_xydata() for axes in od.plot.profiles(e).axes]
+    expected = [axes.lines[0].get_xydata() for axes in od.plot.profiles(same).axes]
+    np.testing.assert_allclose(lines, expected[:2])
+    paths = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    for path in paths:
+        lattice.to_csv(path, index=False)
+    assert common_region(paths, "~ a + b + a:b").n_rows == 2 * len(lattice)
+
+
+def test_mixtures_with_a_component_in_common():
+    """The runs are the region: other combinations of their levels are no mixtures."""
+    cells = [(x, y) for x in range(5) for y in range(5 - x)]
+    table = {"x": [x / 4 for x, _ in cells], "y": [y / 4 for _, y in cells]}
+    table["z"] = [1 - (x + y) / 4 for x, y in cells]
+    table["u"] = [(x + y) / 4 for x, y in cells]
+    e = od.evaluate(table, "~ 0 + x + y + z + x:u")
+    assert len(e.variances) == len(cells)
+    assert e.notes[0].startswith("the numeric factors have a constant sum")
+    with pytest.raises(od.InputError, match="must not have a component in common"):
+        od.plot.profiles(e)
+    with pytest.raises(od.InputError, match="must not have a component in common"):
+        od.refine(od.DesignProblem(od.candidates(pd.DataFrame(table), "~ 0 + x + y + z + x:u")))
 
 
 def test_local_designs_are_evaluated_by_their_features():

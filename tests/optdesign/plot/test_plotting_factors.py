@@ -149,6 +149,14 @@ def test_every_group_and_block_has_its_panel_and_bound():
     assert_legible(figure)
 
 
+@pytest.mark.parametrize("unit", ["ns", "s"])
+def test_dates_are_named_on_their_axis(unit):
+    days = np.array(["2024-01-01", "2023-05-06"] * 2, dtype=f"M8[{unit}]")
+    p = od.DesignProblem(np.eye(2)[[0, 0, 1, 1]], settings={"day": days, "t": [1.0, 1.0, 2.0, 2.0]})
+    shown = view(names_of(p), "day").scales[0]
+    assert (shown.levels, shown.at.tolist()) == (("2023-05-06", "2024-01-01"), [1, 0, 1, 0])
+
+
 def test_levels_are_named_on_their_axis():
     r = od.solve(plants())
     figure = od.plot.sensitivity(r, ["temp", "cat"])

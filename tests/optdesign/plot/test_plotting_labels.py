@@ -9,6 +9,7 @@ import pytest
 from drawn import assert_legible, texts
 
 import optdesign as od
+from optdesign.plot.naming import names_of
 from optdesign.plot.text import readable
 
 LEVELS = {
@@ -110,3 +111,16 @@ def test_titles_name_the_scope_of_an_efficiency(experiment):
         ]
         assert shown
         assert all("on these candidates" in " ".join(text.split()) for text in shown)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_settings_are_labels_as_given(kind):
+    dose = np.array([100000.3, 100000.4], dtype=kind)
+    p = od.DesignProblem(np.eye(2), settings={"dose": dose})
+    assert [names_of(p).candidate(n) for n in (0, 1)] == ["row 1: dose 100000.3", "row 2: dose 100000.4"]
+
+
+def test_numbers_of_runs_are_whole():
+    p = od.DesignProblem(np.eye(2), budgets=2469)
+    figure = od.plot.runs(od.Runs.given(p, [1234, 1235]))
+    assert {"1234", "1235"} <= {found.get_text() for found in figure.axes[0].texts}

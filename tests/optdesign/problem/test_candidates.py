@@ -175,6 +175,7 @@ def test_what_is_odd_is_noted(factors, model: str, note: str) -> None:
             "with temp = 0, 'log.temp.' is -inf in row 1. Leave such settings",
         ),
         ({"C": 2, "g": ["u", "v"]}, "~ C(g)", r"the factor 'C' hides the function C\(\)"),
+        ({"class": ["u", "v"]}, "~ C(`class`)", "functions of 'class', a word of Python, are not evaluated"),
         (pd.DataFrame(np.eye(2)), "~ `0`", "must not name factors by constants"),
         ({"True": [1, 2], "z": [0, 1]}, "~ z + I(`True`**2)", "must not name factors by constants"),
         ({"None": ["u", "v"], "z": [0, 1]}, "~ z + C(None)", "must not name factors by constants"),

@@ -378,3 +378,9 @@ def test_the_columns_of_a_saved_design_are_no_features(tmp_path) -> None:
         with pytest.raises(ValueError, match="'weight' and 'variance' are those of a saved design"):
             od.DesignProblem(table)
     assert od.DesignProblem(frame[["a", "b", "weight"]]).names == ("a", "b", "weight")
+
+
+def test_names_of_groups_that_are_dates():
+    names = np.array(["2024-05-01", "2024-05-31"], dtype="M8[ns]")
+    p = od.DesignProblem(np.eye(2), groups=[0, 1], group_names=names)
+    assert p.group_names == ("2024-05-01", "2024-05-31")

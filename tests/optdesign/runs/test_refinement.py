@@ -186,3 +186,22 @@ def test_a_narrow_factor_is_no_component_of_a_mixture_of_large_amounts() -> None
     assert s is not None
     np.testing.assert_allclose(s["a"] + s["b"], 1e6, rtol=1e-15)
     assert (s["dose"].min(), s["dose"].max()) == (1e-6, 1e-3)
+
+
+def test_a_model_without_the_slack_component_of_a_mixture() -> None:
+    lattice = od.simplex_lattice(["a", "b", "c"], 2)
+    found = od.refine(od.DesignProblem(od.candidates(lattice, "~ (a + b)**2 + I(a**2) + I(b**2)")))
+    s = found.problem.settings
+    assert s is not None
+    np.testing.assert_allclose(s["a"] + s["b"] + s["c"], 1.0, rtol=1e-12)
+    same = od.refine(od.DesignProblem(od.candidates(lattice, "~ 0 + (a + b + c)**2")))
+    assert found.efficiency == pytest.approx(same.efficiency, abs=1e-6)
+
+
+def test_new_levels_are_shown_to_six_digits() -> None:
+    c = od.candidates(
+        {"year": [2000, 2005, 2010, 2015, 2020]}, "~ year + I(year**2) + I(year**3)", coded=True
+    )
+    found = od.refine(od.DesignProblem(c))
+    shown = str(found).partition("with weight: ")[2].split("\n")[0]
+    assert list(map(float, shown.split(", "))) == pytest.approx(found.levels["year"], abs=0.01, rel=0)
