@@ -1,10 +1,10 @@
 """The certificate of a design: bounds on its gap and its efficiency.
 
-Let w >= 0 be weights, and U_b = sum_{n in b} w_n x_n x_n' the information of parameter block b (block for
-short). Assume that the rank of every U_b is that of the candidates of b, and let D be the sum of these
-ranks. Det is the product of the non-zero eigenvalues, g_n = x_n' U_b^+ x_n the variance of candidate n, and
-f_i the budget of group i. The trace identity sum_n w_n g_n = D and the concavity of F(w) = sum_b log Det
-U_b give, for the optimum w*,
+The candidates of a parameter block b inform the same parameter vector. Let w >= 0 be weights, and let
+U_b = sum_{n in b} w_n x_n x_n' be the information matrix of b. Assume that the rank of every U_b is that of
+the candidates of b, and let D be the sum of these ranks. Det is the product of the non-zero eigenvalues,
+g_n = x_n' U_b^+ x_n the variance of candidate n, and f_i the budget of group i. The trace identity
+sum_n w_n g_n = D and the concavity of F(w) = sum_b log Det U_b give, for the optimum w*,
 
     F(w*) - F(w) <= sum_n g_n (w*_n - w_n) <= sum_i f_i max_{n in i} g_n - D = G(w) - D =: gap.
 
@@ -17,7 +17,10 @@ exp(F(w*) / D) <= exp(F(w) / D) (1 + sum_n g_n (w*_n - w_n) / D) <= exp(F(w) / D
 exp((F(w) - F(w*)) / D) is at least D / G = 1 / (1 + gap / D), which is at least exp(-gap / D).
 
 *Round-off.* The returned G is an upper bound on the exact G of the given floating-point candidates, budgets
-and weights (:mod:`optdesign.design.roundoff_allowance`).
+and weights. It includes an allowance for round-off (:mod:`optdesign.design.roundoff_allowance`).
+
+*Coordinates.* Variances are computed from coordinates x_n' A_b, with a matrix A_b for each parameter block.
+Refined coordinates (``problem.refined``) are computed in twice the precision.
 """
 
 from __future__ import annotations
@@ -43,21 +46,21 @@ from optdesign.problem.source import read_only
 
 
 class Shares(NamedTuple):
-    """Thresholds for the bound on round-off, as fractions of G or of the gap.
+    """Thresholds for the allowance for round-off, as fractions of G or of the gap G - D.
 
-    The certificate is computed again from coordinates in twice the precision (``problem.refined``) in two
-    cases: the bound on round-off exceeds both ``g`` G and the fraction ``gap`` of the gap, or it exceeds
-    ``log_det`` G. Above ``log_det`` G the computed log det is inaccurate. If the bound still exceeds
-    ``log_det`` G, the coordinates of :mod:`optdesign.design.near_singular` are tried.
+    Let R be the allowance. The certificate is computed again from refined coordinates if R exceeds both
+    ``g`` * G and ``gap`` * (G - D), or if R exceeds ``log_det`` * G. Above ``log_det`` * G the computed log
+    det is inaccurate: if R still exceeds it, the coordinates of :mod:`optdesign.design.near_singular` are
+    tried.
     """
 
     g: float = 1e-11
     gap: float = 0.01
     log_det: float = 1e-9
     costly: float = 1e-7
-    """Limit in place of ``log_det`` if the determinants in :mod:`optdesign.design.near_singular` would take
-    more than about 1 s. It is larger because the bound grows with the third power of the dimension: it is
-    1e-9 G for well-conditioned weights of dimension 300."""
+    """Threshold in place of ``log_det`` if the determinants in :mod:`optdesign.design.near_singular` would
+    take more than about 1 s. The allowance grows with the third power of the dimension. In dimension 300 it
+    is about 1e-9 G even if the weights are well-conditioned."""
 
 
 SHARES = Shares()
@@ -167,7 +170,7 @@ def certificate_of(
 
 
 def _largest_rounding(problem: DesignProblem) -> float:
-    """Return the allowance as a fraction of G above which log det is inaccurate."""
+    """Return the largest accepted allowance for round-off, as a fraction of G."""
     return SHARES.log_det if attempts(problem) > 1 else SHARES.costly
 
 
@@ -181,7 +184,7 @@ class _Proof(NamedTuple):
 
 
 def direct_rounding(problem: DesignProblem, weights: np.ndarray) -> float:
-    """Return the allowance for round-off, as a fraction of G, of the proof for well-conditioned weights."""
+    """Return the allowance for round-off as a fraction of G, in ordinary and refined coordinates."""
     support = (weights != 0).nonzero()[0]
     return _prove_directly(problem, support, weights[support], 0.0, measured).rounding
 
@@ -189,10 +192,10 @@ def direct_rounding(problem: DesignProblem, weights: np.ndarray) -> float:
 def _prove_directly(
     problem: DesignProblem, support: np.ndarray, w: np.ndarray, missed: float, measure: Measure
 ) -> _Proof:
-    """Bound G in the coordinates of the solvers, and in refined ones if their round-off is large.
+    """Bound G in the coordinates of the solvers, and in refined ones if the allowance for round-off is large.
 
-    The proof with the smaller allowance is returned. In high dimensions, that of refined coordinates can be
-    the larger one.
+    Returns the proof with the smaller allowance. In high dimensions, the allowance in refined coordinates can
+    be larger than in those of the solvers.
     """
     proof = _prove(problem, problem.rows, support, w, missed, measure)
     share_of_gap = SHARES.gap * (1.0 - problem.rank / proof.g_value)
@@ -214,8 +217,9 @@ def _prove(
 ) -> _Proof:
     """Bound G for the weights ``w`` of the support.
 
-    The sum of the weights of a group differs from its budget by the fraction ``missed`` at most. ``own``
-    bounds the errors of the support candidates only, in the format of ``rows.rounding``.
+    The sum of the weights of a group differs from its budget by the fraction ``missed`` at most.
+    ``rows.rounding`` bounds the errors of the coordinates of all candidates; ``own``, in the same format,
+    those of the support only.
     """
     white, off, log_det, g, largest = measure(problem, rows, support, w)
     total = float(np.add.reduce(log_det)) + problem.log_volume
@@ -235,9 +239,9 @@ def _prove_nearly_singular(
 ) -> _Proof:
     """Return the best of the given proof and proofs in coordinates for nearly singular weights.
 
-    Without a proof of full rank, log det is -inf. The given proof is returned if the support does not have
-    full rank, or if ``measure`` is not the default: the problem is then part of a larger one and keeps its
-    coordinates.
+    No new proof is tried if the support does not have full rank, or if ``measure`` is not the default. In the
+    second case the problem is a part of a larger one, whose coordinates must not change. If no proof shows
+    full rank, the returned log det is -inf.
     """
     maps = problem.span.maps
     for _ in range(attempts(problem) if measure is measured and spans(problem, support) else 0):

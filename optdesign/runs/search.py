@@ -1,22 +1,22 @@
-"""Iterated local search over whole runs: one loop for all kinds of moves, and when to stop.
+"""Iterated local search for exact designs (whole numbers of runs): one loop for all kinds of moves.
 
 A *climb* makes moves that increase log det until no move does.
 
 A *try* is one local search. It climbs from a random or a given start. Then it perturbs the runs and climbs,
 again and again. The loss is the decrease of log det from the current runs to the new ones. New runs without
 a loss are accepted. New runs with a loss are accepted with probability exp(-loss / T), where T is HEAT
-times the mean of all positive losses of this try so far. The best runs are kept. A try ends after a number
-of perturbations in a row that do not improve them.
+times the mean of all positive losses of this try, the present loss included. The best runs are kept. A try
+ends after a number of perturbations in a row that do not improve them.
 
 Tries are numbered. Each has its own random stream, derived from the seed and its number. The best try
 therefore does not depend on the number of tries that run at a time, unless a time limit ends the search.
 Without a number of tries and without a time limit, the search has a limit of work, which is counted in
-multiplications and takes about 1 s. It also ends once several tries have found the same log det. Neither
-rule depends on the speed of the computer. If only the number of tries is given, each try has this limit of
-work.
+multiplications and takes about 1 s. It also ends after REPEATS tries whose log det is the largest one found.
+Neither rule depends on the speed of the computer. If only the number of tries is given, each try has this
+limit of work.
 
 The sequence of moves does not depend on the time limit. At equal speed of the computer, a larger limit
-therefore gives runs that are at least as good.
+therefore gives runs that are at least as good, if both limits are long enough to compute optimal weights.
 """
 
 from __future__ import annotations
@@ -35,38 +35,39 @@ from optdesign.runtime import clock
 from optdesign.runtime.stopping import DeferredInterrupt
 
 GAIN = 1e-9
-"""Smallest increase of log det that counts as an improvement. It exceeds round-off, so climbs end."""
+"""Differences of log det up to this one are treated as round-off."""
 
 SPEED = 1e9
 """Multiplications a second, roughly."""
 
 BUDGET = 1.0
-"""Seconds at SPEED of a search without a number of tries and without a time limit."""
+"""Limit of work of a search without a number of tries and without a time limit, in seconds at SPEED."""
 
 REPEATS = 10
-"""Number of tries with the same log det that ends a search without a number of tries and a time limit."""
+"""Number of tries with the largest log det after which a search with a limit of work ends."""
 
 SLICE = 5e7
 """Multiplications between two checks of the clock."""
 
 OVERHEAD = 2e4
-"""Time of the function calls of one perturbation, in multiplications."""
+"""Number of multiplications that take as long as the function calls of one perturbation."""
 
 HEAT = 0.5
 """Temperature of the acceptance of worse runs, as a fraction of the mean loss."""
 
 
 class Moves(Protocol):
-    """Moves of whole runs. A state is a tuple of arrays.
+    """Moves between exact designs. A state is a tuple of arrays that describes an exact design.
 
-    All values of log det are shifted by one constant, which depends on the kind of moves.
+    All values of log det, ``bound`` and ``reach`` included, differ from the true ones by the same constant,
+    which depends on the class of moves.
     """
 
     name: str
     patience: int
     """Number of perturbations in a row without an improvement after which a try ends."""
     bound: float
-    """Upper bound on log det of whole runs, or inf."""
+    """Upper bound on log det of exact designs, or inf."""
     reach: float
     """log det of the computed optimal weights. Runs that attain it may be optimal among all weights."""
 
@@ -95,7 +96,7 @@ class Moves(Protocol):
 class Try(NamedTuple):
     """Result of a try: log det, the runs, the work, and two flags.
 
-    ``optimal``: no weights have a larger log det. ``proved``: no whole runs have a larger log det.
+    ``optimal``: no weights have a larger log det. ``proved``: no exact design has a larger log det.
     """
 
     value: float
@@ -106,12 +107,12 @@ class Try(NamedTuple):
 
     @property
     def is_final(self) -> bool:
-        """Return True if the runs are proved optimal among whole runs."""
+        """Return True if the runs are proved optimal among exact designs."""
         return self.optimal or self.proved
 
 
 class Best(NamedTuple):
-    """The best of several tries, and how many there were."""
+    """The best try, the number of tries, and whether the search ended because of REPEATS."""
 
     best: Try
     tries: int
@@ -153,7 +154,7 @@ def check_search(seed: int, tries: int | None, time_limit: float | None, n_jobs:
 
 
 def most_work(watch: Clock) -> float:
-    """Return the most work of a try: that of the default search if there is no time limit."""
+    """Return the limit of work of one try. With a time limit, it is infinite."""
     return BUDGET * SPEED if watch.deadline == np.inf else math.inf
 
 
@@ -164,7 +165,7 @@ class Slices:
         self.left, self._stopped = left, stopped
 
     def are_used_up(self) -> bool:
-        """Count a slice. Return True if no slice is left, or if the time limit or an interrupt is pending."""
+        """Count a slice. Return True if no slice is left, after the time limit, or after an interrupt."""
         self.left -= 1
         return self.left < 0 or self._stopped()
 
@@ -242,7 +243,7 @@ def best_of(
 ) -> Best:
     """Return the best of several tries, the first of equal ones. A try with optimal runs ends the search.
 
-    With ``prove``, the default limit of work applies even if there is a time limit.
+    With ``prove`` and without ``tries``, the limit of work and REPEATS apply even if there is a time limit.
     """
     limited = tries is None and (prove or watch.deadline == np.inf)
     numbers: Iterator[int] = iter(range(tries)) if tries is not None else count()
@@ -278,7 +279,8 @@ def _in_turn(run: Callable[[int], Try], numbers: Iterator[int], n_jobs: int, wat
     stood_still = clock.first_use_seconds()
 
     def timed(number: int) -> Try:
-        # The deadline is a time on the clock of the calling thread, and every thread has a clock of its own.
+        # The clock excludes compilation, which is counted per thread. The deadline is a time on the clock of
+        # the calling thread, so this thread takes over the compilation time of that thread.
         clock.add_first_use(max(0.0, stood_still - clock.first_use_seconds()))
         return run(number)
 

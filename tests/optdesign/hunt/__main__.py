@@ -37,7 +37,7 @@ def main() -> None:
     if unknown := [name for name in args.targets if name not in TARGETS]:
         parser.error(f"target must be one of {', '.join(TARGETS)}; got {unknown[0]!r}.")
     chosen = tuple(args.targets) or TARGETS
-    false = cases = 0
+    false = cases = undecided = noted = 0
     with Pool(args.jobs, args.limit, tuple(f"hunt.{name}" for name in chosen)) as pool:
         for target in chosen:
             began = time.monotonic()
@@ -51,7 +51,9 @@ def main() -> None:
             found = list(pool.run(tasks))
             false += print_table(target, families, found, time.monotonic() - began)
             cases += len(found)
-    print(f"{false} false claims in {cases} cases")
+            undecided += sum(case.found.undecided for case in found)
+            noted += sum(case.found.noted for case in found)
+    print(f"{false} false claims in {cases} cases; {undecided} undecided, {noted} with a note")
     sys.exit(false > 0)
 
 
