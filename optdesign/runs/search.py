@@ -217,9 +217,10 @@ def iterate(
         if best.is_final or idle >= moves.patience or work > most or watch.stopped():
             break
         loss = value - new
-        if loss > GAIN:
+        has_rank = new > -math.inf
+        if loss > GAIN and has_rank:
             losses, loss_sum = losses + 1, loss_sum + loss
-        if loss <= GAIN or rng.random() < math.exp(-loss * losses / (HEAT * loss_sum)):
+        if loss <= GAIN or (has_rank and rng.random() < math.exp(-loss * losses / (HEAT * loss_sum))):
             value, current = new, _copy(state)
         else:
             state = _copy(current)
