@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -140,21 +141,29 @@ def exact(
         watch = final if time_limit is None or not prove else Clock(deadline - 0.75 * time_limit, interrupted)
         first = rounded(best, runs) if best.converged else None
         spanning = partial(apportioned, problem, best.weights, runs, proved=True)
-        moves = moves_of(best, runs, grid, first=first, spanning=spanning)
 
         def is_optimal(counts: np.ndarray) -> bool:
             """Return True if the certificate of the runs, taken as weights, leaves nothing to gain."""
             return certify(problem, counts).relative_gap <= GAIN
 
-        most = most_work(watch)
+        def search(moves: Any) -> Best:
+            most = most_work(watch)
 
-        def run(number: int) -> Try:
-            # Other moves need no start that depends on the time for the weights.
-            from_weights = number == 0 and first is not None and isinstance(moves, ListMoves)
-            start = moves.of(first) if from_weights else None
-            return iterate(moves, stream(seed, number), watch, is_optimal=is_optimal, start=start, most=most)
+            def run(number: int) -> Try:
+                # Other moves need no start that depends on the time for the weights.
+                from_weights = number == 0 and first is not None and isinstance(moves, ListMoves)
+                start = moves.of(first) if from_weights else None
+                rng = stream(seed, number)
+                return iterate(moves, rng, watch, is_optimal=is_optimal, start=start, most=most)
 
-        found = best_of(run, tries, n_jobs, watch, prove=prove)
+            return best_of(run, tries, n_jobs, watch, prove=prove)
+
+        if final.stopped():  # the certificate takes the rest of the time
+            counts = apportioned(problem, best.weights, runs, proved=not best.gap < np.inf)
+            found, method = Best(Try(-np.inf, counts), 0, repeated=False), "rounding"
+        else:
+            moves = moves_of(best, runs, grid, first=first, spanning=spanning)
+            found, method = search(moves), moves.name
         counts = found.best.found
         if not found.best.is_final and not watch.stopped():
             counts = climbed(problem, counts, best.variances, Slices(POLISH, watch.stopped).are_used_up)
@@ -168,7 +177,7 @@ def exact(
             best,
             spanning=spanning,
             status=status,
-            method=moves.name + " and branch and bound" * prove,
+            method=method + " and branch and bound" * prove,
             tries=found.tries,
             stopwatch=stopwatch,
             certified=best.certificate,
