@@ -4,16 +4,21 @@ M clients pull the same K arms. The reward of client i from arm a is x_{i,a}' th
 holds a feature vector or a reward. Messages reveal the active arms and the direction of every feature up to
 sign. They also reveal the mean reward divided by the norm of the feature, up to the same sign.
 
-A phase has four steps. The server computes an optimal design over the active arms of all clients and sends
-every client its numbers of pulls. The clients pull their arms and send local estimates along the directions
-of their features. The server combines them into global estimates. The clients drop the arms whose
-confidence interval lies below that of the best estimate.
+At the start, every client pulls each arm once and sends local estimates along the directions of its features.
+The server combines them into global estimates. A phase then has four steps, as in Algorithm 1:
 
-``Client`` is Algorithm 1 and ``Server`` is Algorithm 2. Both are state machines without input or output:
-their methods take messages and sums of rewards, and return messages and numbers of pulls. The simulator uses
-these two classes. A program that connects them over a network can use them too. A ``Client`` object is a
-batch of one or more clients; arrays have a leading axis for the clients. M objects of one client each and one
-object of M clients make the same decisions, bit for bit.
+1. Every client drops the arms whose confidence interval lies below that of the arm with the largest estimate.
+2. The server computes an optimal design over the active arms and sends every client its numbers of pulls.
+3. Every client pulls its arms, sends local estimates, and pulls the arm with the largest estimate until the
+   phase ends.
+4. The server combines the local estimates into global estimates.
+
+``Client`` is Algorithm 1 and ``Server`` is Algorithm 2. Both classes hold the state between messages. They
+neither send nor receive data: their methods take messages and sums of rewards, and return messages and
+numbers of pulls. The caller delivers the messages. The simulator does so within one process, and a program
+can do so over a network. A ``Client`` object is a batch of one or more clients; arrays have a leading axis
+for the clients. M objects of one client each and one object of M clients make the same decisions, bit for
+bit.
 
     client                              server
     initialise(rewards)   ------------> initialise(estimates)
@@ -30,13 +35,24 @@ Differences from the pseudocode of the paper:
   undefined if the mean reward is zero. Otherwise it is the same up to sign.
 - If the largest absolute entry of a first estimate is below TINY, the client sends the direction separately.
 - Arms with f_{i,a} = 0 are not estimated.
-- Messages that no later decision would use are not sent.
-- Algorithm 3 has a limit of sweeps with ``design_method="auto"``, the default. Another method continues the
-  design if the limit is reached; see :mod:`bandits.policies.design`. "bca" uses Algorithm 3 alone.
+- The horizon cuts the last phase. Its local estimates are not computed and not sent, because no phase
+  follows. If the first pulls reach the horizon, no message is sent.
+- Half-widths have the factor sigma, the sub-Gaussian parameter of the rewards. The paper has sigma = 1.
+- Algorithm 3 makes at most 200 sweeps with ``design_method="auto"``, the default, and fewer if there are
+  more than 50,000 candidates. ``optdesign.solve`` continues a design that needs more sweeps; see
+  :mod:`bandits.policies.design`. ``design_method="bca"`` uses Algorithm 3 alone.
 - The paper has no algorithm for designs with shared parameters. For these designs, a sweep exchanges weight
   between pairs of arms of each client; see :mod:`optdesign.solvers.group_step`.
-- Each class of collinear clients (:mod:`bandits.policies.collinearity`) has a separate design. Its gap is at
-  most design_gap / number of classes, so that the gaps sum to at most design_gap.
+- Each class of collinear clients (:mod:`bandits.policies.collinearity`) has a separate design. The value
+  G - D of a design is at most design_gap / number of classes, so that the sum over classes is at most
+  design_gap.
+- V_a and theta-hat_a are computed separately for each class. A client receives those of its class, for the
+  arms that are active for a client of the class.
+- A class in which no arm was eliminated in a phase keeps its design of the phase before.
+- Weights at the level of round-off are set to 0; see :func:`bandits.policies.design.certified`.
+- A product pi_{i,a} f^p that differs from an integer by round-off only is that integer before rounding up.
+- Eigenvalues of the inverse of V_a at the level of round-off are set to 0; see
+  :func:`bandits.policies.aggregation.pseudo_inverses`.
 """
 
 from __future__ import annotations
@@ -81,7 +97,10 @@ class Client:
         self.direction: np.ndarray
         """e-bar, the unit directions that the server stores: e = x / ||x|| or -e."""
         self.norm: np.ndarray
-        """x' e-bar, which is ||x|| or -||x||. A coordinate along e-bar times this factor is a reward."""
+        """x' e-bar, which is ||x|| or -||x||.
+
+        The product of this factor and the coordinate e-bar' theta-hat of an estimate is the estimated reward
+        x' theta-hat."""
 
     def initialise(self, rewards: np.ndarray) -> Message:
         """Return theta-hat^0 = y x / ||x||^2 from one reward y of each arm (line 1)."""
@@ -121,7 +140,7 @@ class Client:
         return kept
 
     def intervals(self, r: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return r-hat and the half-width u = alpha times the deviation of this phase."""
+        """Return r-hat and the half-width u = alpha sigma ||x||_V / ell; ``width`` is sigma ||x||_V / ell."""
         return r, self.setting.alpha * width
 
     def explore(self, plan: PullPlan) -> np.ndarray:
@@ -145,7 +164,8 @@ class Client:
     def _projections(self, message: Message) -> tuple[np.ndarray, np.ndarray]:
         """Return e-bar' theta-hat and ||e-bar||_V.
 
-        The message holds both with the protocol SCALARS. Both are computed with VECTORS.
+        With the protocol SCALARS, the message holds both numbers. With VECTORS, the client computes them from
+        theta-hat and V of the message.
         """
         if isinstance(message, GlobalEstimates):
             message = along(self.direction, self.active, message)
@@ -193,11 +213,15 @@ class Server:
         self.clients_of: list[np.ndarray]
         """The clients of each class."""
         self.ranks: np.ndarray
-        """Ranks of the explored directions, of shape (classes, blocks)."""
+        """Ranks of the explored directions, of shape (classes, blocks).
+
+        A block is one arm, or all arms if parameters are shared."""
         self.solved: list[tuple[int, float]]
         """Iterations and gap of the design of each class."""
         self.has_merged = False
-        """True if nearly parallel directions were merged in the last estimates."""
+        """True if a matrix V_a of the last estimates has a smaller rank than the explored directions.
+
+        Directions are then so nearly parallel that an eigenvalue was set to 0."""
 
     def initialise(self, first: Message) -> Message:
         """Store the directions; return V_a^1 and theta-hat_a^1 from one pull of each arm (line 1)."""
@@ -358,7 +382,10 @@ def directions(first: FirstEstimates) -> np.ndarray:
 
 
 def unsigned(x: np.ndarray) -> np.ndarray:
-    """Return x / ||x|| with a positive largest coordinate, so that no sign is revealed."""
+    """Return x / ||x|| or -x / ||x||: the one whose coordinate of largest size is positive.
+
+    The sign of x is not revealed therefore.
+    """
     largest = np.take_along_axis(x, np.abs(x).argmax(axis=2)[:, :, None], axis=2)
     return np.sign(largest) * x / np.sqrt(dot(x, x))[:, :, None]
 

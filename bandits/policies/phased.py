@@ -32,23 +32,25 @@ ROUNDING_ERROR = 1e-12
 """Upper bound on the relative error of a design weight by round-off."""
 
 Rounding = Callable[[np.ndarray, int], np.ndarray]
-"""Function of the weights and the length f^p of phase p that returns pulls.
+"""Function of the weights and the exploration budget f^p of phase p that returns exploration pulls.
 
-Both arrays have the shape (M, K), for M clients and K arms. The function must return at most f^p + K pulls
-per client, and pulls whose information has the rank of the design."""
+Both arrays have the shape (M, K), for M clients and K arms. Phase p has f^p + K pulls of each client. The
+function must return at most f^p + K pulls per client. The information of the pulls must have the rank of the
+design."""
 
 
 def ceiling(weights: np.ndarray, f: int) -> np.ndarray:
     """Return the pulls ceil(pi_{i,a} f^p) of the paper; every positive weight gets a pull.
 
-    A product that differs from an integer by round-off only is that integer: half of 128 is 64 pulls, not 65.
+    A product that differs from an integer by round-off only is that integer: the weight 0.5 + 1e-15 and
+    f^p = 128 give 64 pulls, not 65.
 
     Parameters
     ----------
     weights : ndarray of shape (M, K)
         Weights of the design.
     f : int
-        Phase length f^p.
+        Exploration budget f^p of the phase.
 
     Returns
     -------
@@ -57,7 +59,7 @@ def ceiling(weights: np.ndarray, f: int) -> np.ndarray:
 
     See Also
     --------
-    bandits.efficient : Keep to the budget f^p.
+    bandits.efficient : Keep to the exploration budget.
 
     Examples
     --------
@@ -71,15 +73,16 @@ def ceiling(weights: np.ndarray, f: int) -> np.ndarray:
 def efficient(weights: np.ndarray, f: int) -> np.ndarray:
     """Round the weights of every client by the efficient rounding of Pukelsheim and Rieder (1992).
 
-    The pulls of a client sum to its budget. If the budget is less than one pull per arm with positive weight,
-    the weights of the client are rounded up as in the paper, so that the rank is kept.
+    The weights of client i sum to its budget b_i, which is 1 by default. The client gets floor(b_i f^p)
+    pulls. If this is less than one pull per arm with positive weight, the weights of the client are rounded
+    up as in the paper, so that the rank is kept.
 
     Parameters
     ----------
     weights : ndarray of shape (M, K)
         Weights of the design.
     f : int
-        Phase length f^p.
+        Exploration budget f^p of the phase.
 
     Returns
     -------
@@ -98,7 +101,7 @@ def efficient(weights: np.ndarray, f: int) -> np.ndarray:
     """
     pulls = ceiling(weights, f)
     products, nearest, is_whole = _products(weights.sum(axis=1), f)
-    # Weights that sum to 1 up to round-off may exceed the largest phase, 2^53, by a few pulls.
+    # A sum of weights that exceeds 1 by round-off would give a few pulls more than 2^53 if f^p is 2^53.
     runs = np.where(is_whole, nearest, np.floor(products)).astype(np.int64).clip(max=2**53)
     enough = np.flatnonzero(runs >= (weights > 0).sum(axis=1))
     pulls[enough] = apportion(weights[enough], runs[enough])
@@ -118,7 +121,9 @@ def _products(weights: np.ndarray, f: int) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 KeepRule = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-"""Function of estimates r, half-widths u and active arms, (m, K) each, that returns True for arms to keep."""
+"""Function of estimates r, half-widths u and active arms that returns True for arms to keep.
+
+All arrays have the shape (m, K), for the m clients of a batch and K arms."""
 
 
 def confident(r: np.ndarray, u: np.ndarray, active: np.ndarray) -> np.ndarray:
@@ -163,10 +168,10 @@ class Setting:
     dim: int
     horizon: int
     lengths: np.ndarray
-    """f^1 .. f^H."""
+    """Exploration budgets f^1 .. f^H of the phases."""
     delta: float
     alpha: float
-    """Factor of the confidence intervals: a half-width is alpha times the deviation of the estimate."""
+    """Factor of the half-widths u_{i,a} = alpha sigma ||x_{i,a}||_{V_a} / ell of Fed-PE."""
     ell: float
     """Lower bound on the norms of the features."""
 
@@ -176,7 +181,7 @@ class Setting:
     protocol: str
 
     def f(self, phase: int) -> int:
-        """Return the phase length f^p; f^0 is 1."""
+        """Return the exploration budget f^p of a phase; f^0 is 1."""
         return 1 if phase == 0 else int(self.lengths[phase - 1])
 
 
@@ -191,36 +196,46 @@ class Phased:
     delta : float, default 0.1
         Probability with which confidence intervals may fail.
     schedule : Schedule or sequence of int
-        Phase lengths f^p; see :mod:`bandits.theory.schedules`. Default: 2^p.
+        Exploration budgets f^p; see :mod:`bandits.theory.schedules`. Phase p has f^p + K pulls of each
+        client, for K arms. Default: 2^p.
     protocol : {"vectors", "scalars"}, default "vectors"
         "vectors": the messages of the paper's algorithms. "scalars": shorter messages; see
         :mod:`bandits.protocol`. Decisions are the same.
     design_gap : float, default 0.1
-        Tolerance on the gap of the design of each phase; see :class:`optdesign.Certificate`. Designs of
-        classes of collinear clients (:mod:`bandits.policies.collinearity`) have an equal share of it each.
+        Tolerance epsilon of the stopping rule G(pi) <= D + epsilon of Algorithm 3, for the design of each
+        phase. D is the sum of the ranks of the active features over the parameter blocks. A parameter block
+        is one arm if parameters are disjoint, and all arms if they are shared. If there are C classes of
+        collinear clients (:mod:`bandits.policies.collinearity`), each class has a separate design with the
+        tolerance epsilon / C.
     design_method : {"auto", "bca", "newton"}, default "auto"
-        Method of the design. "bca" is the paper's block coordinate ascent, started from the uniform design.
-        Most of its final weights are exactly zero; every positive weight costs at least one pull. For
-        shared parameters, for which the paper has no algorithm, "bca" exchanges weight between pairs of
-        arms of a client. "auto" begins with at most 200 sweeps of "bca". With more than 50,000 candidates
-        the limit is 10 million divided by the number of candidates, but at least 10 sweeps. A design that
-        needs more is continued by the method "auto" of :func:`optdesign.solve`. The ``iterations`` of such
-        a design cannot be compared with those of the paper's algorithm; see :mod:`bandits.policies.design`.
-        "newton" is that of :func:`optdesign.solve`.
+        Method that computes the design of a phase.
+
+        - "bca" is block coordinate ascent, Algorithm 3 of the paper, started from the uniform design. A sweep
+          updates the weights of every client once. Most of the final weights are exactly zero. Every positive
+          weight costs at least one pull. The paper has no algorithm for shared parameters. For them, a sweep
+          exchanges weight between pairs of arms of each client.
+        - "auto" begins with at most 200 sweeps of "bca". With N > 50,000 candidates the limit is 10^7 / N
+          sweeps, but at least 10. A candidate is an active arm of a client. If the limit is reached before
+          the tolerance, ``optdesign.solve(method="auto")`` continues from the weights of the last sweep. The
+          ``iterations`` of such a design cannot be compared with those of Algorithm 3; see
+          :mod:`bandits.policies.design`. If ``warm_start`` gives a start, there are no sweeps before
+          ``optdesign.solve``.
+        - "newton" is ``optdesign.solve(method="newton")``.
     warm_start : bool, default False
-        True to start from the design of the phase before.
+        True to start the design of a phase from the design of the phase before. The first design has no such
+        start.
     design : callable, optional
         Function in place of the method: see :mod:`bandits.policies.design`.
     keep : callable, default confident
         Function of estimates, half-widths and active arms that returns True for the arms to keep.
     rounding : callable, default ceiling
-        Function of weights and f^p that returns pulls: ``ceiling`` of the paper, or ``efficient``, which
-        returns exactly f^p pulls. If f^p is smaller than the number of arms with positive weight,
-        ``efficient`` rounds up.
+        Function of weights and f^p that returns exploration pulls. ``ceiling`` is the rule of the paper.
+        ``efficient`` returns floor(budgets[i] f^p) pulls for client i. It rounds up if this is smaller than
+        the number of arms with positive weight.
     sparse : bool, default False
         True to replace the design by one with the same information and at most M + Q positive weights
-        (:func:`optdesign.sparsify`), which takes fewer pulls and fewer scalars. Q is the sum of r (r + 1) / 2
-        over the ranks r of the parameter blocks.
+        (:func:`optdesign.sparsify`). Q is the sum of r (r + 1) / 2 over the ranks r of the parameter blocks.
+        Fewer positive weights give fewer exploration pulls after rounding up, and fewer scalars.
     budgets : tuple of float, optional
         Client i explores with a budget of budgets[i] f^p in each phase (the paper's lemma for clients that
         work asynchronously), with budgets[i] in (0, 1]. It spends the rest of the phase on its estimated best
@@ -277,7 +292,7 @@ class Phased:
 
     @property
     def name(self) -> str:
-        """Class name, with the parameters if they are not the default."""
+        """Class name, followed by " (shared)" if the parameters are shared."""
         return type(self).__name__ + suffix(self.parameters)
 
     @property
@@ -286,7 +301,9 @@ class Phased:
         return self.parameters == SHARED
 
     def lengths(self, horizon: int, arms: int) -> np.ndarray:
-        """Return the phase lengths f^1 .. f^H; phase H reaches the horizon.
+        """Return the exploration budgets f^1 .. f^H of the phases; phase H reaches the horizon.
+
+        Phase p has f^p + K pulls of each client. The horizon may cut phase H.
 
         Parameters
         ----------
@@ -298,13 +315,13 @@ class Phased:
         Returns
         -------
         ndarray of int
-            Lengths.
+            Exploration budgets.
         """
         assert not isinstance(self.schedule, Sequence)
         return checked_lengths(self.schedule, horizon, arms)
 
     def setting(self, clients: int, arms: int, dim: int, horizon: int, ell: float, sigma: float) -> Setting:
-        """Return the constants of clients and server: sizes, phase lengths, confidence level, bounds.
+        """Return the constants of clients and server: sizes, exploration budgets, confidence level, bounds.
 
         Parameters
         ----------
@@ -341,9 +358,10 @@ class Phased:
     def regret_bound(self, env: LinearEnvironment, horizon: int, time: int | None = None) -> float:
         """Return a bound on the total regret that holds with probability 1 - delta.
 
-        The regret includes the first pull of every arm. G is the sum over clients of budget times largest
-        variance (:class:`optdesign.Certificate`). The theorems assume an optimal design, for which G = d B.
-        B is the number of parameter vectors: K if disjoint, 1 if shared. The policy has G <= d B +
+        The regret includes the first pull of every arm. G(pi) is the sum over clients of the largest variance
+        of an active arm. The theorems assume an optimal design, for which G = D, the sum of the ranks of the
+        parameter blocks. B is the number of parameter vectors: K if disjoint, 1 if shared. D <= d B, and
+        D = d B if the features of each parameter block span R^d. The policy has G <= D + design_gap <= d B +
         design_gap, so the bound is multiplied by sqrt(1 + design_gap / (d B)).
 
         Parameters
@@ -386,14 +404,14 @@ class Phased:
         return float(inexact * bound + env.gaps.sum())
 
     def theorem(self, lengths: np.ndarray, time: int, phases: int, **constants: Any) -> float:  # noqa: ARG002
-        """Return the regret bound of the paper for given phase lengths.
+        """Return the regret bound of the paper for given exploration budgets f^p.
 
         Variants with a theorem override this method.
 
         Parameters
         ----------
         lengths : ndarray of int
-            Lengths of the phases that begin before the time.
+            Exploration budgets of the phases that begin before the time.
         time : int
             Number of pulls of each client up to which regret is counted.
         phases : int
