@@ -38,19 +38,22 @@ Differences from the pseudocode of the paper:
 - The horizon cuts the last phase. Its local estimates are not computed and not sent, because no phase
   follows. If the first pulls reach the horizon, no message is sent.
 - Half-widths have the factor sigma, the sub-Gaussian parameter of the rewards. The paper has sigma = 1.
-- Algorithm 3 makes at most 200 sweeps with ``design_method="auto"``, the default, and fewer if there are
-  more than 50,000 candidates. ``optdesign.solve`` continues a design that needs more sweeps; see
+- Algorithm 3 (block coordinate ascent) makes at most 200 sweeps with ``design_method="auto"``, the default.
+  It makes fewer sweeps if a design has more than 50,000 candidates, where a candidate is a client with one of
+  its active arms. ``optdesign.solve`` continues a design that needs more sweeps; see
   :mod:`bandits.policies.design`. ``design_method="bca"`` uses Algorithm 3 alone.
 - The paper has no algorithm for designs with shared parameters. For these designs, a sweep exchanges weight
   between pairs of arms of each client; see :mod:`optdesign.solvers.group_step`.
-- Each class of collinear clients (:mod:`bandits.policies.collinearity`) has a separate design. The value
-  G - D of a design is at most design_gap / number of classes, so that the sum over classes is at most
-  design_gap.
-- V_a and theta-hat_a are computed separately for each class. A client receives those of its class, for the
-  arms that are active for a client of the class.
+- Each class of collinear clients (:mod:`bandits.policies.collinearity`) has a separate design. G is the
+  objective of the multi-client G-optimal design, and D is its minimum, the sum of the ranks. The gap G - D
+  of a design is at most design_gap / number of classes, so that the sum over classes is at most design_gap.
+- V_a and theta-hat_a are computed separately for each class. A client receives those of its class, for every
+  arm that is active for at least one client of the class.
 - A class in which no arm was eliminated in a phase keeps its design of the phase before.
 - Weights at the level of round-off are set to 0; see :func:`bandits.policies.design.certified`.
-- A product pi_{i,a} f^p that differs from an integer by round-off only is that integer before rounding up.
+- If a product pi_{i,a} f^p differs from an integer only by round-off, it is replaced by that integer before
+it
+  is rounded up.
 - Eigenvalues of the inverse of V_a at the level of round-off are set to 0; see
   :func:`bandits.policies.aggregation.pseudo_inverses`.
 """
@@ -135,7 +138,7 @@ class Client:
             given = f"{kept.dtype} of shape {kept.shape}" if isinstance(kept, np.ndarray) else repr(kept)
             raise ValueError(
                 f"keep must return an array of bool of shape {self.active.shape}, clients and arms; in phase "
-                f"{self.phase} it returned {given}. Compare estimates and widths of all arms."
+                f"{self.phase} it returned {given}. Compute it elementwise from estimates and half-widths."
             )
         return kept
 
@@ -328,8 +331,8 @@ class Server:
         limit = self.setting.f(self.phase) + self.setting.arms
         if pulls[~self.active].any() or pulls.sum(axis=1).max() > limit:
             raise ValueError(
-                f"rounding must give no pulls to inactive arms and a client at most f + K = {limit}; the "
-                f"largest number of pulls of a client was {pulls.sum(axis=1).max()}. Use bandits.ceiling."
+                f"rounding must give inactive arms no pulls, and each client at most f + K = {limit} pulls; "
+                f"the largest number of pulls of a client was {pulls.sum(axis=1).max()}. Use bandits.ceiling."
             )
         lost = np.flatnonzero(((pulls == 0) & (weights > 0)).any(axis=1))
         for c in np.unique(self.class_of[lost]):

@@ -49,9 +49,9 @@ class Shares(NamedTuple):
     """Thresholds for the allowance for round-off, as fractions of G or of the gap G - D.
 
     Let R be the allowance. The certificate is computed again from refined coordinates if R exceeds both
-    ``g`` * G and ``gap`` * (G - D), or if R exceeds ``log_det`` * G. Above ``log_det`` * G the computed log
-    det is inaccurate: if R still exceeds it, the coordinates of :mod:`optdesign.design.near_singular` are
-    tried.
+    ``g`` * G and ``gap`` * (G - D), or if R exceeds ``log_det`` * G. If R exceeds ``log_det`` * G even in
+    refined coordinates, the computed log det is inaccurate, and the coordinates of
+    :mod:`optdesign.design.near_singular` are tried.
     """
 
     g: float = 1e-11

@@ -280,8 +280,9 @@ def _in_turn(run: Callable[[int], Try], numbers: Iterator[int], n_jobs: int, wat
     stood_still = clock.first_use_seconds()
 
     def timed(number: int) -> Try:
-        # The clock excludes compilation, which is counted per thread. The deadline is a time on the clock of
-        # the calling thread, so this thread takes over the compilation time of that thread.
+        # The clock of each thread excludes the compilation time of that thread. The deadline is a time on the
+        # clock of the calling thread. So the worker first raises its excluded time to that of the calling
+        # thread.
         clock.add_first_use(max(0.0, stood_still - clock.first_use_seconds()))
         return run(number)
 
