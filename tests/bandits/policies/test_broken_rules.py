@@ -24,7 +24,7 @@ def ceil(weights, f):
         (lambda w, f: [*ceil(w, f).tolist(), [0]], "inhomogeneous"),
         (lambda w, f: ceil(w, f) > 0, "gave values of type bool"),
         (lambda w, f: ceil(w, f) - 3, "pulls must not be negative; rounding in phase 1 gave client 0"),
-        (lambda w, f: ceil(w, f) + f, "a client at most f [+] K = 6"),
+        (lambda w, f: ceil(w, f) + f, "each client at most f [+] K = 6 pulls"),
         (lambda w, f: 0 * ceil(w, f), "rounding must keep the rank"),
         (lambda _w, _f: None, "pulls must be integers"),
     ],
