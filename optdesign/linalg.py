@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from numbers import Integral
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -220,20 +221,23 @@ def rank_one_update(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> np.ndarray
     >>> rank_one_update(np.eye(2), [1.0, 0.0], 1.0).tolist()
     [[0.5, 0.0], [0.0, 1.0]]
     """
-    inverse, vector = _update(a_pinv, u, scale)
+    change = _update(a_pinv, u, scale)
+    inverse, vector, ratio = change.inverse, change.vector, change.ratio
     _, basis = eigen_range(inverse)
-    outside = float(np.linalg.norm(vector - basis @ (basis.T @ vector)))
+    outside = np.linalg.norm(vector - basis @ (basis.T @ vector))
     # A rank-one update that leaves less than this fraction of the determinant loses the range.
     range_rtol = 1e-12
     if outside > np.sqrt(range_rtol) * np.linalg.norm(vector):
+        value = f"{np.ldexp(outside, change.vector_exponent):g} of its length does not"
         remedy = "Outside the range the rank grows: compute the pseudo-inverse afresh."
-        raise InputError("u", "must lie in the range of A", f"{outside:g} of its length does not", remedy)
-    ratio = det_ratio(inverse, u, scale)
-    if not ratio > range_rtol:
-        value = f"1 + scale u' A^+ u = {ratio:g} is not positive, or does not exceed its round-off"
-        raise InputError("the update", "must preserve the range", value, "Take less weight away from u.")
+        raise InputError("u", "must lie in the range of A", value, remedy)
+    if not range_rtol < ratio < np.inf:
+        value = f"1 + scale u' A^+ u = {ratio:g} is infinite, not positive, or within its round-off"
+        remedy = "Take less weight away from u, or compute the pseudo-inverse afresh."
+        raise InputError("the update", "must preserve the range", value, remedy)
     v = inverse @ vector
-    return inverse - (scale / ratio) * np.outer(v, v)
+    part = np.ldexp(change.scale / ratio * np.outer(v, v), change.power)
+    return np.asarray(np.ldexp(inverse - part, change.inverse_exponent))
 
 
 def det_ratio(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> float:
@@ -262,8 +266,7 @@ def det_ratio(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> float:
     >>> det_ratio(np.eye(2), [2.0, 0.0], 0.25)
     2.0
     """
-    inverse, vector = _update(a_pinv, u, scale)
-    return float(1.0 + scale * (vector @ inverse @ vector))
+    return _update(a_pinv, u, scale).ratio
 
 
 def _scaled(matrix: np.ndarray) -> tuple[np.ndarray, int]:
@@ -300,12 +303,32 @@ def _tolerance(size: int, rtol: float | None) -> float:
     return rtol
 
 
-def _update(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """Check the arguments of a rank-one update."""
+class _Update(NamedTuple):
+    """A rank-one update, in numbers that are divided by powers of 2 so that products do not overflow."""
+
+    inverse: np.ndarray
+    inverse_exponent: int
+    vector: np.ndarray
+    vector_exponent: int
+    scale: float
+    power: int
+    """Exponent of the products of the three factors."""
+    ratio: float
+    """1 + scale u' A^+ u."""
+
+
+def _update(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> _Update:
+    """Check and scale the arguments of a rank-one update."""
     inverse, vector = floats(a_pinv, "a_pinv"), floats(u, "u")
     if inverse.ndim != 2 or vector.shape * 2 != inverse.shape:
         rule = "must have an entry for each row of a_pinv, a square matrix"
         raise InputError("u", rule, f"got shapes {vector.shape} and {inverse.shape}", "Pass a vector.")
     if not (np.isfinite(vector).all() and np.isfinite(scale)):
         raise InputError("u and scale", "must be finite", remedy="Clean the data first.")
-    return inverse, vector
+    inverse, a = _scaled(inverse)
+    vector, b = _scaled(vector)
+    size, c = math.frexp(scale)
+    power = a + 2 * b + c
+    with np.errstate(over="ignore", under="ignore"):
+        ratio = float(1.0 + np.ldexp(size * (vector @ inverse @ vector), power))
+    return _Update(inverse, a, vector, b, size, power, ratio)

@@ -28,14 +28,17 @@ def power_of_f(noncentrality: np.ndarray, df: np.ndarray, error_df: float, alpha
         return np.full(len(noncentrality), np.nan)
     critical = special.betaincinv(error_df / 2, df / 2, alpha)
     cases = zip(noncentrality / 2, df / 2, critical, strict=True)
-    return np.array([_mixture(half, a, error_df / 2, z) for half, a, z in cases])
+    return np.array([_mixture(half, a, error_df / 2, z, alpha) for half, a, z in cases])
 
 
-def _mixture(half: float, a: float, b: float, z: float) -> float:
+def _mixture(half: float, a: float, b: float, z: float, alpha: float) -> float:
     """Return the sum of I_z(b, a + j) times the Poisson probability of j with mean ``half``."""
     if np.isnan(half):
         return np.nan
-    half = min(half, 5e9)  # the power grows with it, and is 1 in double precision here for usual tests
+    half = min(half, 1e250)  # the power grows with it, and is 1 in double precision here for usual tests
+    if half > 5e9:
+        # The standard deviation of j is below 2e-5 of its mean, so I_z at the mean is the sum.
+        return float(_incomplete_beta(b, a, np.array([half]), z, alpha)[0])
     # Beyond 12 standard deviations the probabilities are below round-off. Many terms are summed in steps.
     radius, most = 12 * np.sqrt(half) + 80, 20_000
     low = max(0.0, np.floor(half - radius))
@@ -43,7 +46,17 @@ def _mixture(half: float, a: float, b: float, z: float) -> float:
     j = np.arange(low, half + radius, step)
     log_share = special.xlogy(j, half) - special.gammaln(j + 1)
     share = np.exp(log_share - log_share.max())
-    return min(1.0, float(share @ special.betainc(b, a + j, z) / share.sum()))
+    return min(1.0, float(share @ _incomplete_beta(b, a, j, z, alpha) / share.sum()))
+
+
+def _incomplete_beta(b: float, a: float, j: np.ndarray, z: float, alpha: float) -> np.ndarray:
+    """Return I_z(b, a + j), where I_z(b, a) = alpha.
+
+    A z below the range of floating point is 0 or inaccurate. I_z(b, a) is then z^b / (b B(b, a)).
+    """
+    if z > 1e-280:
+        return np.asarray(special.betainc(b, a + j, z))
+    return np.asarray(np.minimum(1.0, alpha * np.exp(special.betaln(b, a) - special.betaln(b, a + j))))
 
 
 def noncentrality(

@@ -183,3 +183,15 @@ def test_eigenvalues_beyond_the_range_of_doubles() -> None:
     )
     small = np.ldexp([[2.0, 1.0], [1.0, 3.0]], -1074)
     assert linalg.log_pseudo_det(small) == pytest.approx(np.log(5) - 2148 * np.log(2), rel=1e-14)
+
+
+def test_rank_one_updates_near_the_ends_of_the_range() -> None:
+    half = linalg.rank_one_update([[1e-300]], [1.0], 1e300)
+    np.testing.assert_allclose(half, [[5e-301]], rtol=1e-12)
+    np.testing.assert_allclose(linalg.rank_one_update([[1e300]], [1e-150], 1.0), [[5e299]], rtol=1e-12)
+    assert linalg.det_ratio([[1.0]], [1e200], 1e-300) == pytest.approx(1e100, rel=1e-12)
+    for size in (1e-200, 1e200):
+        with pytest.raises(ValueError, match="u must lie in the range of A"):
+            linalg.rank_one_update(np.diag([1.0, 0.0]), [size, size], 1e-300)
+    with pytest.raises(ValueError, match="inf is infinite"):
+        linalg.rank_one_update([[1.0]], [1e200], 1.0)

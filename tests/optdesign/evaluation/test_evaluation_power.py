@@ -31,6 +31,20 @@ def test_power_at_the_ends():
     assert np.isnan(power_of_f(np.array([1.0]), np.ones(1), 0, 0.05)).all()
 
 
+@pytest.mark.parametrize(("error_df", "alpha"), [(0.01, 0.01), (0.001, 0.2), (0.1, 1e-200), (1, 1e-300)])
+def test_power_without_an_effect_is_alpha_if_critical_values_are_beyond_the_range(error_df, alpha):
+    powers = power_of_f(np.array([0.0, 1e-3]), np.ones(2), error_df, alpha)
+    np.testing.assert_allclose(powers, alpha, rtol=1e-3)
+
+
+def test_power_of_large_effects_with_few_degrees_of_freedom():
+    """The statistic of 1 degree of freedom is nearly delta / |z|, with z normal."""
+    alpha, deltas = 1e-6, np.array([3e5, 1e6, 2e6])
+    power = power_of_f(deltas**2, np.ones(3), 1, alpha)
+    expected = 1 - 2 * stats.norm.sf(deltas * np.tan(np.pi * alpha / 2))
+    np.testing.assert_allclose(power, expected, rtol=1e-8)
+
+
 def test_power_of_a_term_does_not_depend_on_its_coding():
     rng = np.random.default_rng(1)
     x = np.column_stack([np.ones(15), rng.normal(size=(15, 3))])
