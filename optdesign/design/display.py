@@ -17,6 +17,7 @@ import numpy as np
 from optdesign.factors.coding import mixtures
 from optdesign.factors.formula import pandas
 from optdesign.problem.dependence import in_words
+from optdesign.problem.inputs import CANDIDATE as CANDIDATE
 from optdesign.tables.columns import objects
 
 if TYPE_CHECKING:
@@ -32,9 +33,6 @@ GROUP, BLOCK, WEIGHT, VARIANCE = "group", "parameter_block", "weight", "variance
 
 RUN, RUNS = "run", "runs"
 """Columns that number the runs of a list, and that count the runs of a candidate."""
-
-CANDIDATE = "candidate"
-"""Name of an index into the arrays of a problem, from 0. A row of a printed table counts from 1."""
 
 
 def own_columns(problem: DesignProblem) -> dict[str, np.ndarray]:

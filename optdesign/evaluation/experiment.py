@@ -24,6 +24,7 @@ from optdesign.factors.coding import CodedModel, Term, coded_model, mixtures, mi
 from optdesign.factors.formula import named
 from optdesign.factors.grids import factorial
 from optdesign.problem.candidates import Candidates, candidates
+from optdesign.problem.inputs import check_order
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.runs import Runs, RunTable
 from optdesign.tables.columns import Settings, is_frame, listed, number
@@ -258,6 +259,7 @@ def _region(
 
 def _nonnegative(weights: ArrayLike, n: int) -> np.ndarray:
     """Return weights as floats. Raise InputError unless they are n, none negative and one positive."""
+    check_order(weights, "weights")
     w = np.asarray(weights, dtype=np.float64)
     if w.shape != (n,) or not np.all(np.isfinite(w)) or w.min() < 0 or not w.any():
         rule = f"must be {n} finite numbers of at least 0 with a positive sum"

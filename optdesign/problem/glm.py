@@ -28,7 +28,7 @@ from optdesign.numbers.checks import check_choice
 from optdesign.problem.candidates import Candidates
 from optdesign.problem.inputs import floats, in_order, matrix
 from optdesign.problem.source import read_only
-from optdesign.tables.columns import is_single
+from optdesign.tables.columns import is_frame, is_single
 
 
 def _logistic(eta: np.ndarray) -> np.ndarray:
@@ -97,8 +97,11 @@ def local(features: Any, parameters: Any, family: str = "logistic") -> Any:
         rule, value = "must be those of the linear predictor", "they are scaled by local already"
         raise InputError("features", rule, value, "Pass the candidates that candidates() returns.")
     x = features.features if isinstance(features, Candidates) else matrix(features)
-    if isinstance(features, Candidates) or isinstance(parameters, Mapping):
-        parameters = _in_order(parameters, getattr(features, "names", None))
+    names = features.names if isinstance(features, Candidates) else None
+    if not isinstance(features, Candidates) and is_frame(features):
+        names = tuple(map(str, getattr(features, "column_names", features.columns)))
+    if names is not None or isinstance(parameters, Mapping):
+        parameters = _in_order(parameters, names)
     theta = floats(parameters, "parameters")
     if theta.shape != (x.shape[1],) or not np.isfinite(theta).all():
         rule = f"must be {x.shape[1]} finite numbers, one for each feature"

@@ -29,6 +29,9 @@ from optdesign.tables.columns import (
     times_as_text,
 )
 
+CANDIDATE = "candidate"
+"""Name of an index into the arrays of a problem, from 0. A row of a printed table counts from 1."""
+
 COPY_LIMIT = 1 << 26
 """Input arrays up to this many bytes are copied; larger ones are kept by reference if their type fits."""
 
@@ -121,9 +124,20 @@ def one_per_candidate(
     values: ArrayLike, name: str, n: int, remedy: str = "Pass them in the order of the candidates."
 ) -> np.ndarray:
     """Return values as float64. Raise InputError unless there is one per candidate."""
+    check_order(values, name)
     array = floats(values, name)
     check_length(array, n, name, remedy)
     return array
+
+
+def check_order(values: Any, name: str) -> None:
+    """Raise InputError for a column of a frame of candidates, which ``to_frame`` made, in another order."""
+    index: Any = getattr(values, "index", None)
+    if getattr(index, "name", None) == CANDIDATE and np.any(np.diff(index) < 0):
+        value = f"the index {CANDIDATE!r} is in another order"
+        raise InputError(
+            name, "must be in the order of the candidates", value, f"Sort it: {name}.sort_index()."
+        )
 
 
 def check_length(array: np.ndarray, n: int, name: str, remedy: str, entry: str = "entry") -> None:

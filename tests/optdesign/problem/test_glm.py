@@ -97,6 +97,11 @@ def test_parameters_by_name() -> None:
         od.local([[1.0, 2.0]], {"a": 1.0, "b": 2.0})
     labelled = pd.Series([-3.0, 1.0], index=["const", "x1"])  # of an array, which has no names to match
     np.testing.assert_array_equal(od.local([[1.0, 4.0]], labelled), expected[2:])
+    frame = pd.DataFrame({"Intercept": 1.0, "dose": [1.0, 2.0, 4.0]})
+    for given in (by_name, pd.Series(by_name)):
+        np.testing.assert_array_equal(od.local(frame, given), expected)
+    with pytest.raises(ValueError, match="once each, those of the columns, 'Intercept', 'dose'; "):
+        od.local(frame, labelled)
 
 
 def test_candidates_are_scaled_once() -> None:

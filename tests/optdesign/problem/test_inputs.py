@@ -17,6 +17,28 @@ def test_budgets_that_double_precision_would_round_are_refused(budgets):
     assert od.exact(od.DesignProblem(EYE, budgets=2**53)).counts.sum() == 2**53
 
 
+def test_columns_of_a_sorted_frame_of_candidates_are_refused():
+    problem = od.DesignProblem([[1.0, 0.0], [1.0, 1.0], [1.0, 5.0]], budgets=3)
+    result = od.solve(problem)
+    frame = result.to_frame()
+    assert od.certify(problem, frame["weight"]).efficiency > 0.99
+    weights = frame.sort_values("weight")["weight"]
+    for use in (
+        lambda: od.certify(problem, weights),
+        lambda: od.evaluate((problem, weights)),
+        lambda: od.efficiency(problem, weights, best=result),
+        lambda: od.sparsify(result, cost=weights),
+        lambda: od.solve(problem, start=weights),
+    ):
+        with pytest.raises(od.InputError, match=r"must be in the order of the candidates.*sort_index\(\)"):
+            use()
+    runs = od.exact(problem, seed=0)
+    counts = runs.to_frame()["runs"]
+    assert od.Runs.given(problem, counts).log_det == pytest.approx(runs.log_det)
+    with pytest.raises(od.InputError, match="counts must be in the order of the candidates"):
+        od.Runs.given(problem, counts[::-1])
+
+
 def test_points_that_double_precision_would_round_are_refused():
     square = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
     for points in (2**60 + square, 1 + square * np.finfo(np.longdouble).eps):
