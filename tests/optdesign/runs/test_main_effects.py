@@ -2,7 +2,6 @@
 
 import itertools
 import re
-import time
 
 import numpy as np
 import pytest
@@ -237,15 +236,13 @@ def test_a_time_limit_that_has_passed_still_leaves_full_rank(levels: int) -> Non
         assert runs.efficiency > 0
 
 
-def test_time_limit_holds_for_many_parameters() -> None:
-    """The rank decision of the rounded features takes longer than the search; it is made on demand."""
+def test_the_rank_decision_of_many_parameters_is_made_on_demand() -> None:
+    """The decision for the rounded features takes longer than a search with a time limit."""
     levels = [-1, 1]
-    od.exact(od.MainEffects({"a": levels, "b": levels}, runs=4), time_limit=0.05)
     model = od.MainEffects({f"f{k}": levels for k in range(760)}, runs=800)
-    began = time.process_time()
     runs = od.exact(model, time_limit=0.05)
-    assert time.process_time() - began - runs.compile_seconds < 1.05
     assert (runs.rank, runs.table()["f0"].shape) == (761, (800,))
+    assert "span" not in vars(runs.problem)
     small = od.exact(od.MainEffects({"a": levels, "b": levels}, runs=4))
     assert small.problem.rank == 3
     assert small.certificate.gap < 1e-9
