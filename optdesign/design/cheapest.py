@@ -46,6 +46,10 @@ class Tolerances(NamedTuple):
 TOLERANCES = Tolerances()
 
 
+LARGEST_COST = 1e250
+"""Largest cost of a candidate in units of the largest cost of the given design."""
+
+
 class Attempt(NamedTuple):
     """How the linear program is presented to HiGHS."""
 
@@ -82,7 +86,9 @@ def cheapest(
     ``round_off`` bounds the change of the information by the round-off of the coordinates. The given weights
     are returned if no design is found that costs as little, up to round-off.
     """
-    cost = np.ldexp(cost, -np.frexp(np.abs(cost).max())[1])  # sums do not overflow
+    top = np.abs(cost[support]).max() or np.abs(cost).max()
+    with np.errstate(over="ignore"):  # other costs may be beyond the range of floating point in this unit
+        cost = np.clip(np.ldexp(cost, -np.frexp(top)[1]), -LARGEST_COST, LARGEST_COST)
     floor = np.full(problem.n_groups, np.inf)
     np.minimum.at(floor, problem.groups, cost)
     excess = cost - floor[problem.groups]  # budgets are fixed, so this lowers the cost of all designs alike
@@ -112,8 +118,8 @@ def cheapest(
                 break
         if value - bound <= TOLERANCES.gap * size:
             break
-    size = max(size, value)
-    return Cheapest(*best, max(0.0, value - bound) / size if value > 0 else 0.0)
+    distance = max(0.0, value - bound) if value > 0 else 0.0
+    return Cheapest(*best, distance / size if size > 0 else distance and np.inf)
 
 
 class _Program:

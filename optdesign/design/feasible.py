@@ -1,4 +1,7 @@
-"""Feasible weights: finite, non-negative, and with the sum of each group equal to its budget."""
+"""Feasible weights: finite, non-negative, and with the sum of each group equal to its budget.
+
+Numbers of runs are weights whose sums are compared with the budgets exactly.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,9 @@ from optdesign.runtime.jit import kernel
 
 FEASIBILITY_RTOL = 1e-6
 """Weights may miss the budget of their group, or be negative, by this fraction of the budget."""
+
+MOST_RUNS = 1 << 53
+"""Largest number of runs of a group: counts stay exact in double precision."""
 
 
 def feasible(problem: DesignProblem, weights: ArrayLike) -> tuple[np.ndarray, float]:
@@ -35,6 +41,15 @@ def feasible(problem: DesignProblem, weights: ArrayLike) -> tuple[np.ndarray, fl
         raise InputError("weights", "must sum to the budget of each group", value, remedy)
     rounding_rtol = 1e-12  # weights that miss their budget by more are rescaled before they are certified
     return w, missed if missed <= rounding_rtol else scale(problem.groups, problem.budgets, w)
+
+
+def exact_totals(problem: DesignProblem, counts: np.ndarray) -> np.ndarray:
+    """Return the runs of every group as exact integers."""
+    totals = np.zeros(problem.n_groups, dtype=object)
+    support = np.flatnonzero(counts)
+    for i, count in zip(problem.groups[support], counts[support], strict=True):
+        totals[i] += int(count)
+    return totals
 
 
 @kernel

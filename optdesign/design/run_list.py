@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from optdesign.design import display as listing
 from optdesign.design.certificate import Certificate, certify
 from optdesign.design.efficiency import efficiency
+from optdesign.design.feasible import MOST_RUNS, exact_totals
 from optdesign.design.measures import Measures, measures
 from optdesign.design.result import DesignResult, rounded_down
 from optdesign.errors import InputError
@@ -184,17 +185,23 @@ class Runs(Frozen):
         """
         check_problem(problem)
         c = one_per_candidate(counts, "counts", problem.n_candidates)
-        if np.any(bad := c != np.floor(c)):
+        if np.any(bad := ~(np.isfinite(c) & (c == np.floor(c)))):
             at = int(np.argmax(bad))
             remedy = "Round them first."
             raise InputError("counts", "must be whole numbers", f"counts[{at}] = {c[at]}", remedy)
         if np.any(c < 0):
             at = int(np.argmin(c))
             raise InputError("counts", "must not be negative", f"counts[{at}] = {c[at]:g}", "Use 0.")
-        totals = np.bincount(problem.groups, c, problem.n_groups)
-        if np.any(totals != problem.budgets):
-            i = int(np.argmax(totals != problem.budgets))
-            value = f"group {i} has {totals[i]:.17g} runs, its budget is {problem.budgets[i]:.17g}"
+        totals = exact_totals(problem, c)
+        if np.any(bad := totals > MOST_RUNS):
+            i = int(np.argmax(bad))
+            remedy = "Larger counts are not exact in double precision."
+            raise InputError(
+                "counts", "must be at most 2^53 in a group", f"group {i} has {totals[i]}", remedy
+            )
+        if np.any(bad := totals != problem.budgets):
+            i = int(np.argmax(bad))
+            value = f"group {i} has {totals[i]} runs, its budget is {problem.budgets[i]:.17g}"
             remedy = "Build the problem with these numbers of runs."
             raise InputError("counts", "must sum to the budget of each group", value, remedy)
         certificate = certify(problem, c)

@@ -82,15 +82,19 @@ class SpannedCandidates:
             budgets=np.bincount(x.pool_groups, x.pool_weights),
         )
 
-    def bound(self, region: Experiment | None) -> float:
-        """Return a lower bound on the I-efficiency for a region, or on the A-efficiency."""
+    def bound(self, region: Experiment | None, rank: int) -> float:
+        """Return a lower bound on the I-efficiency for a region, or on the A-efficiency.
+
+        ``rank`` is that of the design. Round-off in the coordinates can give their information a larger one.
+        """
         found = self._stretches() if region is None else self._regions(region)
         if found is None:
             return np.nan
         roots, exactness = found
         blocks = [Block(*parts) for parts in zip(self.rows, self.groups, roots, strict=True)]
         fits = [least_squares(rows, w) for rows, w in zip(self.rows, self.weights, strict=True)]
-        if any(fit.rank < block.rows.shape[1] for fit, block in zip(fits, blocks, strict=True)):
+        lost = any(fit.rank < block.rows.shape[1] for fit, block in zip(fits, blocks, strict=True))
+        if lost or rank < self.rank:
             return 0.0
         return exactness * efficiency_bound(blocks, self.weights, [fit.root for fit in fits], self.budgets)
 

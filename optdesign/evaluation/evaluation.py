@@ -176,7 +176,7 @@ class Evaluation:
 
         A is the sum of the variances of the coefficients, in the coding of the evaluation.
         """
-        return self._span.bound(None)
+        return self._span.bound(None, self.rank)
 
     @cached_property
     def i_efficiency(self) -> float:
@@ -185,7 +185,7 @@ class Evaluation:
         I is the average variance of predictions over the region. NaN if no design on these candidates
         predicts everywhere in the region.
         """
-        return self._span.bound(self.experiment)
+        return self._span.bound(self.experiment, self.rank)
 
     @cached_property
     def _span(self) -> efficiencies.SpannedCandidates:

@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdesign.design.certificate import direct_rounding
+from optdesign.design.feasible import MOST_RUNS, exact_totals
 from optdesign.design.result import DesignResult
 from optdesign.errors import InputError
 from optdesign.numbers.checks import check_choice, check_type
@@ -44,7 +45,7 @@ from optdesign.problem.problem import DesignProblem
 from optdesign.runs.exchange import LARGEST_BOARD, climb_on, climbed, lay_out, state_of
 from optdesign.runs.grid import find_grid
 from optdesign.runs.rank_basis import basis, exact_rank
-from optdesign.runs.runs import MOST_RUNS, Runs, RunStatus, judged, whole_runs
+from optdesign.runs.runs import Runs, RunStatus, judged, whole_runs
 from optdesign.runs.search import GAIN, Clock, Slices, iterate, stream
 from optdesign.runs.structure import moves_of
 from optdesign.runtime import clock
@@ -183,12 +184,14 @@ def _rounded_up(result: DesignResult) -> np.ndarray:
     nearly = 1e-12
     counts = np.where((weights - down <= nearly * down) | (_without_roundoff(result) == 0), down, up)
     # Above 1e12 every fraction of a run is that small, and several of them add up to runs.
-    short = _totals(problem, counts) < problem.budgets - np.minimum(nearly * problem.budgets, 0.5)
+    most = np.minimum(nearly * problem.budgets, 0.5)
+    short = (problem.budgets - exact_totals(problem, counts) > most).astype(bool)
     counts = np.where(short[problem.groups], up, counts)
-    totals = _totals(problem, counts)
-    if np.any(totals > MOST_RUNS):
-        i = int(np.argmax(totals))
-        value = f"budgets[{i}] = {problem.budgets[i]} needs {totals[i]}"
+    totals = exact_totals(problem, counts)
+    bad = (totals > MOST_RUNS) | (problem.budgets - totals > most)
+    if np.any(bad):
+        i = int(np.argmax(bad))
+        value = f"budgets[{i}] = {problem.budgets[i]:.17g} has {totals[i]}"
         remedy = "Lower the budget: larger counts are not exact in double precision."
         raise InputError("budgets", "must be at most 2^53 runs, rounded up", value, remedy)
     if not result.gap < np.inf and exact_rank(problem, np.flatnonzero(counts)) < problem.rank:
@@ -196,15 +199,6 @@ def _rounded_up(result: DesignResult) -> np.ndarray:
         remedy = f'Its status is "{result.status.value}". Use method="efficient", which adds a basis.'
         raise InputError("result", rule, "they lose some", remedy)
     return counts.astype(np.int64)
-
-
-def _totals(problem: DesignProblem, counts: np.ndarray) -> np.ndarray:
-    """Return the runs of every group as exact integers."""
-    totals = np.zeros(problem.n_groups, dtype=object)
-    support = np.flatnonzero(counts)
-    for i, count in zip(problem.groups[support], counts[support], strict=True):
-        totals[i] += int(count)
-    return totals
 
 
 def apportioned(

@@ -15,6 +15,7 @@ import numpy as np
 
 from optdesign.design.certificate import Certificate, certify
 from optdesign.design.efficiency import compared
+from optdesign.design.feasible import MOST_RUNS
 from optdesign.design.result import DesignResult
 from optdesign.design.run_list import Runs, RunStatus, RunTable
 from optdesign.errors import InputError
@@ -25,10 +26,7 @@ from optdesign.runtime.clock import Stopwatch
 from optdesign.solvers.solve import solve
 from optdesign.verification.exact_arithmetic import factorise, information
 
-__all__ = ["MOST_RUNS", "RunStatus", "RunTable", "Runs", "judged", "whole_runs"]
-
-MOST_RUNS = 1 << 53
-"""Largest number of runs of a group: counts stay exact in double precision."""
+__all__ = ["RunStatus", "RunTable", "Runs", "judged", "whole_runs"]
 
 
 def whole_runs(problem: DesignProblem) -> np.ndarray:

@@ -22,11 +22,12 @@ from __future__ import annotations
 import math
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 import numpy as np
 from scipy.optimize import brentq
 
-from optdesign.design.feasible import FEASIBILITY_RTOL
+from optdesign.design.feasible import FEASIBILITY_RTOL, exact_totals
 from optdesign.design.result import DesignResult, Status, rounded_down
 from optdesign.design.run_list import Runs
 from optdesign.numbers.checks import check_type
@@ -176,8 +177,10 @@ def _wrong_counts(runs: Runs) -> Comparison | None:
     """Return the comparison of the numbers of runs with the budgets, or None if they are equal."""
     problem, counts = runs.problem, np.asarray(runs.counts)
     off = np.inf
-    if counts.shape == (problem.n_candidates,) and np.all(counts >= 0) and np.all(counts == np.floor(counts)):
-        off = float(np.max(np.abs(np.bincount(problem.groups, counts, problem.n_groups) - problem.budgets)))
+    is_whole = np.all(np.isfinite(counts) & (counts >= 0) & (counts == np.floor(counts)))
+    if counts.shape == (problem.n_candidates,) and is_whole:
+        pairs = zip(exact_totals(problem, counts), problem.budgets.tolist(), strict=True)
+        off = float(max(abs(total - Fraction(budget)) for total, budget in pairs))
     found = Comparison("numbers of runs", off, 0.0)
     return None if found.agrees else found
 

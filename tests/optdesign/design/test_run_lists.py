@@ -69,6 +69,30 @@ def test_counts_that_nearly_meet_the_budget_are_refused(counts: list[int], messa
     assert "numbers of runs against the budgets" in outcome.message
 
 
+@pytest.mark.parametrize(
+    ("budget", "counts", "message"),
+    [
+        (2.0**53, [2.0**53, 0, 1], "at most 2.53 in a group; group 0 has 9007199254740993"),
+        (2.0**52, [2.0**52, 0, 1], "group 0 has 4503599627370497 runs, its budget is 4503599627370496"),
+        (1e17, [1e17 - 2000, 2001, 3], "at most 2.53 in a group"),
+        (1e19, [1e19 - 4096, 2048, 2048], "at most 2.53 in a group"),
+        (10.0, [5, 5, np.inf], "counts must be whole numbers"),
+    ],
+)
+def test_sums_of_large_counts_are_exact(budget: float, counts: list[float], message: str) -> None:
+    problem = od.DesignProblem([[1.0, -1.0], [1.0, 0.0], [1.0, 1.0]], budgets=budget)
+    with pytest.raises(od.InputError, match=message):
+        od.Runs.given(problem, counts)
+
+
+def test_verification_compares_sums_of_large_counts_exactly() -> None:
+    most = 2**53
+    problem = od.DesignProblem([[1.0, -1.0], [1.0, 0.0], [1.0, 1.0]], budgets=most)
+    given = od.Runs.given(problem, [most // 2, 0, most // 2])
+    outcome = od.verify(replace(given, counts=np.array([most, 0, 1])))
+    assert "numbers of runs against the budgets" in outcome.message
+
+
 def test_an_efficiency_that_is_not_a_number_is_refuted(runs: od.Runs) -> None:
     assert od.verify(replace(runs, efficiency=np.nan)).verdict == "differs"
 

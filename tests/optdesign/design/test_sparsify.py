@@ -259,3 +259,24 @@ def test_duals_that_enlarge_round_off_are_no_proof_of_the_least_cost() -> None:
     found = pool.one("hunt.sparsify", "row_sizes", 30_006)
     assert found.status == "distance stated"
     assert not found.wrong
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-200, 1.0])
+def test_costs_of_candidates_without_weight_do_not_make_the_others_zero(size: float) -> None:
+    x = np.array([[1.0, -1], [1, 0], [1, 1], [1, 0.5], [1, -0.5], [1, -1], [1, 1]])
+    weights, cost = np.append(np.ones(6) / 6, 0), size * np.array([1.0, 2, 3, 4, 5, 2, 0])
+    cost[6] = 1e300
+    thin = od.sparsify(od.DesignResult.given(od.DesignProblem(x), weights), cost)
+    assert cost @ thin.weights / size == pytest.approx(11 / 6, rel=1e-9)
+
+
+@pytest.mark.parametrize("low", [-1e3, -1e9, -1e12, -1e20, -1e300])
+def test_a_low_cost_that_no_design_attains_does_not_hide_the_others(low: float) -> None:
+    """The last candidate is inside the ellipse of the optimum, so no optimal design has it."""
+    angle = 2 * np.pi * np.arange(12) / 12
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    cost = np.random.default_rng(0).random(12) + 1
+    least = od.sparsify(od.DesignResult.given(od.DesignProblem(circle), np.ones(12) / 12), cost)
+    problem = od.DesignProblem(np.vstack([circle, [0.1, 0.2]]))
+    thin = od.sparsify(od.DesignResult.given(problem, np.append(np.ones(12) / 12, 0)), np.append(cost, low))
+    assert cost @ thin.weights[:12] <= (1 + 1e-9) * (cost @ least.weights) or "the least" in thin.method

@@ -173,3 +173,13 @@ def test_rounding_is_taken_off(monkeypatch):
     assert 1 - 1e-6 < efficiency_bound(*parts) < bound
     monkeypatch.setattr(linear_criteria, "gamma", lambda n: n * 1.0)
     assert efficiency_bound(*parts) == 0
+
+
+def test_designs_that_lose_rank_have_no_efficiency_if_columns_are_dependent():
+    """Coordinates of the span are rounded, so that those of (-1, 1) and (3, -3) differ by round-off."""
+    left = np.array([[0.0, 0], [-3, -1], [-1, 1], [-1, 3], [3, -3]])
+    right = np.array([[-3.0, 0], [2, 3], [3, 3], [-1, 2], [-3, 1]])
+    x = np.vstack([left, right])
+    problem = od.DesignProblem(np.column_stack([x, x[:, 0] - x[:, 1]]), None, [0] * 5 + [1] * 5, 4)
+    e = od.evaluate((problem, [0, 0, 1, 0, 1, 0, 0, 0, 1, 1]))
+    assert (e.rank, e.a_efficiency, e.i_efficiency) == (3, 0, 0)

@@ -357,3 +357,10 @@ def test_weights_of_roundoff_cost_no_run(method: str) -> None:
         od.DesignProblem(x, budgets=2e14), np.append([1e14, 1e14 - 40, 0], np.ones(40))
     )
     assert od.round(result, method).counts.sum() == 200_000_000_000_000
+
+
+def test_rounding_up_does_not_miss_the_largest_budgets():
+    """The weights sum to one run less in exact arithmetic."""
+    problem = od.DesignProblem([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], budgets=2**53 - 1)
+    with pytest.raises(ValueError, match=r"budgets must be at most 2\^53 runs, rounded up"):
+        od.round(od.solve(problem), method="ceiling", exchange=False)
