@@ -408,7 +408,11 @@ def _number_column(parts: list[np.ndarray]) -> np.ndarray:
 
 def _write_csv(path: Path, columns: Table) -> None:
     with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
+        cells = (cell for column in columns.values() if column.dtype == object for cell in column)
+        # Readers skip spaces at the beginning of text without quotes.
+        has_space = any(isinstance(cell, str) and cell.startswith(" ") for cell in cells)
+        quoting: Any = csv.QUOTE_NONNUMERIC if has_space else csv.QUOTE_MINIMAL
+        writer = csv.writer(file, quoting=quoting, lineterminator="\n")
         writer.writerow(columns)
         values = [v if v.dtype.kind in "biufO" else v.astype(str) for v in columns.values()]
         for start in range(0, len(values[0]), CSV_ROWS):

@@ -64,6 +64,26 @@ def test_reordered_rounded_and_longer_lists_are_the_same_runs():
     assert run("verify", "list.csv").exit_code == 0
 
 
+def test_settings_of_different_sizes_are_different_settings():
+    sizes = [5.6e-17, 1e-12, 1e-9, 1 / 3, 1.0]
+    pd.DataFrame({"x": sizes}).to_csv("x.csv", index=False)
+    options = ["--candidates", "x.csv", "--model", "~ x"]
+    Path("own.csv").write_text("x\n0\n1e-12\n1e-9\n0.333333333\n1\n")
+    listed = json.loads(run("certify", "own.csv", *options, "--json").stdout)
+    assert listed["support"] == len(sizes)
+    for other in ("5e-10", "1.1e-12", "1e-13", "0.33333333", "0.9999999"):
+        Path("own.csv").write_text(f"x\n{other}\n1\n")
+        assert f"x = {other}, is none" in refused("certify", "own.csv", *options)
+
+
+def test_text_that_differs_by_a_space_at_its_beginning_stays_apart():
+    names = [" A", "A", " A", "A"]
+    pd.DataFrame({"cat": names, "x": [0, 0, 1, 1]}).to_parquet("c.parquet")
+    assert run("solve", "c.parquet", "--model", "~ cat * x", "--runs", 4, "--out", "own.csv").exit_code == 0
+    assert run("verify", "own.csv").exit_code == 0
+    assert od.candidates("own.csv", "~ cat * x").settings["cat"].tolist() == names
+
+
 def test_a_changed_list_is_noticed():
     head, *rows = lines()
     other = rows[0].split(",")[:1] + rows[1].split(",")[1:]
