@@ -26,7 +26,7 @@ from optdesign.runtime.optional import optional
 from optdesign.tables.columns import check_local_times, listed
 from optdesign.tables.columns import column as plain_column
 from optdesign.tables.marks import DECIMAL_COMMA, DECIMALS, Marks
-from optdesign.tables.workbooks import read_workbook
+from optdesign.tables.workbooks import read_workbook, row_in_sheet
 
 SEPARATORS = ",;\t"
 """Possible separators of the columns of a CSV file. The most frequent one in its header is used."""
@@ -234,9 +234,11 @@ def is_exact(text: str) -> bool:
 
 
 def place(path: Path, row: int, header: bool = True) -> str:
-    """Return the place of row ``row`` of a file: the line of a CSV file, as an editor numbers it."""
+    """Return the place of row ``row`` of a file: as an editor numbers the lines, or a sheet its rows."""
+    if path.suffix.lower() == ".xlsx":
+        return f"row {row_in_sheet(path, row + header)}"
     if path.suffix.lower() != ".csv":
-        return f"row {row + 1 + (header and path.suffix.lower() == '.xlsx')}"
+        return f"row {row + 1}"
     left = row + header
     with open(path, newline="", encoding="utf-8-sig") as file:
         reader = _reader(file, path)

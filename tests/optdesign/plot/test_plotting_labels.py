@@ -120,6 +120,15 @@ def test_settings_are_labels_as_given(kind):
     assert [names_of(p).candidate(n) for n in (0, 1)] == ["row 1: dose 100000.3", "row 2: dose 100000.4"]
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.uint64])
+def test_whole_numbers_that_coincide_in_double_precision_are_levels(kind):
+    stamps = np.array([2**60, 2**60 + 1], dtype=kind)
+    p = od.DesignProblem(np.eye(2), settings={"stamp": stamps}, budgets=7)
+    axes = od.plot.runs(od.Runs.given(p, [3, 4])).axes[0]
+    assert [text.get_text() for text in axes.get_xticklabels()] == [str(2**60), str(2**60 + 1)]
+    assert sorted(y for line in axes.lines for y in line.get_ydata()) == [3, 4]
+
+
 def test_numbers_of_runs_are_whole():
     p = od.DesignProblem(np.eye(2), budgets=2469)
     figure = od.plot.runs(od.Runs.given(p, [1234, 1235]))

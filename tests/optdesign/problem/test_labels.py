@@ -151,6 +151,7 @@ def test_bad_names_are_named(arguments: dict, error: type, message: str) -> None
         (pd.DataFrame({"x": [1.0, None]}), "column 'x' is missing in row 2"),
         (pd.DataFrame({"x": [2**53 + 1, 1]}), r"column 'x'\[0\] = .* does not"),
         (pd.DataFrame(np.eye(2), columns=["x", "x"]), "'x' occurs twice"),
+        (pd.DataFrame(np.eye(2), columns=["\u00b5", "\u03bc"]), "Python reads both as one name"),
         (pd.DataFrame(np.eye(2), columns=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)])), "Join them"),
     ],
 )
