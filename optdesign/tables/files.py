@@ -8,6 +8,7 @@ OSError. Files that are written appear whole or not at all.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import os
 import re
@@ -115,7 +116,7 @@ def stored_levels(path: Path) -> dict[str, tuple[Any, ...]]:
     for name in names:
         values, own = plain_column(arrow.parquet.read_table(path, columns=[name])[name], name)
         if own is None:  # a file keeps the categories of text only
-            own = tuple(np.unique(values[values == values]).tolist())
+            own = tuple(sorted({v for v in values.tolist() if v is not None and v == v}))
         levels[name] = own
     return levels
 
@@ -304,6 +305,9 @@ def plain_table(table: Any, path: Path) -> Table:
     for name, column in zip(table.column_names, table.columns, strict=True):
         if arrow.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
+        if arrow.types.is_binary(column.type) or arrow.types.is_large_binary(column.type):
+            with contextlib.suppress(arrow.ArrowInvalid):  # bytes that are no text stay as they are
+                column = column.cast(arrow.string())
         if arrow.types.is_decimal(column.type):
             columns[name] = plain_column(column, name)[0]  # correctly rounded, which cast is not
             continue

@@ -1,5 +1,6 @@
 """A run list from the command line is certified and verified without options, and changes are noticed."""
 
+import datetime
 import json
 from pathlib import Path
 
@@ -210,3 +211,10 @@ def test_dates(unit, ending):
     found = [one["settings"]["day"] for one in json.loads(done.stdout)["runs"]]
     assert sorted(found) == ["2023-05-06"] * 2 + ["2024-01-01"] * 3
     assert run("certify", f"days.{ending}.{ending}").exit_code == 0
+
+
+def test_times_of_day_are_text_in_json():
+    times = [datetime.time(8, 30), datetime.time(9), datetime.time(10)]
+    pd.DataFrame({"time": times, "x": [1.0, 2.0, 4.0]}).to_parquet("t.parquet")
+    report = json.loads(run("solve", "t.parquet", "--group", "time", "--json").stdout)
+    assert [row["settings"]["time"] for row in report["design"]] == [str(time) for time in times]

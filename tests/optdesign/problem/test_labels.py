@@ -128,6 +128,8 @@ def test_names_survive_pickling_and_stay_read_only() -> None:
         ({"groups": [0, 1, 1, 0], "group_names": ["a"]}, ValueError, "2 different labels"),
         ({"groups": [0, 1, 1, 0], "group_names": ["a", "b", "c"]}, ValueError, "group 'c' of 3 has none"),
         ({"names": ["a"]}, ValueError, "names must be 2 different names"),
+        ({"groups": [0, 1, 1, 0], "group_names": {"a", "b"}}, ValueError, "Give them in the order"),
+        ({"names": {"a", "b"}}, ValueError, "names must be 2 different names"),
         ({"names": "ab"}, ValueError, "names must be 2 different names"),
         ({"names": ["a", "a"]}, ValueError, "names must be 2 different names"),
         ({"settings": {"t": [1, 2]}}, ValueError, "one row per candidate; got 2 for 4"),
