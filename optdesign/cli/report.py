@@ -99,7 +99,8 @@ def _plain(value: Any) -> Any:
     """Return an entry of a table as JSON has it."""
     if isinstance(value, np.datetime64 | np.timedelta64):
         return times_as_text(np.array([value]))[0]
-    return value.item() if isinstance(value, np.generic) else value
+    plain = value.item() if isinstance(value, np.generic) else value
+    return plain if plain is None or isinstance(plain, str | int | float) else str(plain)
 
 
 def described(source: CandidateFile, problem: DesignProblem) -> dict[str, Any]:

@@ -181,18 +181,18 @@ def _matched(source: CandidateFile, table: Table, path: Path) -> np.ndarray:
 def _codes(candidates: np.ndarray, runs: np.ndarray, rtol: float = 1e-9) -> tuple[np.ndarray, np.ndarray]:
     """Assign numbers to the values of a column, of candidates and then of runs, and return the known runs.
 
-    Numbers are one setting if they differ by at most the fraction ``rtol`` of the largest of their column. In
-    a column of whole numbers they differ by at most 0.5, too.
+    Numbers are one setting if they agree to nine digits, or up to round-off of the largest of their column.
+    They differ by at most the fraction ``rtol`` of the largest, and by 0.5 in a column of whole numbers.
     """
     if candidates.dtype.kind in "biuf" and runs.dtype.kind in "biuf":
         values = np.unique(candidates.astype(np.float64))
         above = np.minimum(np.searchsorted(values, runs), len(values) - 1)
         below = np.maximum(above - 1, 0)
         nearest = np.where(np.abs(runs - values[below]) < np.abs(values[above] - runs), below, above)
-        tolerance = rtol * np.abs(values).max()
-        if np.all(values == np.round(values)):
-            tolerance = min(tolerance, 0.5)
-        found = np.abs(values[nearest] - runs) <= tolerance
+        largest = np.abs(values).max()
+        most = min(rtol * largest, 0.5 if np.all(values == np.round(values)) else np.inf)
+        tolerance = np.maximum(5 * rtol * np.abs(values[nearest]), 1e-15 * largest)
+        found = np.abs(values[nearest] - runs) <= np.minimum(tolerance, most)
         return np.concatenate([np.searchsorted(values, candidates), nearest]), found
     if candidates.dtype.kind == "M":  # dates, which are text in a CSV file
         with contextlib.suppress(ValueError):

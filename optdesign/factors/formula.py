@@ -123,6 +123,11 @@ def fit(
         if is_number or (name in ("True", "False", "None") and re.search(rf"\b{name}\b", formula)):
             value = f"{formula!r} has `{name}`, which formulaic takes for the constant"
             raise InputError("model", "must not name factors by constants", value, "Rename the column.")
+    bare = re.sub("`[^`]*`", "", formula).replace(" ", "")
+    for name in settings:
+        if f"`{name}`" in formula and "(" in name and name.replace(" ", "") in bare:
+            value, remedy = f"two terms of {formula!r} are called {name!r}", "Rename the factor of this name."
+            raise InputError("model", "must have terms of different names", value, remedy)
     context = {"__formulaic_variables_available__": list(settings)}
     parsed = _called(formula, settings, lambda: library.Formula(notation.formula(formula), _context=context))
     if not isinstance(parsed, library.SimpleFormula):

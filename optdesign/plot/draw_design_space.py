@@ -12,7 +12,7 @@ from optdesign.errors import InputError
 from optdesign.evaluation.evaluation import Evaluation
 from optdesign.plot.draw_correlations import check_evaluation
 from optdesign.plot.style import BLUE, ORANGE, legend, picture
-from optdesign.plot.text import all_readable
+from optdesign.plot.text import all_distinct
 
 LINES: tuple[dict[str, Any], ...] = (
     {"color": BLUE, "linestyle": "-"},
@@ -75,7 +75,7 @@ def design_space(
     if labels is None and len(set(names)) < len(names):
         names = [f"design {k + 1}, {name}" for k, name in enumerate(names)]
     with picture(ax, path) as (axes,):
-        for k, (one, name) in enumerate(zip(designs, all_readable(names, 40), strict=True)):
+        for k, (one, name) in enumerate(zip(designs, all_distinct(names, 40), strict=True)):
             values = np.sort(one.variances)
             fraction = (np.arange(len(values)) + 1) / len(values)
             finite = np.isfinite(values)

@@ -17,7 +17,7 @@ from optdesign.plot.naming import names_of, whole_ticks
 from optdesign.plot.panels import Panel, panel_picture
 from optdesign.plot.scales import View, frame, totals_at, view
 from optdesign.plot.style import BLUE, GREY, legend, picture, subsample
-from optdesign.plot.text import letters, readable, wrapped
+from optdesign.plot.text import all_distinct, letters, wrapped
 from optdesign.runs.runs import Runs
 
 
@@ -94,7 +94,8 @@ def _draw_panels(axes: Any, counts: np.ndarray, shown: View, cells: list[Panel])
     most = max(int(total.max(initial=1)) for _, total in found)
     numbers = all(_have_room(at, places) for at, _ in found)
     summed = "\n".join(["", shown.note_on_others("summed")]).rstrip()
-    for one, cell, (at, total) in zip(axes, cells, found, strict=True):
+    titles = all_distinct([cell.title for cell in cells], 36)
+    for one, cell, title, (at, total) in zip(axes, cells, titles, found, strict=True):
         if len(shown.scales) == 1:
             _stems(one, at[:, 0], total, most)
         else:
@@ -102,7 +103,7 @@ def _draw_panels(axes: Any, counts: np.ndarray, shown: View, cells: list[Panel])
         frame(one, shown, wrapped(summed, letters(one)))
         if len(cells) > 1:
             sum_here = int(counts[cell.rows].sum())
-            one.set_title(f"{readable(cell.title, 36)}: {sum_here:,}", fontsize=10)
+            one.set_title(f"{title}: {sum_here:,}", fontsize=10)
             one.label_outer()
     return len(shown.scales) > 1 and not numbers
 

@@ -25,7 +25,7 @@ from optdesign.plot.panels import Panel, panel_picture
 from optdesign.plot.scales import View, frame, totals_at, view
 from optdesign.plot.style import BLUE, GREY, MOST, ORANGE, legend, picture, subsample
 from optdesign.plot.surface import draw_curve, draw_map, draw_marks
-from optdesign.plot.text import letters, readable, wrapped
+from optdesign.plot.text import all_distinct, letters, readable, wrapped
 
 
 class Sensitivities(NamedTuple):
@@ -138,8 +138,8 @@ def draw_panels(axes: Any, result: DesignResult, shown: View, cells: list[Panel]
         bar.ax.axhline(1.0, color=ORANGE, linewidth=2)
         bar.set_label(text)
     if len(cells) > 1:
-        for one, cell in zip(axes, cells, strict=True):
-            one.set_title(readable(cell.title, 40), fontsize=10)
+        for one, title in zip(axes, all_distinct([cell.title for cell in cells], 40), strict=True):
+            one.set_title(title, fontsize=10)
             one.label_outer()
 
 

@@ -12,7 +12,7 @@ from optdesign.design.result import DesignResult
 from optdesign.plot import style
 from optdesign.plot.naming import Names, label_axis, names_in, whole_ticks
 from optdesign.plot.style import BLUE, GREY, picture, shades, subsample
-from optdesign.plot.text import all_readable, letters, readable, wrapped
+from optdesign.plot.text import all_distinct, letters, readable, wrapped
 
 BESIDE = "(its candidates side by side)"
 """Why candidates of a group are spread along its part of an axis."""
@@ -100,7 +100,7 @@ def _bars(axes: Any, values: np.ndarray, names: Names, word: str) -> None:
         labels = [names.candidate(n, "{1}") for n in rows]
         heading = readable(names.candidate(rows[0], "{0}"), 120)
         axes.set_ylabel(wrapped(heading, letters(axes, upright=True)), fontsize=8)
-    axes.set_yticks(place, all_readable(labels, most), fontsize=8)
+    axes.set_yticks(place, all_distinct(labels, most), fontsize=8)
     axes.tick_params(axis="y", length=0)
     axes.xaxis.get_major_locator().set_params(nbins=max(2, room // 8), integer=whole)
     axes.set(

@@ -14,7 +14,7 @@ from optdesign.design.display import text
 from optdesign.design.result import DesignResult
 from optdesign.numbers.checks import check_type
 from optdesign.plot.style import MOST
-from optdesign.plot.text import all_readable, letters, readable
+from optdesign.plot.text import all_distinct, letters, readable
 from optdesign.problem.dependence import in_words
 from optdesign.problem.inputs import check_length
 from optdesign.problem.problem import DesignProblem
@@ -134,7 +134,7 @@ def label_axis(axis: Any, labels: Sequence[Any] | None, n: int, word: str) -> No
         whole_ticks(axis)
         return
     ticks = range(0, n, -(-n // MOST.ticks))
-    texts = all_readable([i if labels is None else labels[i] for i in ticks], 18)
+    texts = all_distinct([i if labels is None else labels[i] for i in ticks], 18)
     if axis.axis_name == "x" and len(texts) * (max(map(len, texts)) + 2) > letters(axis.axes):
         axis.set_ticks(ticks, texts, rotation=35, ha="right", rotation_mode="anchor")
     else:

@@ -94,9 +94,10 @@ def _scale(settings: Settings, name: str) -> Scale:
     if gone is not None:
         value = f"{name!r} lacks that of row {gone + 1}"
         raise InputError("factors", "must have no missing entries", value, "Fill it in.")
-    if column.dtype.kind in "iuf":
-        return Scale(name, column.astype(np.float64), None)
     levels, numbers = number(column, settings.levels.get(name))
+    at = column.astype(np.float64) if column.dtype.kind in "iuf" else None
+    if at is not None and len(np.unique(at)) == len(levels):  # whole numbers above 2^53 may coincide
+        return Scale(name, at, None)
     return Scale(name, numbers.astype(np.float64), tuple(times_as_text(levels).tolist()))
 
 

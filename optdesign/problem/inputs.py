@@ -230,7 +230,7 @@ def label_names(names: Any, count: int, name: str) -> Names | None:
         return None
     argument, values = f"{name[:-1]}_names", times_as_text(names) if isinstance(names, np.ndarray) else names
     given = tuple(v.item() if isinstance(v, np.generic) else v for v in values)
-    if len(given) < count or len(set(given)) < len(given):
+    if isinstance(names, set | frozenset) or len(given) < count or len(set(given)) < len(given):
         rule = f"must be {count} different labels, one for each number"
         raise InputError(argument, rule, f"got {listed(given)}", "Give them in the order of the numbers.")
     _check_labels(objects(given), argument)
@@ -242,7 +242,7 @@ def column_names(names: Sequence[Any] | None, dim: int) -> tuple[str, ...] | Non
     if names is None:
         return None
     given = tuple(map(str, names))
-    if isinstance(names, str) or len(given) != dim or len(set(given)) < dim:
+    if isinstance(names, str | set | frozenset) or len(given) != dim or len(set(given)) < dim:
         rule = f"must be {dim} different names, one for each column of candidates"
         raise InputError("names", rule, f"got {listed(given)}", "Leave them out, or name every column.")
     return given

@@ -11,6 +11,7 @@ type, or from levels that were listed, keep the order of their levels. Missing e
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -276,16 +277,19 @@ def _items(columns: Any) -> Iterator[tuple[str, Any]]:
             f"settings must be a mapping of columns or a data frame; got {type(columns).__name__}. "
             "Pass a dict of name to column."
         )
-    seen = set()
+    seen: dict[str, str] = {}
     for key, values in pairs:
         if isinstance(key, tuple):
             remedy = "Join them: frame.columns = ['_'.join(map(str, k)) for k in frame.columns]."
             raise InputError("columns", "must have one name each", f"got the levels {key}", remedy)
         name = str(key)
-        if name in seen:
-            remedy = "Rename one of them."
-            raise InputError("columns", "must have names that differ", f"{name!r} occurs twice", remedy)
-        seen.add(name)
+        # Python reads names such as the micro sign and the Greek letter as one.
+        read = unicodedata.normalize("NFKC", name) if name.isidentifier() else name
+        if read in seen:
+            also = "" if seen[read] == name else f", as {seen[read]!r}: Python reads both as one name"
+            value = f"{name!r} occurs twice{also}"
+            raise InputError("columns", "must have names that differ", value, "Rename one of them.")
+        seen[read] = name
         yield name, values
 
 

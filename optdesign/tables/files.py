@@ -8,6 +8,7 @@ OSError. Files that are written appear whole or not at all.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import os
 import re
@@ -26,7 +27,7 @@ from optdesign.runtime.optional import optional
 from optdesign.tables.columns import check_local_times, listed
 from optdesign.tables.columns import column as plain_column
 from optdesign.tables.marks import DECIMAL_COMMA, DECIMALS, Marks
-from optdesign.tables.workbooks import read_workbook
+from optdesign.tables.workbooks import read_workbook, row_in_sheet
 
 SEPARATORS = ",;\t"
 """Possible separators of the columns of a CSV file. The most frequent one in its header is used."""
@@ -115,7 +116,7 @@ def stored_levels(path: Path) -> dict[str, tuple[Any, ...]]:
     for name in names:
         values, own = plain_column(arrow.parquet.read_table(path, columns=[name])[name], name)
         if own is None:  # a file keeps the categories of text only
-            own = tuple(np.unique(values[values == values]).tolist())
+            own = tuple(sorted({v for v in values.tolist() if v is not None and v == v}))
         levels[name] = own
     return levels
 
@@ -234,9 +235,11 @@ def is_exact(text: str) -> bool:
 
 
 def place(path: Path, row: int, header: bool = True) -> str:
-    """Return the place of row ``row`` of a file: the line of a CSV file, as an editor numbers it."""
+    """Return the place of row ``row`` of a file: as an editor numbers the lines, or a sheet its rows."""
+    if path.suffix.lower() == ".xlsx":
+        return f"row {row_in_sheet(path, row + header)}"
     if path.suffix.lower() != ".csv":
-        return f"row {row + 1 + (header and path.suffix.lower() == '.xlsx')}"
+        return f"row {row + 1}"
     left = row + header
     with open(path, newline="", encoding="utf-8-sig") as file:
         reader = _reader(file, path)
@@ -302,6 +305,9 @@ def plain_table(table: Any, path: Path) -> Table:
     for name, column in zip(table.column_names, table.columns, strict=True):
         if arrow.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
+        if arrow.types.is_binary(column.type) or arrow.types.is_large_binary(column.type):
+            with contextlib.suppress(arrow.ArrowInvalid):  # bytes that are no text stay as they are
+                column = column.cast(arrow.string())
         if arrow.types.is_decimal(column.type):
             columns[name] = plain_column(column, name)[0]  # correctly rounded, which cast is not
             continue
@@ -408,7 +414,11 @@ def _number_column(parts: list[np.ndarray]) -> np.ndarray:
 
 def _write_csv(path: Path, columns: Table) -> None:
     with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
+        cells = (cell for column in columns.values() if column.dtype == object for cell in column)
+        # Readers skip spaces at the beginning of text without quotes.
+        has_space = any(isinstance(cell, str) and cell.startswith(" ") for cell in cells)
+        quoting: Any = csv.QUOTE_NONNUMERIC if has_space else csv.QUOTE_MINIMAL
+        writer = csv.writer(file, quoting=quoting, lineterminator="\n")
         writer.writerow(columns)
         values = [v if v.dtype.kind in "biufO" else v.astype(str) for v in columns.values()]
         for start in range(0, len(values[0]), CSV_ROWS):

@@ -1,5 +1,6 @@
 """A run list from the command line is certified and verified without options, and changes are noticed."""
 
+import datetime
 import json
 from pathlib import Path
 
@@ -62,6 +63,26 @@ def test_reordered_rounded_and_longer_lists_are_the_same_runs():
     changed = [f"{row},{k}.5" for k, row in enumerate(reversed(rows))]
     Path("list.csv").write_text("\n".join([head + ",yield", *changed]) + "\n")
     assert run("verify", "list.csv").exit_code == 0
+
+
+def test_settings_of_different_sizes_are_different_settings():
+    sizes = [5.6e-17, 1e-12, 1e-9, 1 / 3, 1.0]
+    pd.DataFrame({"x": sizes}).to_csv("x.csv", index=False)
+    options = ["--candidates", "x.csv", "--model", "~ x"]
+    Path("own.csv").write_text("x\n0\n1e-12\n1e-9\n0.333333333\n1\n")
+    listed = json.loads(run("certify", "own.csv", *options, "--json").stdout)
+    assert listed["support"] == len(sizes)
+    for other in ("5e-10", "1.1e-12", "1e-13", "0.33333333", "0.9999999"):
+        Path("own.csv").write_text(f"x\n{other}\n1\n")
+        assert f"x = {other}, is none" in refused("certify", "own.csv", *options)
+
+
+def test_text_that_differs_by_a_space_at_its_beginning_stays_apart():
+    names = [" A", "A", " A", "A"]
+    pd.DataFrame({"cat": names, "x": [0, 0, 1, 1]}).to_parquet("c.parquet")
+    assert run("solve", "c.parquet", "--model", "~ cat * x", "--runs", 4, "--out", "own.csv").exit_code == 0
+    assert run("verify", "own.csv").exit_code == 0
+    assert od.candidates("own.csv", "~ cat * x").settings["cat"].tolist() == names
 
 
 def test_a_changed_list_is_noticed():
@@ -190,3 +211,10 @@ def test_dates(unit, ending):
     found = [one["settings"]["day"] for one in json.loads(done.stdout)["runs"]]
     assert sorted(found) == ["2023-05-06"] * 2 + ["2024-01-01"] * 3
     assert run("certify", f"days.{ending}.{ending}").exit_code == 0
+
+
+def test_times_of_day_are_text_in_json():
+    times = [datetime.time(8, 30), datetime.time(9), datetime.time(10)]
+    pd.DataFrame({"time": times, "x": [1.0, 2.0, 4.0]}).to_parquet("t.parquet")
+    report = json.loads(run("solve", "t.parquet", "--group", "time", "--json").stdout)
+    assert [row["settings"]["time"] for row in report["design"]] == [str(time) for time in times]

@@ -112,6 +112,14 @@ def test_workbooks_are_read(tmp_path: Path) -> None:
     book.save(path)
     with pytest.raises(od.InputError, match=r"'temp' is missing in row 3 of .*f\.xlsx"):
         od.candidates(path, model="~ temp")
+    book.active.insert_rows(3, 2)  # rows without entries, which are left out
+    book.save(path)
+    with pytest.raises(od.InputError, match=r"'temp' is missing in row 5 of .*f\.xlsx"):
+        od.candidates(path, model="~ temp")
+    book.active.cell(6, 2).value = 7
+    book.save(path)
+    with pytest.raises(od.InputError, match=r"it holds 'a', and 7 in row 6 of .*f\.xlsx"):
+        od.candidates(path, model="~ cat")
     (tmp_path / "no.xlsx").write_text("temp\n1\n")
     with pytest.raises(od.InputError, match=r"must be an Excel workbook"):
         od.candidates(tmp_path / "no.xlsx", model="~ temp")

@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 from drawn import assert_legible, texts
+from matplotlib.figure import Figure
 
 import optdesign as od
 from optdesign.plot.naming import names_of
@@ -118,6 +119,30 @@ def test_settings_are_labels_as_given(kind):
     dose = np.array([100000.3, 100000.4], dtype=kind)
     p = od.DesignProblem(np.eye(2), settings={"dose": dose})
     assert [names_of(p).candidate(n) for n in (0, 1)] == ["row 1: dose 100000.3", "row 2: dose 100000.4"]
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64])
+def test_whole_numbers_that_coincide_in_double_precision_are_levels(kind):
+    stamps = np.array([2**53, 2**53 + 1], dtype=kind)
+    p = od.DesignProblem(np.eye(2), settings={"stamp": stamps}, budgets=7)
+    axes = od.plot.runs(od.Runs.given(p, [3, 4])).axes[0]
+    assert [text.get_text() for text in axes.get_xticklabels()] == [str(2**53), str(2**53 + 1)]
+    assert sorted(y for line in axes.lines for y in line.get_ydata()) == [3, 4]
+
+
+def test_long_labels_of_groups_differ():
+    groups = [f"{'a' * 40}{k}{'b' * 40}" for k in range(2)]
+    p = od.DesignProblem(np.eye(2), groups, settings={"level": groups, "x": [0, 1]}, budgets=7)
+    runs = od.Runs.given(p, [7, 7])
+    result = od.solve(p)
+    shown = od.plot.runs(runs, "level", ax=Figure().subplots()).axes[0]
+    for labels in (
+        [text.get_text() for text in shown.get_xticklabels()],
+        [text.get_text() for text in od.plot.weights(result).axes[0].get_yticklabels()],
+        [axes.get_title(loc="left") for axes in od.plot.runs(runs, "x").axes],
+        [axes.get_title(loc="left") for axes in od.plot.sensitivity(result, "x").axes[:2]],
+    ):
+        assert len(set(labels)) == 2
 
 
 def test_numbers_of_runs_are_whole():

@@ -378,6 +378,7 @@ def test_categories_of_numbers_that_the_candidates_do_not_have_are_refused() -> 
         ({"Intercept": [1, 2, 3]}, "~ Intercept", "Intercept"),
         ({"a": [1, 2, 3], "b": [5, 6], "a:b": [1, 2, 5]}, "~ a:b + `a:b`", "a:b"),
         ({"a": ["x", "y"], "a[T.y]": [1, 2, 3]}, "~ a + `a[T.y]`", r"a\[T.y\]"),
+        ({"a": [1, 2, 3], "log(a)": [5, 6]}, "~ `log(a)` + log( a )", r"log\(a\)"),
     ],
 )
 def test_terms_of_one_name_are_refused_because_one_of_them_would_be_dropped(factors, model, twice) -> None:

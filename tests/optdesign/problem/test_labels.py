@@ -128,6 +128,8 @@ def test_names_survive_pickling_and_stay_read_only() -> None:
         ({"groups": [0, 1, 1, 0], "group_names": ["a"]}, ValueError, "2 different labels"),
         ({"groups": [0, 1, 1, 0], "group_names": ["a", "b", "c"]}, ValueError, "group 'c' of 3 has none"),
         ({"names": ["a"]}, ValueError, "names must be 2 different names"),
+        ({"groups": [0, 1, 1, 0], "group_names": {"a", "b"}}, ValueError, "Give them in the order"),
+        ({"names": {"a", "b"}}, ValueError, "names must be 2 different names"),
         ({"names": "ab"}, ValueError, "names must be 2 different names"),
         ({"names": ["a", "a"]}, ValueError, "names must be 2 different names"),
         ({"settings": {"t": [1, 2]}}, ValueError, "one row per candidate; got 2 for 4"),
@@ -151,6 +153,7 @@ def test_bad_names_are_named(arguments: dict, error: type, message: str) -> None
         (pd.DataFrame({"x": [1.0, None]}), "column 'x' is missing in row 2"),
         (pd.DataFrame({"x": [2**53 + 1, 1]}), r"column 'x'\[0\] = .* does not"),
         (pd.DataFrame(np.eye(2), columns=["x", "x"]), "'x' occurs twice"),
+        (pd.DataFrame(np.eye(2), columns=["\u00b5", "\u03bc"]), "Python reads both as one name"),
         (pd.DataFrame(np.eye(2), columns=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)])), "Join them"),
     ],
 )

@@ -61,6 +61,12 @@ def test_parquet_types(tmp_path):
     pq.write_table(pa.table({"x": [1, None]}), path)
     assert "row 2, column 'x'" in error(path)
     assert "x must be numbers; row 1" in error(_dates(path), features=["x"])
+    pq.write_table(pa.table({"site": [b"b", b"a"], "hash": [b"\xff", b"\xfe"], "x": [1, 2]}), path)
+    f = files.read(path, group="site")
+    assert (f.groups.names.tolist(), f.features) == (["a", "b"], ("x",))
+    flags = pa.array([True, None, False]).dictionary_encode()
+    pq.write_table(pa.table({"flag": flags, "x": [1, 2, 4]}), path)
+    assert files.read(path).features == ("x",)
 
 
 def _dates(path):
