@@ -15,10 +15,9 @@ The server combines them into global estimates. A phase then has four steps, as 
 
 ``Client`` is Algorithm 1 and ``Server`` is Algorithm 2. Both classes hold the state between messages. They
 neither send nor receive data: their methods take messages and sums of rewards, and return messages and
-numbers of pulls. The caller delivers the messages. The simulator does so within one process, and a program
-can do so over a network. A ``Client`` object is a batch of one or more clients; arrays have a leading axis
-for the clients. M objects of one client each and one object of M clients make the same decisions, bit for
-bit.
+numbers of pulls. The caller delivers the messages, as the simulator does or a program over a network. A
+``Client`` object is a batch of one or more clients; arrays have a leading axis for the clients. M objects of
+one client each and one object of M clients make the same decisions, bit for bit.
 
     client                              server
     initialise(rewards)   ------------> initialise(estimates)
@@ -43,11 +42,9 @@ Differences from the pseudocode of the paper:
   :mod:`bandits.policies.design`. ``design_method="bca"`` uses Algorithm 3 alone.
 - The paper has no algorithm for designs with shared parameters. For these designs, a sweep exchanges weight
   between pairs of arms of each client; see :mod:`optdesign.solvers.group_step`.
-- Each class of collinear clients (:mod:`bandits.policies.collinearity`) has a separate design. The value
-  G - D of a design is at most design_gap / number of classes, so that the sum over classes is at most
-  design_gap.
-- V_a and theta-hat_a are computed separately for each class. A client receives those of its class, for the
-  arms that are active for a client of the class.
+- Each class of collinear clients (:mod:`bandits.policies.collinearity`) has a separate design, with G - D of
+  at most design_gap / number of classes. V_a and theta-hat_a are separate for each class. A client receives
+  those of the arms that are active for a client of its class.
 - A class in which no arm was eliminated in a phase keeps its design of the phase before.
 - Weights at the level of round-off are set to 0; see :func:`bandits.policies.design.certified`.
 - A product pi_{i,a} f^p that differs from an integer by round-off only is that integer before rounding up.
@@ -276,6 +273,11 @@ class Server:
                     f"phase {self.phase} it returned {type(design).__name__}."
                 )
             found, certificate = certified(problem, design.weights)
+            if certificate.gap == np.inf:
+                raise ValueError(
+                    f"design must keep the rank of the features; in phase {self.phase} its information is "
+                    "singular. Give weight to arms whose features span those of the active arms."
+                )
             weights[clients] = problem.to_grid(found)
             self.ranks[c] = problem.ranks
             self.solved[c] = whole("iterations of the design", design.iterations, 0), certificate.gap
@@ -382,10 +384,7 @@ def directions(first: FirstEstimates) -> np.ndarray:
 
 
 def unsigned(x: np.ndarray) -> np.ndarray:
-    """Return x / ||x|| or -x / ||x||: the one whose coordinate of largest size is positive.
-
-    The sign of x is not revealed therefore.
-    """
+    """Return x / ||x|| or -x / ||x||: the one whose coordinate of largest size is positive."""
     largest = np.take_along_axis(x, np.abs(x).argmax(axis=2)[:, :, None], axis=2)
     return np.sign(largest) * x / np.sqrt(dot(x, x))[:, :, None]
 
