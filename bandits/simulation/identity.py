@@ -255,7 +255,7 @@ def _is_own(thing: type | types.FunctionType) -> bool:
 def _is_installed(thing: type | types.FunctionType | types.ModuleType) -> bool:
     """Return True for classes, functions and modules of Python or of an installed library."""
     module = str(thing.__name__ if isinstance(thing, types.ModuleType) else thing.__module__)
-    if module.split(".")[0] in PACKAGES:
+    if module.split(".")[0] in (*PACKAGES, "__main__"):
         return False
     file = getattr(sys.modules.get(module), "__file__", None)
     return module in sys.builtin_module_names if file is None else file.startswith(LIBRARIES)
