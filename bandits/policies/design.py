@@ -81,7 +81,9 @@ class Design(NamedTuple):
 
 
 DesignRule = Callable[[DesignProblem, float, "np.ndarray | None"], Design]
-"""From a problem, the largest gap G - D, and the weights of the phase before (or None) to a design."""
+"""From a problem, the largest gap G - D, and the weights of the phase before (or None) to a design.
+
+The information of the design must have the rank of the problem."""
 
 
 def ascent(

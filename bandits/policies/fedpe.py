@@ -15,10 +15,9 @@ The server combines them into global estimates. A phase then has four steps, as 
 
 ``Client`` is Algorithm 1 and ``Server`` is Algorithm 2. Both classes hold the state between messages. They
 neither send nor receive data: their methods take messages and sums of rewards, and return messages and
-numbers of pulls. The caller delivers the messages. The simulator does so within one process, and a program
-can do so over a network. A ``Client`` object is a batch of one or more clients; arrays have a leading axis
-for the clients. M objects of one client each and one object of M clients make the same decisions, bit for
-bit.
+numbers of pulls. The caller delivers the messages, as the simulator does or a program over a network. A
+``Client`` object is a batch of one or more clients; arrays have a leading axis for the clients. M objects of
+one client each and one object of M clients make the same decisions, bit for bit.
 
     client                              server
     initialise(rewards)   ------------> initialise(estimates)
@@ -52,8 +51,7 @@ Differences from the pseudocode of the paper:
 - A class in which no arm was eliminated in a phase keeps its design of the phase before.
 - Weights at the level of round-off are set to 0; see :func:`bandits.policies.design.certified`.
 - If a product pi_{i,a} f^p differs from an integer only by round-off, it is replaced by that integer before
-it
-  is rounded up.
+  it is rounded up.
 - Eigenvalues of the inverse of V_a at the level of round-off are set to 0; see
   :func:`bandits.policies.aggregation.pseudo_inverses`.
 """
@@ -279,6 +277,11 @@ class Server:
                     f"phase {self.phase} it returned {type(design).__name__}."
                 )
             found, certificate = certified(problem, design.weights)
+            if certificate.gap == np.inf:
+                raise ValueError(
+                    f"design must keep the rank of the features; in phase {self.phase} its information is "
+                    "singular. Give weight to arms whose features span those of the active arms."
+                )
             weights[clients] = problem.to_grid(found)
             self.ranks[c] = problem.ranks
             self.solved[c] = whole("iterations of the design", design.iterations, 0), certificate.gap
@@ -385,10 +388,7 @@ def directions(first: FirstEstimates) -> np.ndarray:
 
 
 def unsigned(x: np.ndarray) -> np.ndarray:
-    """Return x / ||x|| or -x / ||x||: the one whose coordinate of largest size is positive.
-
-    The sign of x is not revealed therefore.
-    """
+    """Return x / ||x|| or -x / ||x||: the one whose coordinate of largest size is positive."""
     largest = np.take_along_axis(x, np.abs(x).argmax(axis=2)[:, :, None], axis=2)
     return np.sign(largest) * x / np.sqrt(dot(x, x))[:, :, None]
 

@@ -1,18 +1,20 @@
 """Identity of an experiment: a hash of the content of everything that determines it.
 
 Numbers, texts and arrays count in full. A function counts by its code, closure, defaults and the globals that
-it names, also those of modules that it names or imports. ``functools.partial`` counts by its parts. Any other
-object counts by its class and its state. A class counts by the code of its methods and by its attributes,
-also those that it inherits. Classes and functions of installed libraries count by their names and the sources
-of the library (those of NumPy, SciPy and Numba by the version), and the code of this package as a whole
-(:mod:`bandits.simulation.sources`). Addresses, file names and line numbers do not count, so the hash is the
-same in a new process.
+it names, also those of modules that it names or imports. ``functools.partial`` counts by its parts. A method
+of a built-in object counts by the object. Any other object counts by its class and its state, which includes
+its pickled state if the class extends a compiled one. A class counts by the code of its methods and by its
+attributes, also those that it inherits. Classes and functions of installed libraries count by their names and
+the sources of the library (those of NumPy, SciPy and Numba by the version), and the code of this package as a
+whole (:mod:`bandits.simulation.sources`). Addresses, file names and line numbers do not count, so the hash is
+the same in a new process.
 
 Two things are not seen: functions of this package or of a library that are replaced at run time, and modules
 that are found by computed names, as with ``importlib``.
 
-An object without content, such as an open file, is refused. An attribute ``identity`` of an object, a text
-that changes whenever the object does, stands for its state and for the attributes of its class.
+An object without content, such as an open file, is refused, and so is a result of ``numpy.frompyfunc``, which
+hides its function. An attribute ``identity`` of an object, a text that changes whenever the object does,
+stands for its state and for the attributes of its class.
 """
 
 from __future__ import annotations
@@ -39,6 +41,12 @@ LIBRARIES = tuple(str(Path(sysconfig.get_path(kind), "_"))[:-1] for kind in ("st
 
 SLOTS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 """Types of attributes that stand for the state of instances."""
+
+PLAIN = (bool, int, float, complex, str, bytes)
+"""Types whose objects have no state but their value."""
+
+UFUNCS = ("numpy", "numpy._core.umath", "numpy.core.umath", "scipy.special")
+"""Modules whose ufuncs count by their names."""
 
 GENERATED = "<string>"
 """File name of code that was made at run time, such as the methods of a dataclass."""
@@ -68,7 +76,7 @@ class _Walk:
 
     def digest(self, thing: Any) -> bytes:
         """Return the hash of the content; for an object within itself, the number of levels back to it."""
-        if thing is None or isinstance(thing, bool | int | float | complex | str | bytes):
+        if thing is None or type(thing) in PLAIN:
             return hashlib.sha256(f"{type(thing).__qualname__} {thing!r}".encode()).digest()
         key = id(thing)
         if key in self.path:
@@ -93,6 +101,8 @@ class _Walk:
             case np.ndarray() | np.generic():
                 yield f"array {thing.dtype.descr} {thing.shape}".encode()
                 yield np.ascontiguousarray(thing).tobytes()
+                if isinstance(thing, np.ndarray) and type(thing) not in (np.ndarray, np.memmap):
+                    yield from self._sequence("subclass", [type(thing), getattr(thing, "__dict__", {})])
             case tuple() | list() | dict() | set() | frozenset():
                 yield from self._container(thing)
             case enum.Enum():
@@ -111,9 +121,15 @@ class _Walk:
                 yield from self._sequence("method", [thing.__self__, thing.__func__])
             case types.CodeType():
                 yield from self._code(thing)
-            case types.BuiltinFunctionType() | np.ufunc():
+            case np.ufunc():
+                if not any(getattr(sys.modules.get(m), thing.__name__, None) is thing for m in UFUNCS):
+                    raise _without_content(thing)
+                yield f"ufunc {thing.__name__}".encode()
+            case types.BuiltinFunctionType():
                 module = getattr(thing, "__module__", None) or ""
                 yield f"builtin {_versioned(module)}.{thing.__name__}".encode()
+                if not isinstance(thing.__self__, types.ModuleType | None):
+                    yield self.digest(thing.__self__)
             case staticmethod() | classmethod() | property() | functools.cached_property():
                 yield from self._sequence(type(thing).__name__, _functions(thing))
             case np.random.Generator():
@@ -137,7 +153,8 @@ class _Walk:
         else:
             yield from self._sequence("set", sorted(content_hash(item) for item in thing))
         if type(thing) is not kind:
-            yield from self._sequence("subclass", [type(thing), getattr(thing, "__dict__", {})])
+            factory = getattr(thing, "default_factory", None)
+            yield from self._sequence("subclass", [type(thing), getattr(thing, "__dict__", {}), factory])
 
     def _mapping(self, thing: dict[Any, Any]) -> Iterator[bytes]:
         pairs = sorted(((content_hash(key), key) for key in thing), key=lambda pair: pair[0])
@@ -180,23 +197,43 @@ class _Walk:
             yield from self._class(type(thing))
             yield from self._sequence("named", [thing.identity])
             return
-        if hasattr(thing, "py_func"):  # compiled by numba
-            yield self.digest(thing.py_func)
+        compiled = getattr(thing, "py_func", None) or _wrapped_by_numba(thing)
+        if compiled is not None:
+            yield self.digest(compiled)
             return
+        state: list[Any] = []
         if hasattr(thing, "__dict__"):
-            state: Any = {key: value for key, value in vars(thing).items() if not _cached(thing, key)}
-            state |= {key: getattr(thing, key) for key in _slots(thing) if hasattr(thing, key)}
-        else:
+            attributes = {key: value for key, value in vars(thing).items() if not _cached(thing, key)}
+            state.append(
+                attributes | {key: getattr(thing, key) for key in _slots(thing) if hasattr(thing, key)}
+            )
+        if not state or _extends_compiled(type(thing)):
             try:
-                state = list(thing.__reduce_ex__(2)[1:])
-            except TypeError:
-                raise ValueError(
-                    f"checkpoints need the content of everything that determines a trial; "
-                    f"{_name(type(thing))} has none to look at. Give the object, or the one that holds it, "
-                    "an attribute identity, a text that changes whenever it does."
-                ) from None
-            state = [list(part) if isinstance(part, Iterator) else part for part in state]
+                pickled = thing.__reduce_ex__(2)[1:]
+            except (TypeError, ValueError):
+                raise _without_content(thing) from None
+            state += [list(part) if isinstance(part, Iterator) else part for part in pickled]
         yield from self._sequence("object", [type(thing), state])
+
+
+def _without_content(thing: object) -> ValueError:
+    """Return the error for an object whose content cannot be compared."""
+    return ValueError(
+        f"checkpoints need the content of everything that determines a trial; {_name(type(thing))} has none "
+        "to look at. Give the object, or the one that holds it, an attribute identity, a text that changes "
+        "whenever it does."
+    )
+
+
+def _extends_compiled(kind: type) -> bool:
+    """Return True if objects of a class have state in a compiled base class, beyond their attributes."""
+    return any(isinstance(vars(base).get("__new__"), types.BuiltinFunctionType) for base in kind.__mro__[:-1])
+
+
+def _wrapped_by_numba(thing: object) -> Any:
+    """Return the function of a ufunc or a callback that numba has compiled, or None."""
+    is_numba = type(thing).__module__.startswith("numba.")
+    return getattr(thing, "__wrapped__", None) if is_numba else None
 
 
 def _name(thing: type | types.FunctionType) -> str:
@@ -218,7 +255,7 @@ def _is_own(thing: type | types.FunctionType) -> bool:
 def _is_installed(thing: type | types.FunctionType | types.ModuleType) -> bool:
     """Return True for classes, functions and modules of Python or of an installed library."""
     module = str(thing.__name__ if isinstance(thing, types.ModuleType) else thing.__module__)
-    if module.split(".")[0] in PACKAGES:
+    if module.split(".")[0] in (*PACKAGES, "__main__"):
         return False
     file = getattr(sys.modules.get(module), "__file__", None)
     return module in sys.builtin_module_names if file is None else file.startswith(LIBRARIES)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
+from joblib.externals.loky import get_reusable_executor
 from numpy.typing import ArrayLike
 
 from bandits.checks import LARGEST, check_jobs, whole
@@ -117,7 +118,7 @@ def simulate(
     saved = time.monotonic()
     try:
         with Counter(progress, "trials", len(missing)) as display:
-            for item in _play(policy, env, horizon, at, seed, missing, n_jobs):
+            for item in _play(policy, env, horizon, at, seed, missing, n_jobs, identity):
                 finished.append(item)
                 display.step()
                 if path is not None and time.monotonic() - saved > SAVE_EVERY:
@@ -138,14 +139,55 @@ def _play(
     seed: int,
     missing: list[int],
     n_jobs: int,
+    identity: str,
 ) -> Iterator[tuple[int, Record]]:
     """Yield trials as they finish, with their numbers."""
     if n_jobs == 1 or len(missing) < 2:
         for n in missing:
             yield _trial(policy, env, horizon, times, seed, n)
-    else:
+        return
+    left = set(missing)
+    for _ in range(2):
         pool = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-        yield from pool(delayed(_trial)(policy, env, horizon, times, seed, n) for n in missing)
+        try:
+            for n, record in pool(
+                delayed(_same_trial)(identity, policy, env, horizon, times, seed, n) for n in sorted(left)
+            ):
+                left.discard(n)
+                yield n, record
+            return
+        except _OtherContent:
+            # These processes have imported a module before it changed. New processes import it again.
+            get_reusable_executor().shutdown()
+    raise ValueError(
+        f"n_jobs must be 1 for {policy.name}: the policy or the environment differs in other processes, such "
+        "as by values that were assigned to a module. Pass these values as options."
+    )
+
+
+class _OtherContent(Exception):
+    """Raised in a process in which policy or environment differ from those of the caller."""
+
+
+_compared: set[str] = set()
+"""Identities that agree in this process. Its modules do not change."""
+
+
+def _same_trial(
+    identity: str,
+    policy: Policy,
+    env: LinearEnvironment,
+    horizon: int,
+    times: np.ndarray,
+    seed: int,
+    n: int,
+) -> tuple[int, Record]:
+    """Play a trial in another process, or raise an error if the identity differs there."""
+    if identity not in _compared and not identity.startswith(UNKNOWN):
+        if fingerprint(policy, env, horizon, times, seed) != identity:
+            raise _OtherContent
+        _compared.add(identity)
+    return _trial(policy, env, horizon, times, seed, n)
 
 
 def _trial(

@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike
 
 from bandits.environments.linear import LinearEnvironment
 from bandits.policies.stepwise import Stepwise, interpreted
 from bandits.simulation.run import Run
 from bandits.simulation.runner import simulate
 from bandits.testing.strategies import environments
+from bandits.trials.regret import RegretClock
 from bandits.trials.trial import Policy, Record, Trial
 from optdesign.testing import PHASES
 
@@ -118,7 +120,8 @@ def assert_plays(policy: Policy | Maker, env: LinearEnvironment, horizon: int, s
     3. The times at which regret is read do not matter.
     4. Every observed reward costs a pull: no client sees the rewards of more pulls than it has made, and the
        regret is at least that of the pulls whose rewards were drawn.
-    5. Decisions do not use the parameters: with hidden parameters and the same rewards, the pulls are equal.
+    5. Decisions do not use the parameters: with hidden parameters and the same rewards, the pulls are equal,
+       those without observed rewards included.
     6. A step-wise policy does not index its arrays out of bounds, which compiled code would not detect.
 
     Parameters
@@ -153,8 +156,8 @@ def assert_plays(policy: Policy | Maker, env: LinearEnvironment, horizon: int, s
     assert_played(run, env)
     _assert_repeatable(copy.deepcopy(own), run, env, seed)
     shown, hidden = (_watched(copy.deepcopy(own), env, horizon, seed, hide) for hide in (False, True))
-    _assert_paid(own, env, horizon, *shown)
-    if not _same(shown[1].counts, hidden[1].counts):
+    _assert_paid(own, env, horizon, shown[0], shown[1])
+    if not _same(shown[1].counts, hidden[1].counts) or not _same(shown[2], hidden[2]):
         raise AssertionError(
             f"{own.name} makes other pulls when the parameters are hidden from it: it reads parameters, "
             "means, gaps or regret, which nobody may know. Use features, ell, L, s, sigma and rewards"
@@ -264,15 +267,48 @@ class _Watched(LinearEnvironment):
         self.counts.append(np.array(counts))
         return self.inner.pull(rng, counts)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Watched:
+        """Return a copy that notes its pulls in the same list, because they show rewards as well."""
+        out = copy.copy(self)
+        object.__setattr__(out, "inner", copy.deepcopy(self.inner, memo))
+        return out
+
+
+class _WatchedClock(RegretClock):
+    """A clock that notes what is pulled, also without drawn rewards."""
+
+    def __init__(self, clock: RegretClock) -> None:
+        super().__init__(clock.gaps, clock.times, clock.policy)
+        self.pulled: list[np.ndarray] = []
+
+    def advance(self, pulls: np.ndarray, best: np.ndarray, length: int) -> None:
+        """Advance, and note the pulls."""
+        super().advance(pulls, best, length)
+        self.pulled += [np.array(pulls), np.array(best), np.array(length)]
+
+    def step(self, arms: ArrayLike) -> np.ndarray:
+        """Advance by one pull of each client, and note the arms."""
+        chosen = super().step(arms)
+        self.pulled.append(np.array(chosen))
+        return chosen
+
+    def finish(self, regret: np.ndarray) -> None:  # noqa: ARG002
+        """Raise AssertionError, because a regret without pulls cannot be checked."""
+        raise AssertionError(
+            f"{self.policy} hands over its regret by clock.finish in an environment with a pull of its own, "
+            "so that its pulls are unknown. Use trial.step or clock.advance"
+        )
+
 
 def _watched(
     policy: Policy, env: LinearEnvironment, horizon: int, seed: int, hide: bool
-) -> tuple[Record, _Watched]:
-    """Play a trial on a watched environment; return its record and that environment."""
+) -> tuple[Record, _Watched, list[np.ndarray]]:
+    """Play a trial on a watched environment; return its record, that environment, and all pulls."""
     trial = Trial(_Watched(env, hide), horizon, [horizon], np.random.default_rng(seed), policy.name)
+    trial.clock = clock = _WatchedClock(trial.clock)
     policy.play(trial)
     watched: Any = trial.env
-    return trial.finished(), watched
+    return trial.finished(), watched, clock.pulled
 
 
 def _assert_paid(

@@ -119,7 +119,9 @@ def cheapest(
         if value - bound <= TOLERANCES.gap * size:
             break
     distance = max(0.0, value - bound) if value > 0 else 0.0
-    return Cheapest(*best, distance / size if size > 0 else distance and np.inf)
+    if distance > 0 and size == 0:
+        distance = np.inf
+    return Cheapest(*best, distance / max(size, np.finfo(float).tiny))
 
 
 class _Program:

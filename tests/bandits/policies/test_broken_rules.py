@@ -34,6 +34,17 @@ def test_a_broken_rounding_is_refused(rounding, message):
         bandits.simulate(bandits.FedPE(rounding=rounding), ENV, 100, trials=1)
 
 
+def first_arm(problem, _gap, _start):
+    """Each client explores its first active arm alone, so that nobody explores the other arms."""
+    first = np.unique(problem.groups, return_index=True)[1]
+    return bandits.Design(np.isin(np.arange(problem.n_candidates), first).astype(float), 0)
+
+
+def test_designs_with_singular_information_are_refused():
+    with pytest.raises(ValueError, match="design must keep the rank of the features; in phase 1"):
+        bandits.simulate(bandits.FedPE(design=first_arm), ENV, 2000, trials=1)
+
+
 def test_pulls_of_inactive_arms_are_refused():
     with pytest.raises(ValueError, match="rounding must give inactive arms no pulls"):
         bandits.simulate(

@@ -182,6 +182,32 @@ class DearClock(Plain):
             trial.clock.advance(np.zeros((m, k), dtype=np.int64), trial.env.gaps.argmax(axis=1), 1)
 
 
+class Commits(Plain):
+    """Pulls every arm once, and then the best arm without a look at its rewards."""
+
+    def play(self, trial):
+        once = np.ones(trial.env.means.shape, dtype=np.int64)
+        once[:, trial.horizon :] = 0
+        trial.pull(once)
+        trial.clock.advance(once, np.zeros(len(once), dtype=np.int64), int(once[0].sum()))
+        best = trial.env.optimal.argmax(axis=1)
+        trial.clock.advance(np.zeros_like(once), best, trial.horizon - trial.time)
+
+
+class Looks(Plain):
+    """Observes free rewards of a copy of the environment."""
+
+    def play(self, trial):
+        seen = trial.env.fresh().pull(trial.rng, np.full(trial.env.means.shape, 100))
+        while not trial.done:
+            trial.step(seen.argmax(axis=1))
+
+
+class Forges(Plain):
+    def play(self, trial):
+        trial.clock.finish(np.zeros(len(trial.clock.times)))
+
+
 class Chatters(Plain):
     def __init__(self):
         self.said = 0
@@ -222,6 +248,9 @@ def test_a_plain_policy_passes():
         (FreeLooks(), "FreeLooks learns the rewards of 2 pulls of a client, and the horizon is 1"),
         (CheapClock(), "CheapClock counts a regret of 0, and the pulls whose rewards it drew cost"),
         (DearClock(), "DearClock counts a regret of .*, and all its pulls cost 0"),
+        (Commits(), "Commits makes other pulls when the parameters are hidden from it"),
+        (Looks(), "Looks learns the rewards of 101 pulls of a client, and the horizon is 1"),
+        (Forges(), "Forges hands over its regret by clock.finish"),
         (Chatters(), "Chatters sends other numbers of scalars when trial 1 comes first: uploaded 1, and 2"),
     ],
     ids=lambda value: getattr(value, "name", ""),
