@@ -18,7 +18,7 @@ import numpy as np
 
 from optdesign.cli import roles
 from optdesign.cli.budgets import parse
-from optdesign.cli.notices import categories, counting
+from optdesign.cli.notices import counting
 from optdesign.cli.roles import Label, LabelColumns
 from optdesign.design.display import BLOCK, GROUP, RUN, VARIANCE, WEIGHT, joined, without_roundoff
 from optdesign.errors import InputError
@@ -278,7 +278,6 @@ def _from_factors(
         notes=(
             *(note for note in made.notes if note.startswith("only one level")),
             *made.doubtful_levels,
-            *categories(kept, factors),
         ),
     )
 

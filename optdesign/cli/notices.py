@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-
-from optdesign.tables.files import Table, looks_numeric
-
-
-def categories(columns: Table, factors: Sequence[str]) -> Iterator[str]:
-    """Yield sentences about factors whose text may be meant as numbers."""
-    for name in factors:
-        values = columns[name]
-        if values.dtype == object and all(looks_numeric(str(value)) for value in values):
-            yield (
-                f"factor {name!r} is text, such as {str(values[0])!r}, and so a category with a level "
-                "for each; if it is meant as a number, write it with a decimal point and no thousands "
-                "separators."
-            )
 
 
 def counting(candidates: np.ndarray, names: Sequence[str]) -> tuple[str, ...]:

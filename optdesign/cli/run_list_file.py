@@ -111,7 +111,8 @@ def read_runs(path: Path, recipe: Recipe, *, claimed: bool = False) -> tuple[Can
     """Return the candidates of a run list and its runs, with the numbers that are computed or ``claimed``."""
     source = recipe.columns.read(recipe.candidates, where=recipe.where, fresh=True)
     in_list = names_in_list(source.columns)
-    text = {in_list[k] for k in (source.group, source.block) if k is not None and k not in source.factors}
+    labels = {k for k in (source.group, source.block) if k is not None and k not in source.factors}
+    text = {in_list[k] for k in labels if source.columns[k].dtype.kind not in "biuf"}
     rows = _matched(source, read_table(path, text=text), path)
     counts = np.bincount(rows, minlength=len(source.candidates))
     totals = np.bincount(source.groups.numbers[rows], minlength=len(source.groups.names))

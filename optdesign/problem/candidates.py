@@ -33,7 +33,16 @@ from optdesign.sources.modelled import modelled
 from optdesign.sources.opening import is_larger_than_memory
 from optdesign.sources.parquet import ParquetFiles
 from optdesign.tables.columns import Settings, check_index, is_frame, is_single, listed, row_codes
-from optdesign.tables.files import Table, check_suffix, number, place, read_table, row_names, stored_levels
+from optdesign.tables.files import (
+    Table,
+    check_suffix,
+    looks_numeric,
+    number,
+    place,
+    read_table,
+    row_names,
+    stored_levels,
+)
 
 TABLES = (".csv", ".parquet", ".xlsx")
 """Files of settings, one candidate a row."""
@@ -108,8 +117,14 @@ class Candidates(Frozen):
 
     @property
     def doubtful_levels(self) -> list[str]:
-        """Sentences about levels that other software writes for missing cells."""
-        return [
+        """Sentences about levels that may be meant as missing cells, or as numbers."""
+        read_as_text = [
+            f"factor {name!r} is text, such as {levels[0]!r}, and so a category with a level for each; if it "
+            "is meant as a number, convert it, with a decimal point and no thousands separators"
+            for name, levels in self.model.levels.items()
+            if name not in self.settings.levels and all(map(_may_be_a_number, levels))
+        ]
+        return read_as_text + [
             f"{name!r} has the level {level!r}, which may stand for missing cells; if so, drop these rows"
             for name, levels in self.model.levels.items()
             for level in levels
@@ -297,6 +312,10 @@ def _check_text(values: np.ndarray, name: str, rows: np.ndarray, path: Path) -> 
     value = f"{place(path, int(rows[at]))}, column {name!r} of {path} holds {values[at]!r}, {why}"
     remedy = "Correct it, or spell all levels as text."
     raise InputError("factors", "must be all numbers or all text", value, remedy)
+
+
+def _may_be_a_number(level: Any) -> bool:
+    return isinstance(level, str) and (number(level) is not None or looks_numeric(level))
 
 
 def _settings(factors: Any) -> Settings:

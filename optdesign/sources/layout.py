@@ -25,6 +25,7 @@ from optdesign.tables.columns import (
     missing_label,
     objects,
     plain_levels,
+    times_as_text,
 )
 from optdesign.tables.columns import number as number_labels
 
@@ -183,6 +184,7 @@ def labels_of(values: Any, argument: str, missing: Place) -> tuple[Labels, bool]
         return Labels(names, codes), True
     if names.dtype.kind == "M":  # their text has as many digits as the whole column needs
         names = objects(list(names))
+    names = times_as_text(names)
     found = number_labels(names)
     return Labels(found.names, found.numbers[codes]), False
 
@@ -191,6 +193,8 @@ def _coded(values: Any, name: str) -> tuple[np.ndarray, np.ndarray, bool]:
     """Return the code of every row, -1 if missing, the labels, and True if these have an order."""
     if (categorical := category_codes(values, name)) is not None:
         return categorical[0].astype(np.int64), objects(categorical[1]), True
+    if hasattr(values, "chunks"):
+        values = values.unify_dictionaries().combine_chunks()
     if hasattr(values, "dictionary_encode"):
         has_order = hasattr(values, "dictionary")
         coded = values if has_order else values.dictionary_encode()
@@ -203,8 +207,7 @@ def _coded(values: Any, name: str) -> tuple[np.ndarray, np.ndarray, bool]:
         at = {level: k for k, level in enumerate(levels)}
         return np.array([at.get(label, -1) for label in array.tolist()]), objects(levels), True
     gone = np.array([v is None for v in array]) if array.dtype == object else array != array
-    present = array[~gone]
-    found = number_labels(objects(list(map(str, present))) if array.dtype.kind == "m" else present)
+    found = number_labels(array[~gone])
     codes = np.full(len(array), -1)
     codes[~gone] = found.numbers
     return codes, found.names, False

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import reduce as fold
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -322,14 +323,19 @@ def _columns_in_names(path: Path, files: list[Path]) -> list[dict[str, Any]]:
         remedy = "Write the files again; a column is in the files or in the names of directories."
         raise InputError(str(path), rule, value, remedy) from None
     values = []
+    spelled: dict[tuple[str, Any], str] = {}
     for fragment in found.get_fragments():
         keys = dataset.get_partition_keys(fragment.partition_expression)
         for name, value in keys.items():
-            written = [part for part in Path(fragment.path).parts if part.startswith(f"{name}=")]
-            if isinstance(value, int) and f"{name}={value}" not in written:
+            parts = Path(fragment.path).parts
+            written = [part for part in parts if unquote(part).startswith(f"{name}=")][-1]
+            if spelled.setdefault((name, value), written) != written and not isinstance(value, int):
+                rule, got = "must spell a value in the names of directories in one way", spelled[name, value]
+                raise InputError(str(path), rule, f"got {got} and {written}", "Rename one of them.")
+            if isinstance(value, int) and f"{name}={value}" != written:
                 rule = "must write whole numbers in the names of directories without leading zeros or signs"
                 remedy = "Rename the directories, or put the column into the files, as text if 01 is not 1."
-                raise InputError(str(path), rule, f"got {written[-1]}", remedy)
+                raise InputError(str(path), rule, f"got {written}", remedy)
         values.append(
             {name: arrow.scalar(value, found.schema.field(name).type) for name, value in keys.items()}
         )

@@ -225,11 +225,11 @@ def written(value: Any) -> str:
 def is_exact(text: str) -> bool:
     """Return True if a field that holds a number is none, or one that double precision holds, if it is whole.
 
-    >>> is_exact("9007199254740993"), is_exact("9007199254740992"), is_exact("0.1")
+    >>> is_exact("9007199254740993.0"), is_exact("9007199254740992"), is_exact("0.1")
     (False, True, True)
     """
     try:
-        return int(text) == int(float(text))
+        return int(re.sub(r"\.0*\s*$", "", text)) == int(float(text))
     except (ValueError, OverflowError):
         return True
 

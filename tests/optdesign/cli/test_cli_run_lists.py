@@ -85,6 +85,14 @@ def test_text_that_differs_by_a_space_at_its_beginning_stays_apart():
     assert od.candidates("own.csv", "~ cat * x").settings["cat"].tolist() == names
 
 
+def test_lists_with_labels_that_are_fractions():
+    label = np.repeat([0.5, 1.0, 0.1 + 0.2], 2)
+    pd.DataFrame({"oven": label, "x": [0.0, 1.0] * 3}).to_parquet("c.parquet")
+    options = ["--model", "~ x", "--group", "oven", "--runs", 2, "--out", "own.csv"]
+    assert run("solve", "c.parquet", *options).exit_code == 0
+    assert run("verify", "own.csv").exit_code == 0
+
+
 def test_a_changed_list_is_noticed():
     head, *rows = lines()
     other = rows[0].split(",")[:1] + rows[1].split(",")[1:]

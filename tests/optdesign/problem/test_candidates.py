@@ -412,3 +412,11 @@ def test_coding_leaves_categories_of_numbers_as_they_are() -> None:
     c = od.candidates({"x": [0, 5, 10], "day": [1, 2, 10]}, "~ C(day) + x", coded=True)
     assert c.names == ("Intercept", "C(day)[T.2]", "C(day)[T.10]", "x")
     assert c.rows({"x": 10, "day": 2}).tolist() == [[1.0, 1.0, 0.0, 1.0]]
+
+
+@pytest.mark.parametrize("levels", [["20", "40"], ["10 %", "20 %"], ["1,5", "2,5"]])
+def test_text_that_may_be_meant_as_numbers_is_noted(levels):
+    c = od.candidates(pd.DataFrame({"temp": levels * 2, "x": [0, 0, 1, 1]}), "~ temp + x")
+    assert f"factor 'temp' is text, such as '{levels[0]}', and so a category" in " ".join(c.notes)
+    for clear in ({"temp": levels, "x": [0, 1]}, {"temp": ["2x", levels[0]], "x": [0, 1]}):
+        assert not od.candidates(clear, "~ temp + x").notes

@@ -200,12 +200,24 @@ def test_large_arrays_in_memory_are_solved_on_the_pool(monkeypatch: pytest.Monke
         ["1", 1] * 40,
         [True, "True"] * 40,
         pa.array(["b", "a"] * 40).dictionary_encode(),
+        pa.chunked_array([["b", "a"] * 20] * 2),
         pl.Series(["b", "a"] * 40, dtype=pl.Enum(["b", "c", "a"])),
         np.array([10**17, 10**17 + 1] * 40, "m8[ns]"),
+        pa.array(np.array([9, 10] * 40, "m8[s]")),
         np.ma.array([0, 1] * 40, mask=[0, 1] * 40),
         ["b", None] * 40,
     ],
-    ids=["text and numbers", "text and booleans", "pyarrow", "polars", "durations", "masked", "missing"],
+    ids=[
+        "text and numbers",
+        "text and booleans",
+        "pyarrow",
+        "chunked",
+        "polars",
+        "durations",
+        "pyarrow durations",
+        "masked",
+        "missing",
+    ],
 )
 def test_labels_of_large_arrays_are_those_of_memory(labels: Any) -> None:
     x = np.random.default_rng(0).normal(size=(80, 2))

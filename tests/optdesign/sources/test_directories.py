@@ -1,5 +1,6 @@
 """Directories of Parquet and NPY files: the same designs as tables in memory."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,17 @@ def test_directories_that_write_one_number_in_two_ways_are_refused(tmp_path: Pat
         parquet_format.write_table(pyarrow.table({"x": [1.0, 2.0]}), tmp_path / part / "x.parquet")
     with pytest.raises(od.InputError, match=r"must write whole numbers .*; got site=01"):
         od.DesignProblem(tmp_path, groups="site")
+
+
+def test_directories_with_two_spellings_of_a_value_are_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "site=1" / "data"  # whose own name holds no column
+    for first, second in (("site=a b", "site=a%20b"), ("a col=x", "a%20col=x"), ("site=1", "site=01")):
+        for part in (first, second):
+            (folder / part).mkdir(parents=True)
+            parquet_format.write_table(pyarrow.table({"x": [1.0, 2.0]}), folder / part / "0.parquet")
+        with pytest.raises(od.InputError, match=r"must (spell a value|write whole numbers) in the names"):
+            od.DesignProblem(folder, groups=first.partition("=")[0])
+        shutil.rmtree(folder)
 
 
 def test_npy_files_give_the_design_of_one_array(tmp_path: Path) -> None:
