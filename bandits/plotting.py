@@ -125,7 +125,8 @@ def save_figure(figure: Figure, stem: Path) -> list[Path]:
     ['empty.png', 'empty.svg']
     """
     stem.parent.mkdir(parents=True, exist_ok=True)
-    paths = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
+    # A dot in the name, as in "delta-0.1", does not begin an ending.
+    paths = [stem.with_name(f"{stem.name}.{ending}") for ending in ("png", "svg")]
     figure.savefig(paths[0], dpi=200)
     figure.savefig(paths[1], metadata={"Date": None})
     return paths

@@ -164,7 +164,7 @@ def _environment(options: dict[str, Any], folder: Path, horizon: int) -> LinearE
     if "horizon" in allowed:
         options.setdefault("horizon", horizon)
     if ":" in kind:
-        env = build(make, options, where, MAKERS)
+        env = build(make, options, where, makers(folder))
         if not isinstance(env, LinearEnvironment):
             raise ValueError(f"{where} must make a LinearEnvironment; it made a {type(env).__name__}.")
         return env
@@ -176,7 +176,7 @@ def _environment(options: dict[str, Any], folder: Path, horizon: int) -> LinearE
         key: checked(key, value, declared(known[key].annotation, LinearEnvironment), where)
         for key, value in told.items()
     }
-    env = build(partial(make, folder) if kind == "file" else make, rest, where, MAKERS)
+    env = build(partial(make, folder) if kind == "file" else make, rest, where, makers(folder))
     # A scale alone rescales the Gaussian noise that the generators have.
     law = "gaussian" if "scale" in told else env.noise
     keep: dict[str, Any] = {"noise": law, "ell": env.ell, "L": env.L, "s": env.s}
@@ -204,7 +204,7 @@ def _from_file(folder: Path, path: str) -> LinearEnvironment:
 
 def _policy(options: dict[str, Any], folder: Path) -> Policy:
     kind, make = _kind(options, POLICIES, "policy", folder)
-    policy = build(make, options, f"policy {kind}", MAKERS)
+    policy = build(make, options, f"policy {kind}", makers(folder))
     if not (hasattr(policy, "play") and hasattr(policy, "name")):
         raise ValueError(
             f"policy {kind} must have a name and a method play; {type(policy).__name__} has not."
@@ -218,8 +218,9 @@ def _schedule(value: dict[str, Any], where: str) -> schedules.Schedule:
     return build(make, options, f"{where} ({kind})", {})
 
 
-MAKERS: Makers = {schedules.Schedule: _schedule}
-"""Makers of options that are tables themselves."""
+def makers(folder: Path) -> Makers:
+    """Return makers of options that are tables, and of functions, whose modules may be in the folder."""
+    return {schedules.Schedule: _schedule, Callable: partial(named, folder=folder)}
 
 
 def _kind(

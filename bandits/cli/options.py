@@ -35,7 +35,7 @@ LEAST = {
 """Smallest values of whole numbers, by key."""
 
 Makers = Mapping[Any, Callable[[Any, str], Any]]
-"""Functions that make an object of a table and its place in the file, by type."""
+"""Functions that make an object of a value and its place in the file, by type."""
 
 
 class Unfit(Exception):
@@ -109,7 +109,8 @@ def _fit(value: Any, kind: Any, where: str, makers: Makers) -> Any:
             raise Unfit(f"a list of {_plural(inner[0])}") from None
     if origin is CallableType:
         _need(isinstance(value, str) and ":" in value, value, 'the name of a function, "module:function"')
-        return named(value, where)
+        found: CallableType[[Any, str], Any] = makers.get(CallableType, named)
+        return found(value, where)
     if kind in makers:
         _need(isinstance(value, dict), value, 'a table with a kind, such as { kind = "..." }')
         return makers[kind](value, where)

@@ -187,7 +187,8 @@ class _Walk:
             if _is_installed(kind):
                 yield f"class {_name(kind)} {_versioned(kind.__module__)}".encode()
             else:
-                yield f"class {_name(kind)}".encode()
+                # Without the names around it, which a copy in another process does not have.
+                yield f"class {kind.__module__}.{kind.__name__}".encode()
                 yield from self._mapping(dict(_attributes(kind, not _is_named(thing))))
         if not _is_installed(type(thing)):
             yield self.digest(type(thing))

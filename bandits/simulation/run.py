@@ -141,8 +141,19 @@ class Run:
         -------
         Run
             The selected trials.
+
+        Raises
+        ------
+        ValueError
+            If the run does not have one of the trials.
         """
         wanted = np.array(sorted(numbers))
+        missing = np.setdiff1d(wanted, self.trials)
+        if len(missing):
+            raise ValueError(
+                f"numbers must be those of trials of the run; trial {missing[0]} is not among its "
+                f"{len(self.trials)} trial(s). Simulate more trials."
+            )
         keep = np.isin(self.trials, wanted)
         rows = np.isin(self.phases["trial"], wanted)
         return Run(

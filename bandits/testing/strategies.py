@@ -57,7 +57,8 @@ def environments(
         Entries of features and parameters. Zero features become the first basis vector. Default:
         :func:`optdesign.testing.lattice`.
     scale : float, optional
-        Scale of the noise, 0 for none. Default: 1, 1/2 or 2.
+        Scale of the noise, 0 for none. Bernoulli rewards have no scale, and occur beside it only if ``noise``
+        names them. Default: 1, 1/2 or 2.
     collinear : bool, default False
         True if the features of some client are multiples of another's.
     identical : bool, default False
@@ -81,7 +82,7 @@ def environments(
     """
     if parameters is not None and parameters not in PARAMETERS:
         raise ValueError(f"parameters must be one of {', '.join(PARAMETERS)}; got {parameters!r}.")
-    kinds = chosen("noise", noise, NOISES)
+    kinds = chosen("noise", tuple(KINDS) if noise is None and scale is not None else noise, NOISES)
     at_least_one(max_clients=max_clients, max_arms=max_arms, max_dim=max_dim)
     if collinear and max_clients < 2:
         raise ValueError("max_clients must be at least 2 for collinear clients; got 1. Use 4.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -123,9 +124,11 @@ def test_every_option_of_every_kind_has_a_type(make):
     """A value of no type at all is refused by each of them."""
     for name, parameter in inspect.signature(make).parameters.items():
         with pytest.raises(Unfit):
-            _fit(object(), declared(parameter.annotation, make), name, experiment_file.MAKERS)
+            _fit(object(), declared(parameter.annotation, make), name, experiment_file.makers(Path()))
         with pytest.raises(ValueError, match=name):
-            checked(name, object(), declared(parameter.annotation, make), "it", experiment_file.MAKERS)
+            checked(
+                name, object(), declared(parameter.annotation, make), "it", experiment_file.makers(Path())
+            )
 
 
 OWN = """

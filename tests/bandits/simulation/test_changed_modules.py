@@ -27,6 +27,11 @@ class Fixed:
 """
 
 
+class Inner:
+    class Nested(bandits.FedPE):
+        """A class within a class."""
+
+
 @pytest.fixture
 def module(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
@@ -71,6 +76,6 @@ def test_policies_of_this_module_are_the_same_in_other_processes():
     class Local(bandits.FedPE):
         """Pickled by value."""
 
-    for policy in (Local(rounding=lambda w, f: np.ceil(w * f).astype(int)), bandits.LinTS()):
+    for policy in (Inner.Nested(), Local(rounding=lambda w, f: np.ceil(w * f).astype(int)), bandits.LinTS()):
         runs = [bandits.simulate(policy, ENV, 100, trials=2, n_jobs=n) for n in (1, 2)]
         np.testing.assert_array_equal(runs[0].regret, runs[1].regret)

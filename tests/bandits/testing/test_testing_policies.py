@@ -38,6 +38,12 @@ def test_environments_are_what_was_asked_for(parameters, noise):
     holds()
 
 
+@few
+@given(environments(scale=0))
+def test_environments_without_noise_have_none(env):
+    assert env.sigma == 0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 def test_corners_occur(noise):
