@@ -68,6 +68,19 @@ def test_balanced_incomplete_blocks_are_found_and_proved(v, k, b):
     assert np.all(meet[~np.eye(v, dtype=bool)] == b * k * (k - 1) // (v * (v - 1)))
 
 
+def test_blocks_whose_effects_are_nearly_additive_have_no_proof():
+    """In block s, the treatments s + {3, 6, 7, 12, 14} (mod 21) have effects that are larger by 7e-10."""
+    v = 21
+    treatment, block = np.tile(np.arange(v), v), np.repeat(np.arange(v), v)
+    target = np.isin((treatment - block) % v, [3, 6, 7, 12, 14])
+    x = block_design(v, v, 5).candidates.copy()
+    x[:, v:] *= np.where(target, 1 + 3.5e-10, 1 - 3.5e-10)[:, None]
+    problem = od.DesignProblem(x, block, budgets=np.full(v, 5))
+    runs, better = od.exact(problem, tries=1), od.certify(problem, target.astype(int)).log_det
+    assert runs.bound > better - 1e-8
+    assert runs.status is not od.RunStatus.PROVED
+
+
 def test_the_bound_of_blocks_holds_for_blocks_larger_than_the_treatments():
     moves = BlockMoves.fit(od.solve(block_design(3, 3, 4)), np.full(3, 4), np.zeros(0).copy)
     best = max(
