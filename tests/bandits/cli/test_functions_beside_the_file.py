@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+import bandits
 from bandits.cli.experiment_file import read
 
 FILE = """
@@ -37,6 +38,7 @@ def folders(tmp_path, monkeypatch):
 def test_a_module_elsewhere_is_not_used(folders, monkeypatch):
     monkeypatch.syspath_prepend(folders / "elsewhere")
     (policy,) = read(folders / "beside" / "file.toml").policies.values()
+    assert isinstance(policy, bandits.FedPE)
     assert policy.keep(np.ones((1, 2)), np.ones((1, 2)), np.ones((1, 2), dtype=bool)).all()
 
 
