@@ -181,6 +181,18 @@ def check_outputs(
         check_writable(path, option, force=force)
 
 
+def check_kept(path: Path, source: CandidateFile) -> None:
+    """Raise InputError if a file of a design would turn categories of numbers into numbers."""
+    if source.fitted is None or path.suffix.lower() == ".npz":
+        return
+    categories = {factor.expr for factor in source.fitted.spec.factor_contrasts}
+    for name in source.factors:
+        if name in categories and source.columns[name].dtype.kind in "iuf":
+            value = f"{name!r} has categories of numbers, which the file would have as numbers"
+            remedy = f"Write C({name}) in the model, or the column as text."
+            raise InputError("--out", "must keep the factors of the model", value, remedy)
+
+
 def write(
     path: Path, source: CandidateFile, budgets: np.ndarray, weights: np.ndarray, variances: np.ndarray
 ) -> None:

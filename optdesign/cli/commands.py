@@ -152,6 +152,8 @@ def solve_command(
             raise typer.Exit(code)
         with waiting(f"reading {file}"):
             source = columns.read(file, runs=runs, where=where, fresh=not again)
+        if out is not None and runs is None:
+            files.check_kept(out, source)
         with waiting("finding the rank of every parameter block"):
             problem = source.problem()
         if runs is not None:

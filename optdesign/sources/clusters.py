@@ -26,6 +26,10 @@ class DaskFrame(Partitions):
         if len(set(map(str, self.meta.columns))) < len(self.meta.columns):
             rule, value = "must have columns of different names", f"got {listed(self.meta.columns)}"
             raise InputError("candidates", rule, value, "Rename one of them.")
+        if not all(isinstance(name, str) for name in self.meta.columns):
+            rule, value = "must have columns whose names are text", f"got {self.meta.columns.tolist()[:10]}"
+            remedy = "Rename them: frame.columns = list(map(str, frame.columns))."
+            raise InputError("candidates", rule, value, remedy)
         self.types = {name: self.meta[name].dtype for name in self.meta.columns}
         super().__init__(list(collection.to_delayed()))
 

@@ -243,7 +243,7 @@ def _shard(given: bytes, packed: bytes, starts: list[int], *made: Any) -> bytes:
     work, args, merge = unpack(given)
     results = (
         work(_made(partition) if partition.graph else part, partition.number, first, *args)
-        for partition, part, first in zip(unpack(packed), made, starts, strict=True)
+        for partition, part, first in zip(unpack(zlib.decompress(packed)), made, starts, strict=True)
     )
     return pack((_folded(merge, results), clock.first_use_seconds() - before))
 

@@ -93,6 +93,18 @@ def test_lists_with_labels_that_are_fractions():
     assert run("verify", "own.csv").exit_code == 0
 
 
+def test_designs_keep_categories_of_numbers():
+    frame = pd.DataFrame({"day": pd.Categorical([3, 1, 7] * 2), "x": [0.0, 0, 0, 1, 1, 1]})
+    frame.to_parquet("c.parquet")
+    for out in ("d.csv", "d.parquet"):
+        said = refused("solve", "c.parquet", "--model", "~ x + day", "--out", out)
+        assert "'day' has categories of numbers" in said
+        assert run("solve", "c.parquet", "--model", "~ x + C(day)", "--out", out).exit_code == 0
+        assert run("certify", out, "--model", "~ x + C(day)").exit_code == 0
+    assert run("solve", "c.parquet", "--model", "~ x + day", "--out", "d.npz").exit_code == 0
+    assert run("certify", "d.npz").exit_code == 0
+
+
 def test_a_changed_list_is_noticed():
     head, *rows = lines()
     other = rows[0].split(",")[:1] + rows[1].split(",")[1:]

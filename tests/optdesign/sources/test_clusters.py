@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from chunked_problems import assert_same_optimum
 
@@ -100,3 +101,11 @@ def test_a_killed_worker_does_not_change_the_design(monkeypatch: pytest.MonkeyPa
         survived = od.solve(problem)
         assert len(passes) >= 2
         assert survived.support_weights.tobytes() == alone.support_weights.tobytes()
+
+
+def test_columns_with_numbers_for_names_are_refused():
+    import dask.dataframe
+
+    frame = pd.DataFrame(np.eye(9))
+    with pytest.raises(od.InputError, match=r"must have columns whose names are text; got .0, 1, 2"):
+        od.DesignProblem(dask.dataframe.from_pandas(frame, npartitions=3))
