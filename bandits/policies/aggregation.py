@@ -59,13 +59,29 @@ def pseudo_inverses(matrices: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray
 
 
 def check_separate(env: LinearEnvironment, sigma: float) -> None:
-    """Raise ValueError if rewards can depend on the difference of features that are taken as one."""
+    """Raise ValueError if rewards can depend on the difference of features that are taken as one.
+
+    The same bound holds for estimates with round-off that exceeds the noise.
+    """
     if env.L * env.s > LARGEST_SIGNAL * sigma:
         raise ValueError(
             "features must not be parallel up to round-off if rewards depend on their difference; L s / sigma"
             f" is {env.L * env.s / sigma:.3g}, and above {LARGEST_SIGNAL:g} they are not taken as one. "
-            "Subtract its mean from every coordinate."
+            "Subtract its mean from every coordinate, or rescale features of very different norms."
         )
+
+
+def are_accurate(
+    information: np.ndarray, moment: np.ndarray, theta: np.ndarray, potential: np.ndarray, deviation: float
+) -> bool:
+    """Return True if round-off of theta = V moment is less than the noise of the estimates.
+
+    With the residual r = moment - U theta, an estimate x' theta is off by x' V r, which is at most
+    ||x||_V ||r||_V. The standard deviation of the estimate is at most ``deviation`` times ||x||_V.
+    """
+    residual = moment - (information @ theta[..., None])[..., 0]
+    error = np.einsum("...j,...jk,...k->...", residual, potential, residual)
+    return bool(np.all(error < deviation**2))
 
 
 @kernel

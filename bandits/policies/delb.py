@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bandits.checks import LARGEST, check_positive, check_probability, check_sigma, is_number
-from bandits.policies.aggregation import check_separate, pseudo_inverses
+from bandits.policies.aggregation import are_accurate, check_separate, pseudo_inverses
 from bandits.policies.design import certified, rule_named
 from bandits.policies.parameters import SHARED, blocks
 from bandits.trials.trial import Trial
@@ -112,8 +112,8 @@ class DELB:
                 clock.advance(shares, best, int(shares.sum(axis=1).max()))
                 if not trial.done:
                     sums = trial.pull(shares).sum(axis=0)
-                    theta, rank = estimate(x, total, sums)
-                    if rank < problem.rank:
+                    theta, rank, accurate = estimate(x, total, sums, sigma)
+                    if rank < problem.rank or not accurate:
                         check_separate(env, sigma)
                     ledger.uploaded += int((shares > 0).sum()) + (x.size if phase == 1 else 0)
                     ledger.downloaded += env.clients * env.dim
@@ -158,8 +158,15 @@ def dealt(total: np.ndarray, clients: int) -> np.ndarray:
     return np.maximum(high - low, 0)
 
 
-def estimate(x: np.ndarray, pulls: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, int]:
-    """Least squares on the pulls of all clients, and its rank; of least norm if the arms do not span R^d."""
+def estimate(
+    x: np.ndarray, pulls: np.ndarray, sums: np.ndarray, sigma: float
+) -> tuple[np.ndarray, int, bool]:
+    """Return least squares on the pulls of all clients, its rank, and True if it is accurate up to noise.
+
+    It is of least norm if the arms do not span R^d.
+    """
     information = np.einsum("a,aj,ak->jk", pulls, x, x)
     inverse, rank = pseudo_inverses(information, np.array(x.shape[1]))
-    return inverse @ (sums @ x), int(rank)
+    moment = sums @ x
+    theta = inverse @ moment
+    return theta, int(rank), are_accurate(information, moment, theta, inverse, sigma)

@@ -63,7 +63,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bandits.checks import pulls_per_arm, whole
-from bandits.policies.aggregation import accumulate, dot, project, pseudo_inverses
+from bandits.policies.aggregation import accumulate, are_accurate, dot, project, pseudo_inverses
 from bandits.policies.collinearity import collinear_classes
 from bandits.policies.design import DesignRule, ascent, certified
 from bandits.policies.phased import KeepRule, Phased, Rounding, Setting, ceiling, confident
@@ -220,9 +220,8 @@ class Server:
         self.solved: list[tuple[int, float]]
         """Iterations and gap of the design of each class."""
         self.has_merged = False
-        """True if a matrix V_a of the last estimates has a smaller rank than the explored directions.
-
-        Directions are then so nearly parallel that an eigenvalue was set to 0."""
+        """True if nearly parallel directions gave a matrix V_a of the last estimates a smaller rank,
+        or if round-off of the estimates exceeds the noise."""
 
     def initialise(self, first: Message) -> Message:
         """Store the directions; return V_a^1 and theta-hat_a^1 from one pull of each arm (line 1)."""
@@ -308,6 +307,8 @@ class Server:
         potential, kept = pseudo_inverses(information, ranks)
         self.has_merged = bool(np.any(kept < ranks))
         theta = (potential @ moment[..., None])[..., 0]
+        deviation = self.setting.sigma / self.setting.ell
+        self.has_merged |= not are_accurate(information, moment, theta, potential, deviation)
         alive = np.array([self.active[clients].any(axis=0) for clients in self.clients_of])
         if self.setting.shared:
             alive = np.ones((len(self.clients_of), 1), dtype=bool)

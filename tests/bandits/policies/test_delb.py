@@ -41,7 +41,7 @@ def test_estimates_of_a_phase_are_within_its_width(phase):
     missed = 0
     for _ in range(400):
         sums = rng.normal(n * env.means[0], env.sigma * np.sqrt(n))
-        missed += bool(np.any(np.abs(x @ estimate(x, n, sums)[0] - env.means[0]) > 0.5**phase))
+        missed += bool(np.any(np.abs(x @ estimate(x, n, sums, 1.0)[0] - env.means[0]) > 0.5**phase))
     assert missed <= 400 * delta / (phase * (phase + 1))
 
 
