@@ -108,6 +108,8 @@ class _Walk:
             case enum.Enum():
                 yield from self._sequence("member", [type(thing), thing.name, thing.value])
             case types.ModuleType():
+                if not _is_installed(thing):
+                    library_hash.cache_clear()  # its source may have changed since it was read
                 yield f"module {_versioned(thing.__name__)}".encode()
             case logging.Logger():
                 yield f"logger {thing.name}".encode()

@@ -64,6 +64,20 @@ def test_processes_of_an_earlier_call_do_not_play_former_code(module, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_helper_of_a_module_may_be_reloaded_too(module, tmp_path):
+    policy = tmp_path / "calling.py"
+    source = SOURCE.replace("import numpy as np", "import changing\nimport numpy as np")
+    policy.write_text(source.format(arm=0).replace("clients, ARM", "clients, changing.ARM"), encoding="utf-8")
+    calling = importlib.import_module("calling")
+    first = regret(calling, 2)
+    write(tmp_path, 1)
+    importlib.reload(module)
+    second = regret(calling, 2)
+    sys.modules.pop("calling")
+    assert second == regret(calling, 1) != first
+
+
+@pytest.mark.slow
 def test_values_assigned_to_a_module_are_refused_in_other_processes(module):
     module.ARM = 2
     assert len(set(regret(module, 1))) == 1
