@@ -23,8 +23,9 @@ from optdesign.runtime.files import atomic
 from optdesign.runtime.progress import waiting
 from optdesign.sources.modelled import LargeCandidates, modelled, selected
 from optdesign.sources.parquet import NUMBERS, ParquetEngine, ParquetFiles, family, parquet_files
-from optdesign.tables.columns import Labels, objects
+from optdesign.tables.columns import Labels
 from optdesign.tables.files import Table, write_table
+from optdesign.tables.values import objects
 
 
 class LargeFile:

@@ -18,7 +18,7 @@ from optdesign.factors.coding import mixtures
 from optdesign.factors.formula import pandas
 from optdesign.problem.dependence import in_words
 from optdesign.problem.inputs import CANDIDATE as CANDIDATE
-from optdesign.tables.columns import objects
+from optdesign.tables.values import objects
 
 if TYPE_CHECKING:
     from optdesign.design.result import DesignResult

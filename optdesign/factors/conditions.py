@@ -34,7 +34,8 @@ from optdesign.errors import InputError
 from optdesign.factors import notation
 from optdesign.numbers import quantities
 from optdesign.numbers.quantities import Quantity, compare, quantity
-from optdesign.tables.columns import Settings, listed, lookup, refuse_mask
+from optdesign.tables.columns import Settings, listed, lookup
+from optdesign.tables.values import refuse_mask
 
 ARITHMETIC: dict[type, Callable[[Quantity, Quantity], Quantity]] = {
     ast.Add: quantities.add, ast.Sub: quantities.subtract, ast.Mult: quantities.multiply,

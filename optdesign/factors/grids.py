@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from optdesign.errors import InputError
-from optdesign.tables.columns import Settings, column, missing
+from optdesign.tables.columns import Settings, missing
+from optdesign.tables.values import column
 
 
 def factorial(levels: Mapping[str, Any] | Sequence[Any]) -> Settings:

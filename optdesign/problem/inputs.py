@@ -19,15 +19,13 @@ from optdesign.problem.source import read_only
 from optdesign.tables.columns import (
     Settings,
     check_exact,
-    column,
     listed,
     lookup,
     missing_label,
     number,
-    objects,
-    refuse_mask,
     times_as_text,
 )
+from optdesign.tables.values import column, objects, refuse_mask
 
 CANDIDATE = "candidate"
 """Name of an index into the arrays of a problem, from 0. A row of a printed table counts from 1."""

@@ -48,7 +48,7 @@ from optdesign.runs.hadamard import hadamard
 from optdesign.runs.levels import LevelMoves
 from optdesign.runs.marginals import Marginal, categories, numbers
 from optdesign.runs.search import GAIN, Best, Clock, Try, best_of, iterate, most_work, stream
-from optdesign.tables.columns import refuse_mask
+from optdesign.tables.values import refuse_mask
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,13 +14,8 @@ from optdesign.runtime import threads
 from optdesign.runtime.progress import rows_read
 from optdesign.sources.engine import ROWS, Chunk, Merge, Task
 from optdesign.sources.layout import ARGUMENTS, Place, labels_of
-from optdesign.tables.columns import (
-    Labels,
-    check_exact,
-    is_categorical,
-    is_single,
-    refuse_mask,
-)
+from optdesign.tables.columns import Labels, check_exact, is_single
+from optdesign.tables.values import is_categorical, refuse_mask
 
 
 class ArrayEngine:

@@ -14,8 +14,9 @@ from optdesign.sources.arrays import doubles
 from optdesign.sources.engine import Chunk, Merge, Task
 from optdesign.sources.layout import Layout, Place, check_features, check_label_columns, layout_of
 from optdesign.sources.partitions import Moved, Partitions
-from optdesign.tables.columns import is_categorical, is_single, listed
+from optdesign.tables.columns import is_single, listed
 from optdesign.tables.files import COUNTERS, ROW_NAMES, SHORTEST_COUNT
+from optdesign.tables.values import is_categorical
 
 
 class DaskFrame(Partitions):

@@ -15,19 +15,9 @@ from optdesign.errors import InputError
 from optdesign.factors.conditions import meeting
 from optdesign.factors.formula import Model
 from optdesign.sources.engine import Chunk
-from optdesign.tables.columns import (
-    Labels,
-    Settings,
-    category_codes,
-    check_exact,
-    column,
-    lookup,
-    missing_label,
-    objects,
-    plain_levels,
-    times_as_text,
-)
+from optdesign.tables.columns import Labels, Settings, check_exact, lookup, missing_label, times_as_text
 from optdesign.tables.columns import number as number_labels
+from optdesign.tables.values import category_codes, column, objects, plain_levels
 
 Place = Callable[[int], str]
 """Words for a row of a batch: its file and its row there."""

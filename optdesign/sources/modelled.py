@@ -23,8 +23,9 @@ from optdesign.sources.clusters import DaskEngine, DaskFrame, place_in
 from optdesign.sources.engine import Engine
 from optdesign.sources.layout import Place, settings_of
 from optdesign.sources.parquet import CATEGORIES, ParquetEngine, ParquetFiles, family
-from optdesign.tables.columns import Settings, listed, lookup, objects
+from optdesign.tables.columns import Settings, listed, lookup
 from optdesign.tables.files import number
+from optdesign.tables.values import objects
 
 LEVELS = 1000
 """Largest number of levels of a factor: the pool of a design grows with the square of the dimension."""

@@ -24,7 +24,7 @@ from optdesign.runtime.progress import rows_read
 from optdesign.runtime.stopping import raise_if_stopped
 from optdesign.sources.engine import ROWS, Chunk, Merge, Task
 from optdesign.sources.layout import Place, check_features, check_label_columns, layout_of
-from optdesign.tables.columns import column, listed
+from optdesign.tables.columns import listed
 from optdesign.tables.files import (
     COUNTERS,
     ROW_NAMES,
@@ -37,6 +37,7 @@ from optdesign.tables.files import (
     stored_index,
     written_schema,
 )
+from optdesign.tables.values import column
 
 
 class Span(NamedTuple):

@@ -24,9 +24,10 @@ import numpy as np
 
 from optdesign.errors import InputError
 from optdesign.runtime.optional import optional
-from optdesign.tables.columns import check_local_times, listed
-from optdesign.tables.columns import column as plain_column
+from optdesign.tables.columns import listed
 from optdesign.tables.marks import DECIMAL_COMMA, DECIMALS, Marks
+from optdesign.tables.values import check_local_times
+from optdesign.tables.values import column as plain_column
 from optdesign.tables.workbooks import read_workbook, row_in_sheet
 
 SEPARATORS = ",;\t"

@@ -9,7 +9,7 @@ import numpy as np
 
 from optdesign.errors import InputError
 from optdesign.runtime.optional import optional
-from optdesign.tables.columns import column
+from optdesign.tables.values import column
 
 
 def read_workbook(path: Path) -> dict[str, np.ndarray]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import optdesign as od
-from optdesign.tables.columns import column
+from optdesign.tables.values import column
 
 X = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, -1.0]]
 DAYS = ["2024-01-02", "2024-01-01"] * 2
