@@ -273,6 +273,8 @@ def _singular_variances(
     values, vectors = np.linalg.eigh((used.T * (w[own] / largest)) @ used)
     keep = values > SINGULAR_RTOL * rank * max(values[-1], 0.0)
     inside = t @ vectors[:, keep]
+    peak = np.abs(t).max(axis=1)
+    t /= np.where(peak > 0.0, peak, 1.0)[:, None]  # squares of short rows are 0
     outside = np.linalg.norm(t @ vectors[:, ~keep], axis=1)
     lost = outside > np.sqrt(SINGULAR_RTOL) * np.linalg.norm(t, axis=1)
     with np.errstate(over="ignore"):  # a variance beyond the range of floating point is infinite

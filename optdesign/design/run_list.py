@@ -109,8 +109,8 @@ class Runs(Frozen):
     best : DesignResult or None
         Design whose certificate gives the bound on the efficiency, if there is a list of candidates.
     bound : float
-        Upper bound on ``log_det`` of whole runs, from ``exact(..., prove=True)`` or a bound that the runs
-        attain; inf if only the efficiency bounds them.
+        Upper bound on ``log_det`` of whole runs up to 1e-8, from ``exact(..., prove=True)`` or a bound that
+        the runs attain; inf if only the efficiency bounds them.
 
     See Also
     --------

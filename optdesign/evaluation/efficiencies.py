@@ -9,7 +9,7 @@ import numpy as np
 from optdesign.design.certificate import certify
 from optdesign.design.efficiency import efficiency
 from optdesign.design.measures import stretch
-from optdesign.evaluation.estimation import Fit, least_squares
+from optdesign.evaluation.estimation import Fit, least_squares, rows_of_size_one
 from optdesign.evaluation.experiment import Experiment
 from optdesign.evaluation.linear_criteria import Block, efficiency_bound
 from optdesign.numbers.roundoff import ROUNDOFF
@@ -120,8 +120,8 @@ class SpannedCandidates:
         roots = []
         for basis, lengths, own in zip(self.bases, self.lengths, x.by_block(x.region_blocks), strict=True):
             rows = _coordinates(x.region[own], basis, lengths)
-            scaled = x.region[own] / lengths
-            outside = np.linalg.norm(scaled - rows @ basis.T, axis=1)
+            scaled = rows_of_size_one(x.region[own] / lengths)
+            outside = np.linalg.norm(scaled - scaled @ basis @ basis.T, axis=1)
             if np.any(outside > 1e-7 * np.linalg.norm(scaled, axis=1)):
                 return None
             roots.append(np.asarray(np.linalg.qr(rows / np.sqrt(len(x.region)), mode="r")).T)

@@ -40,6 +40,7 @@ class Fit(NamedTuple):
         if self.null.shape[1]:
             scaled = rows / self.scale
             scaled[:, self.is_zero] = 0.0
+            scaled = rows_of_size_one(scaled)
             outside = np.linalg.norm(scaled @ self.null, axis=1) > 1e-7 * np.linalg.norm(scaled, axis=1)
             # The runs give no unit to a column of zeros, so its own largest entry is the unit.
             beside = np.abs(rows[:, self.is_zero])
@@ -64,6 +65,12 @@ class Fit(NamedTuple):
             out += self.root @ (white.T @ (weights[:, None] * (z - x @ out)))
         out[~self.estimable] = np.nan
         return out
+
+
+def rows_of_size_one(rows: np.ndarray) -> np.ndarray:
+    """Return rows divided by their largest entries, so that their lengths neither overflow nor become 0."""
+    size = np.abs(rows).max(axis=1, initial=0.0)
+    return rows / np.where(size > 0, size, 1.0)[:, None]
 
 
 def least_squares(x: np.ndarray, weights: np.ndarray) -> Fit:

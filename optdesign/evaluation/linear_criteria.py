@@ -55,7 +55,8 @@ def lower_bound(blocks: list[Block], h: list[np.ndarray], budgets: np.ndarray) -
         lengths.append(np.sum(parts**2, axis=1))
     g = float(budgets @ largest_of_groups(lengths, blocks, len(budgets)))
     terms = max(own.shape[1] for own in h) + len(budgets) + 16
-    return max(a - slack, 0.0) ** 2 / g * (1 - gamma(terms)) if g > 0 else 0.0
+    a = max(a - slack, 0.0)
+    return a * (a / g) * (1 - gamma(terms)) if g > 0 else 0.0  # the square of a could overflow
 
 
 def criterion(block: Block, weights: np.ndarray, inverse_root: np.ndarray) -> float:
@@ -101,7 +102,7 @@ def best_lower_bound(blocks: list[Block], budgets: np.ndarray) -> float:
             break
         slopes = [np.sum((x @ own) ** 2, axis=1) for x, own in zip(rows, h, strict=True)]
         value = sum(float(np.sum(k * own)) for k, own in zip(roots, h, strict=True))
-        bound = value**2 / float(budgets @ largest_of_groups(slopes, blocks, len(budgets)))
+        bound = value * (value / float(budgets @ largest_of_groups(slopes, blocks, len(budgets))))
         if bound > reached:
             reached, found = bound, h
         if bound >= (1 - BOUND_RTOL) * value:

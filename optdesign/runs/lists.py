@@ -40,7 +40,8 @@ class ListMoves:
         self.kept = kept[self.order]
         self.reach = float(state_of(self.board, self.weights).log_det[0])
         # Perturbations in a row without a gain that end a try; fewer if they are expensive.
-        self.patience = int(np.clip(2e9 / (len(self.order) * self.board.z.shape[1] * runs.sum() + 1), 1, 200))
+        work = len(self.order) * self.board.z.shape[1] * float(runs.sum())
+        self.patience = int(np.clip(2e9 / (work + 1), 1, 200))
 
     def start(self, rng: np.random.Generator) -> State:
         """Return runs drawn from the weights: a basis, whole parts, and the rest by chance."""

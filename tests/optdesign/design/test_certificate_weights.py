@@ -205,3 +205,10 @@ def test_a_variance_that_is_not_a_number_proves_nothing(what: float, where: int)
         with np.errstate(invalid="ignore"):  # plain Python says that inf - inf is not a number
             bound = bound_on_g(np.ones(2), largest, np.array([2]), np.zeros(1), 0.0, 0.0, 1, 0.0)
         assert bound == (np.inf, np.inf)
+
+
+@pytest.mark.parametrize("size", [1e-240, 1e-200, 1e-100, 1.0])
+def test_short_candidates_outside_the_range_of_the_weights_have_infinite_variance(size):
+    x = np.array([[1.0, 0], [0, 1], [size, size], [size, 0], [0, size]])
+    variances = od.certify(od.DesignProblem(x), [1.0, 0, 0, 0, 0]).variances
+    assert np.isinf(variances).tolist() == [False, True, True, False, True]

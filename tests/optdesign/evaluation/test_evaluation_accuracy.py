@@ -152,3 +152,16 @@ def test_a_parameter_block_of_rank_0_has_efficiencies_and_measures() -> None:
     e = od.evaluate((od.DesignProblem(x, parameter_blocks=[0, 0, 1], budgets=4.0), np.array([2.0, 2.0, 0.0])))
     assert e.rank == 2
     np.testing.assert_allclose([e.a_efficiency, e.measures.A, e.measures.D], 1.0, rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1e-100, 1.0])
+def test_short_rows_outside_the_row_space_have_infinite_variance(size):
+    x = np.array([[1.0, 2, 3], [2, 4, 1], [1, 2, 5]])
+    problem = od.DesignProblem(x, budgets=3)
+    e = od.evaluate((problem, [1, 1, 1]))
+    np.testing.assert_array_equal(e.predict(size * np.array([[1.0, 0, 0], [0, 0, 0]])), [np.inf, 0])
+    assert e.predict(size * x).max() < 1
+    longer = od.evaluate((problem, [1, 1, 1]), region=np.array([[1.0, 2, 3], [size, 0, 0]]))
+    assert np.isnan(longer.i_efficiency)
+    several = od.DesignProblem(np.vstack([x, [size, 0, 0]]), budgets=3)
+    assert od.evaluate((several, [1, 1, 1, 0])).largest_variance == np.inf

@@ -183,3 +183,10 @@ def test_designs_that_lose_rank_have_no_efficiency_if_columns_are_dependent():
     problem = od.DesignProblem(np.column_stack([x, x[:, 0] - x[:, 1]]), None, [0] * 5 + [1] * 5, 4)
     e = od.evaluate((problem, [0, 0, 1, 0, 1, 0, 0, 0, 1, 1]))
     assert (e.rank, e.a_efficiency, e.i_efficiency) == (3, 0, 0)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-80, 1e-120])
+def test_efficiencies_of_small_features_do_not_overflow(size):
+    x = np.array([[1.0, 0], [0, 1], [size, size], [size, -size]])
+    e = od.evaluate((od.DesignProblem(x, None, [0, 0, 1, 1], 4), [1, 1, 1, 1]))
+    assert e.a_efficiency == pytest.approx(0.5, abs=2e-3)  # nearly all weight in the second block is optimal

@@ -365,3 +365,9 @@ def test_grids_with_repeated_candidates_have_the_runs_of_their_settings() -> Non
     assert runs.efficiency == pytest.approx(alone.efficiency)
     x = np.array([[1.0, a, b] for a in (-1, 1) for b in (-1, 1)] + [[1.0, -1.0, -1.0]])
     assert od.exact(od.DesignProblem(x, budgets=8)).log_det == pytest.approx(3 * np.log(8))
+
+
+def test_the_largest_budgets_do_not_overflow():
+    problem = od.DesignProblem(np.random.default_rng(0).normal(size=(300, 10)), budgets=2.0**53)
+    runs = od.exact(problem, tries=1)
+    assert sum(runs.counts.tolist()) == 2**53
