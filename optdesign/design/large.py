@@ -48,8 +48,13 @@ class LargeCertificate(Certificate):
 
     @cached_property
     def variances(self) -> np.ndarray:
-        """Variance of every candidate, (N,). The first access takes a pass over the data."""
+        """Variance of every candidate, (N,), NaN if the rank of the weights is not proved.
+
+        The first access takes a pass over the data.
+        """
         large: Any = self  # the attributes set in __init__ are not fields of the base class
+        if self.log_det == -math.inf:
+            return read_only(np.full(large.problem.n_candidates, math.nan))
         pieces = large.problem.reduce(chunk_variances, or_, (large.white, large.maps))
         return read_only(np.concatenate([pieces[first] for first in sorted(pieces)]))
 

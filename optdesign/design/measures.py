@@ -97,11 +97,14 @@ def spread(rows: np.ndarray, rank: int) -> Spread:
     Singular values are those of columns of length 1, because those of columns in very different units have no
     correct digits. With rows T B', the information has the determinant |T'T| |B'B| and the inverse, or
     pseudo-inverse, of trace tr (T'T)^-1 (B'B)^-1. B has rows in these units: sorted rows and column pivoting
-    keep their digits.
+    keep their digits. Both numbers are NaN if the smallest singular value has no correct digits.
     """
     lengths = np.linalg.norm(rows, axis=0)
     lengths[lengths == 0] = 1.0
     _, values, right = np.linalg.svd(rows / lengths, full_matrices=False)
+    accurate = 1e-13  # ratio of singular values above which the smallest one has 2 digits or more
+    if rank and not values[rank - 1] > accurate * values[0]:
+        return Spread(np.nan, np.nan)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         k, log_det = stretch(right[:rank].T * lengths[:, None])
         log_det += 2 * float(np.sum(np.log(values[:rank])))

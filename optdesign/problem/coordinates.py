@@ -147,10 +147,12 @@ def log_gram(x, x_low, scale, ranks):
 
     Gauss-Jordan elimination with pivots p_k on columns J gives P_J^-1 P = [I W], so that
     det(P P') = det(P_J)^2 det(I + W W'); the units of the columns cost no digits. In twice the precision,
-    because nearly parallel pivots cancel.
+    because nearly parallel pivots cancel. Entries that are below 1e-26 of the terms they are made of are
+    round-off, and could exceed entries of columns in smaller units. They are not used.
     """
     d = x.shape[1]
     p, low, gram = np.empty((d, d)), np.empty((d, d)), np.empty((d, d))
+    least = np.empty((d, d))
     used = np.empty(d, np.bool_)
     total, first = 0.0, 0
     for b in range(len(ranks)):
@@ -158,20 +160,26 @@ def log_gram(x, x_low, scale, ranks):
         for k in range(r):
             for j in range(d):
                 p[k, j], low[k, j] = x[first + k, j], x_low[first + k, j]
+                least[k, j] = 1e-26 * abs(p[k, j])
             total += 2.0 * math.log(scale[first + k])
         first += r
         for j in range(d):
             used[j] = False
         for k in range(r):
             c = -1
-            for j in range(d):
-                if not used[j] and (c < 0 or abs(p[k, j]) > abs(p[k, c])):
-                    c = j
+            for share in (1.0, 0.0):  # round-off is used only if there is nothing else
+                for j in range(d):
+                    size = abs(p[k, j])
+                    if not used[j] and size > share * least[k, j] and (c < 0 or size > abs(p[k, c])):
+                        c = j
+                if c >= 0:
+                    break
             used[c] = True
             pivot, pivot_low = p[k, c], low[k, c]
             total += 2.0 * (math.log(abs(pivot)) + pivot_low / pivot)
             for j in range(d):
                 p[k, j], low[k, j] = long_quotient(p[k, j], low[k, j], pivot, pivot_low)
+                least[k, j] /= abs(pivot)
             for i in range(r):
                 if i != k:
                     factor, factor_low = p[i, c], low[i, c]
@@ -179,11 +187,12 @@ def log_gram(x, x_low, scale, ranks):
                         p[i, j], low[i, j] = long_minus_product(
                             p[i, j], low[i, j], factor, factor_low, p[k, j], low[k, j]
                         )
+                        least[i, j] = max(least[i, j], abs(factor) * max(least[k, j], 1e-26 * abs(p[k, j])))
         for i in range(r):
             for m in range(i + 1):
                 gram[i, m] = 1.0 if i == m else 0.0
                 for j in range(d):
-                    if not used[j]:
+                    if not used[j] and abs(p[i, j]) > least[i, j] and abs(p[m, j]) > least[m, j]:
                         gram[i, m] += p[i, j] * p[m, j]
         # Plain elimination: the matrix is the identity plus a sum of squares.
         for k in range(r):

@@ -212,3 +212,17 @@ def test_short_candidates_outside_the_range_of_the_weights_have_infinite_varianc
     x = np.array([[1.0, 0], [0, 1], [size, size], [size, 0], [0, size]])
     variances = od.certify(od.DesignProblem(x), [1.0, 0, 0, 0, 0]).variances
     assert np.isinf(variances).tolist() == [False, True, True, False, True]
+
+
+@pytest.mark.parametrize(
+    "units", [(1e41, 1e-99, 1e-50, 1e41), (1e20, 1e-20, 1e-30, 1e20), (1.0, 1.0, 1.0, 1.0)]
+)
+def test_log_det_of_columns_in_very_different_units(units):
+    """The first and the last column cancel exactly in two rows, and their round-off is no pivot."""
+    rows = [
+        [-2, -3, 2, 3], [-2, 0, 0, -1], [1, -1, -2, -3], [1, -2, -3, 0], [-1, 2, 0, 2], [-3, -3, 1, 0],
+        [2, -1, -3, -1], [2, -3, 1, -3], [2, -2, 0, 3], [2, 1, 3, 1], [2, 1, -3, 3], [0, -3, -1, -2],
+    ]  # fmt: skip
+    log_det = od.certify(od.DesignProblem(np.array(rows) * units, budgets=12), np.ones(12)).log_det
+    expected = np.linalg.slogdet(np.transpose(rows) @ rows)[1] + 2 * np.sum(np.log(units))
+    assert log_det == pytest.approx(expected, abs=1e-9)

@@ -165,3 +165,12 @@ def test_short_rows_outside_the_row_space_have_infinite_variance(size):
     assert np.isnan(longer.i_efficiency)
     several = od.DesignProblem(np.vstack([x, [size, 0, 0]]), budgets=3)
     assert od.evaluate((several, [1, 1, 1, 0])).largest_variance == np.inf
+
+
+def test_measures_without_correct_digits_are_not_numbers():
+    """Four of these rows are independent only because 0.1, 0.2 and 0.3 are rounded."""
+    x = np.array([[1, -2, -2, -2], [1, -1, 0, 1], [1, 2, -3, -2], [1, -3, 1, 0], [1, -1, -1, 0]])
+    x = x * np.array([1e5, 10.0**-1, 10.0**-1, 1e3])
+    found = od.DesignResult.given(od.DesignProblem(x, budgets=10), [1, 5, 0, 1, 3]).measures
+    assert found.D > 0
+    assert found.A == 0 or np.isnan(found.A)

@@ -235,3 +235,10 @@ def test_labels_of_large_arrays_are_those_of_memory(labels: Any) -> None:
     assert large.group_names == small.group_names
     assert isinstance(large, LargeProblem)
     assert large.fetch(np.arange(80)).groups.tolist() == small.groups.tolist()
+
+
+def test_weights_that_lose_rank_have_no_variances(tmp_path):
+    np.save(tmp_path / "x.npy", np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
+    found = od.certify(od.DesignProblem(tmp_path / "x.npy"), [1.0, 0.0, 0.0])
+    assert found.gap == np.inf
+    assert np.isnan(found.variances).all()
