@@ -28,7 +28,7 @@ from optdesign.problem.candidates import from_table
 from optdesign.problem.inputs import TWO_MEANINGS
 from optdesign.problem.problem import DesignProblem
 from optdesign.runtime.files import atomic
-from optdesign.tables.columns import Labels, check_exact, is_single, listed
+from optdesign.tables.columns import Labels, Settings, check_exact, is_single, listed
 from optdesign.tables.files import (
     Table,
     check_suffix,
@@ -71,6 +71,8 @@ class CandidateFile:
     """The model of that formula."""
     factors: tuple[str, ...] = ()
     """Columns that identify candidates besides their labels: the factors of the model, or the features."""
+    levels: dict[str, tuple[Any, ...]] | None = None
+    """Levels of the factors whose column is categorical."""
     notes: tuple[str, ...] = ()
     """Notes on the file, in sentences."""
     rows: np.ndarray | None = None
@@ -91,7 +93,7 @@ class CandidateFile:
             self.blocks.numbers,
             self.budgets,
             names=self.features,
-            settings={name: self.columns[name] for name in self.factors}
+            settings=Settings({name: self.columns[name] for name in self.factors}, self.levels)
             if self.model and self.factors
             else None,
             group_names=None if self.group is None else self.groups.names.tolist(),
@@ -286,6 +288,7 @@ def _from_factors(
         model=model,
         fitted=made.model,
         factors=factors,
+        levels={name: made.settings.levels[name] for name in factors if name in made.settings.levels},
         rows=rows,
         notes=(
             *(note for note in made.notes if note.startswith("only one level")),

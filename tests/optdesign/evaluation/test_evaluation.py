@@ -274,7 +274,9 @@ def test_mixtures_keep_their_units_beside_a_category_of_numbers() -> None:
     for days in ([1, 2], ["1", "2"]):
         table = {name: np.tile(m[name], 2).tolist() for name in m} | {"day": np.repeat(days, 6).tolist()}
         found.append(od.evaluate(table, "~ 0 + a + b + c + C(day)"))
-    assert found[0].notes == found[1].notes
+    assert [note for note in found[1].notes if not note.startswith("factor 'day' is text")] == [
+        *found[0].notes
+    ]
     np.testing.assert_array_equal(found[0].coefficients, found[1].coefficients)
 
 
