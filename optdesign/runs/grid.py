@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optdesign.problem.problem import DesignProblem
-from optdesign.solvers.solve import solve
+from optdesign.solvers.solve import solve_many
 
 MOST_GRID_ENTRIES, MOST_GRID_RUNS = 3e7, 10_000
 """Largest number of entries of candidates, and of runs, that are searched as a grid."""
@@ -209,11 +209,10 @@ def _tables(x: np.ndarray, row_of: np.ndarray) -> list[np.ndarray]:
 
 def _marginal_shares(levels: Levels) -> list[np.ndarray]:
     """Return the optimal shares of the levels of every factor of an additive model by itself."""
-    shares = []
+    problems = []
     for j, size in enumerate(levels.sizes):
         settings = np.zeros((size, len(levels.sizes)), np.int64)
         settings[:, j] = np.arange(size)
         own = levels.rows(settings)[:, levels.columns[j, : levels.widths[j]]]
-        weights = solve(DesignProblem(np.column_stack([np.ones(size), own])), tol=1e-10).weights
-        shares.append(weights / weights.sum())
-    return shares
+        problems.append(DesignProblem(np.column_stack([np.ones(size), own])))
+    return [found.weights / found.weights.sum() for found in solve_many(problems, tol=1e-10)]

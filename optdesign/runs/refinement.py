@@ -23,7 +23,7 @@ from optdesign.errors import InputError
 from optdesign.factors.coding import disjoint_mixtures
 from optdesign.factors.conditions import kept
 from optdesign.problem.problem import DesignProblem, check_problem
-from optdesign.solvers.solve import solve
+from optdesign.solvers.solve import solve_many
 from optdesign.tables.columns import Settings, row_codes
 
 SAME_LEVEL = 1e-9
@@ -149,7 +149,8 @@ def refine(problem: DesignProblem, *, where: Any = None, tol: float = 1e-4, roun
         value = "it has none" if model is not None else "it was not made by candidates(factors, model)"
         raise InputError("problem", rule, value, "Pass DesignProblem(candidates(factors, model)).")
     solved = 1e-7  # relative gap of every design
-    old = design = solve(problem, tol=solved)
+    (old,) = solve_many([problem], tol=solved)  # unlike solve, it raises KeyboardInterrupt at Ctrl-C
+    design = old
     step, history, before = 1.0, [], 1.0
     least_step = 2.0**-8 * unevenness
     for _ in range(rounds):
@@ -158,7 +159,7 @@ def refine(problem: DesignProblem, *, where: Any = None, tol: float = 1e-4, roun
         if added is not None:
             p = _extended(p, added, origin)
             start = np.append(design.weights, np.zeros(len(origin)))
-            design = solve(p, tol=solved, start=start)
+            (design,) = solve_many([p], tol=solved, start=start)
         now = float(np.exp((old.log_det - design.log_det) / problem.rank))
         history.append(Round(step, p.n_candidates, min(1.0, now)))
         if before - now < tol:

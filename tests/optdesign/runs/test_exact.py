@@ -209,6 +209,23 @@ def test_an_interrupt_stops_the_solver_of_the_weights_too(monkeypatch):
     assert len(steps) == 1
 
 
+def test_an_interrupt_during_the_marginal_designs_of_a_grid_is_not_lost(monkeypatch):
+    """So is one during the first design of refine, whose loss would be that of an unfinished design."""
+    solver = od.METHODS["auto"]
+
+    def interrupted(*arguments):
+        for step in solver(*arguments):
+            signal.raise_signal(signal.SIGINT)
+            yield step
+
+    monkeypatch.setitem(od.METHODS, "auto", interrupted)
+    levels = od.candidates({"a": [0, 1, 3], "b": [0, 1, 3]}, model="~ a + b")
+    with pytest.raises(KeyboardInterrupt):
+        od.exact(od.DesignProblem(levels, budgets=9))
+    with pytest.raises(KeyboardInterrupt):
+        od.refine(od.DesignProblem(levels))
+
+
 def test_a_deadline_is_the_same_in_all_threads():
     """The clock of a thread stands still while it compiles; those of the others go on."""
     clock.add_first_use(1000.0)
