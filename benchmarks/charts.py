@@ -19,6 +19,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from stored import MEASURED, number, table, tables, text
 
 from optdesign.plot.style import STYLE
@@ -63,6 +64,10 @@ def finish(ax: Axes, labels: list[str], xlabel: str, *, log: bool, legend: bool)
     ax.set_ylim(len(labels) - 0.4, -0.6)
     ax.set_xlabel(xlabel)
     ax.set_xscale("log" if log else "linear")
+    if log and ax.get_xlim()[1] < 100 * ax.get_xlim()[0]:  # fewer than two powers of 10 may have a label
+        ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        ax.xaxis.set_minor_formatter(NullFormatter())
     ax.grid(True, axis="both", alpha=0.3)
     if legend:
         ax.figure.legend(loc="outside upper center", ncols=4, columnspacing=1.0, frameon=False)
