@@ -285,8 +285,7 @@ def _restored_runs(
 ) -> Runs:
     """Return saved runs, if their numbers are those of the counts.
 
-    The problem of :class:`optdesign.MainEffects` has only the runs as candidates, which does not determine
-    the efficiency.
+    Runs of :class:`optdesign.MainEffects` have no list of candidates: their efficiency is not compared.
     """
     stored = Runs(
         problem=problem,
@@ -299,11 +298,16 @@ def _restored_runs(
         best=best,
         **{name: saved[name] for name in RUN_FACTS},
     )
-    if not stored.unlisted:
+    if not stored.bound >= stored.log_det - 1e-9 * max(1.0, abs(stored.log_det)):
+        value = f"it is {stored.bound:.12g} with a log det of {stored.log_det:.12g}"
+        raise InputError(f"the bound of the runs in {path}", "must be at least their log det", value)
+    if stored.unlisted:
+        if not (0 <= stored.efficiency <= 1 and stored.rank == problem.dim and np.all(stored.counts > 0)):
+            value = f"they are {stored.efficiency:.12g}, {stored.rank} and {stored.counts.tolist()}"
+            rule = f"must be a fraction, {problem.dim}, and positive for a model without a list of candidates"
+            raise InputError(f"efficiency, rank and counts of the runs in {path}", rule, value)
+    else:
         again = Runs.given(problem, stored.counts, best=best)
-        if not stored.bound >= stored.log_det - 1e-9 * max(1.0, abs(stored.log_det)):
-            value = f"it is {stored.bound:.12g} with a log det of {stored.log_det:.12g}"
-            raise InputError(f"the bound of the runs in {path}", "must be at least their log det", value)
         if stored.status is RunStatus.BOUND and again.efficiency < NOTHING_LEFT:
             value = f"it says {stored.status.value!r} at an efficiency of {again.efficiency:.9g}"
             raise InputError(f"the status of the runs in {path}", "must be that of the counts", value)

@@ -47,6 +47,20 @@ def forged(document: dict[str, Any], place: tuple[Any, ...], value: Any) -> dict
     return out
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("efficiency", 5.0), ("efficiency", "nan"), ("log_det", "nan"), ("rank", 3), ("bound", -5.0)],
+)
+def test_impossible_claims_of_runs_without_a_list_of_candidates_are_refused(
+    tmp_path: Path, name: str, value: Any
+) -> None:
+    runs = od.exact(od.MainEffects({"a": [0, 1, 2], "b": ["x", "y", "z"]}, 12, degree=2), tries=1)
+    document = saved(tmp_path / "a.json", runs)
+    assert od.load(tmp_path / "a.json").efficiency == runs.efficiency
+    with pytest.raises(od.InputError, match=name.replace("_", " ")):
+        od.load(written(tmp_path / "b.json", forged(document, ("runs", name), value)))
+
+
 def test_content_that_was_not_saved_raises_an_input_error(tmp_path: Path) -> None:
     x = np.random.default_rng(0).normal(size=(3, 2, 2))
     document = saved(tmp_path / "a.json", od.solve(od.DesignProblem.disjoint(x, active=ACTIVE)))
