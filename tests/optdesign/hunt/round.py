@@ -115,7 +115,7 @@ def _wrong_counts(truth: Truth, result: od.DesignResult, runs: od.Runs, options:
             (counts < weights * (1 - NEARLY))
             | (counts - 1 >= weights) & (counts > 0)
             | (weights > 0) & (counts == 0)
-        )
+        ) & ~((counts == 0) & _is_roundoff(truth, weights))
         n = int(np.argmax(bad))
         return (
             f"weight {weights[n]!r} rounded up to {counts[n]}" if bad.any() and not options.exchange else ""
@@ -127,6 +127,16 @@ def _wrong_counts(truth: Truth, result: od.DesignResult, runs: od.Runs, options:
     if found.log_det < given.log_det + truth.rank * arb(min(ratios) * (1 - NEARLY)).log():
         return f"the runs are worse than {min(ratios):.6g} times the weights, and better ones exist"
     return ""
+
+
+def _is_roundoff(truth: Truth, weights: np.ndarray) -> np.ndarray:
+    """Return True for weights that cost no run by the documented rule."""
+    found = truth.measure(weights, scale=False)
+    if found is None:
+        return np.zeros(len(weights), dtype=bool)
+    leverages = weights * np.array([float(g.mid()) for g in found.variances])
+    shares = weights / truth.problem.budgets[truth.problem.groups]
+    return (shares <= 1e-6) & (leverages <= 1e-12 * (1 + 1e-9))
 
 
 def _largest_ratio(weights: np.ndarray, total: float) -> float:
