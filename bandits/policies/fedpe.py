@@ -15,9 +15,9 @@ The server combines them into global estimates. A phase then has four steps, as 
 
 ``Client`` is Algorithm 1 and ``Server`` is Algorithm 2. Both classes hold the state between messages. They
 neither send nor receive data: their methods take messages and sums of rewards, and return messages and
-numbers of pulls. The caller delivers the messages, as the simulator does or a program over a network. A
-``Client`` object is a batch of one or more clients; arrays have a leading axis for the clients. M objects of
-one client each and one object of M clients make the same decisions, bit for bit.
+numbers of pulls. The caller delivers the messages. The caller can be the simulator, or a program that sends
+them over a network. A ``Client`` object is a batch of one or more clients; arrays have a leading axis for
+the clients. M objects of one client each and one object of M clients make the same decisions, bit for bit.
 
     client                              server
     initialise(rewards)   ------------> initialise(estimates)
@@ -96,7 +96,7 @@ class Client:
         self.pulls = np.ones(features.shape[:2], dtype=np.int64)
         self.best = np.zeros(len(features), dtype=np.int64)
         self.direction: np.ndarray
-        """e-bar, the unit directions that the server stores: e = x / ||x|| or -e."""
+        """e-bar, the unit directions that the server stores. Each is e or -e, where e = x / ||x||."""
         self.norm: np.ndarray
         """x' e-bar, which is ||x|| or -||x||.
 
@@ -220,8 +220,8 @@ class Server:
         self.solved: list[tuple[int, float]]
         """Iterations and gap of the design of each class."""
         self.has_merged = False
-        """True if nearly parallel directions gave a matrix V_a of the last estimates a smaller rank,
-        or if round-off of the estimates exceeds the noise."""
+        """True if directions are so nearly parallel that a computed rank of the last V_a is too small, or if
+        round-off of the last estimates exceeds their noise."""
 
     def initialise(self, first: Message) -> Message:
         """Store the directions; return V_a^1 and theta-hat_a^1 from one pull of each arm (line 1)."""

@@ -184,7 +184,7 @@ class _Proof(NamedTuple):
 
 
 def direct_rounding(problem: DesignProblem, weights: np.ndarray) -> float:
-    """Return the allowance for round-off as a fraction of G, in ordinary and refined coordinates."""
+    """Return the allowance for round-off of the direct proof, as a fraction of G."""
     support = (weights != 0).nonzero()[0]
     return _prove_directly(problem, support, weights[support], 0.0, measured).rounding
 
@@ -237,7 +237,7 @@ def _prove(
 def _prove_nearly_singular(
     problem: DesignProblem, support: np.ndarray, w: np.ndarray, missed: float, measure: Measure, best: _Proof
 ) -> _Proof:
-    """Return the best of the given proof and proofs in coordinates for nearly singular weights.
+    """Try proofs in coordinates for nearly singular weights. Return the best of these and the given one.
 
     No new proof is tried if the support does not have full rank, or if ``measure`` is not the default. In the
     second case the problem is a part of a larger one, whose coordinates must not change. If no proof shows
@@ -274,7 +274,7 @@ def _singular_variances(
     keep = values > SINGULAR_RTOL * rank * max(values[-1], 0.0)
     inside = t @ vectors[:, keep]
     peak = np.abs(t).max(axis=1)
-    t /= np.where(peak > 0.0, peak, 1.0)[:, None]  # squares of short rows are 0
+    t /= np.where(peak > 0.0, peak, 1.0)[:, None]  # otherwise squares of tiny entries are 0
     outside = np.linalg.norm(t @ vectors[:, ~keep], axis=1)
     lost = outside > np.sqrt(SINGULAR_RTOL) * np.linalg.norm(t, axis=1)
     with np.errstate(over="ignore"):  # a variance beyond the range of floating point is infinite

@@ -165,7 +165,7 @@ class Slices:
         self.left, self._stopped = left, stopped
 
     def are_used_up(self) -> bool:
-        """Count a slice. Return True if no slice is left, after the time limit, or after an interrupt."""
+        """Count a slice. Return True if none is left, if the time limit has passed, or if interrupted."""
         self.left -= 1
         return self.left < 0 or self._stopped()
 
