@@ -395,7 +395,7 @@ def unsigned(x: np.ndarray) -> np.ndarray:
 
 
 def along(direction: np.ndarray, active: np.ndarray, estimates: GlobalEstimates) -> Projections:
-    """Return e' theta-hat_a and sqrt(e' V_a e) for the active arms.
+    """Return e-bar' theta-hat_a and sqrt(e-bar' V_a e-bar) of the active arms, with e-bar in ``direction``.
 
     The clients call this function with the protocol VECTORS. The server calls it with SCALARS.
     """
