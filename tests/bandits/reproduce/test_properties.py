@@ -100,12 +100,17 @@ def test_regret_is_compared_with_the_bound_of_its_own_instance():
         assert finding == (f"at most {max(factors):.3g} times the bound in 2 trials", holds)
 
 
+def equal_trials(case, regret):
+    """Return a case and a run in which all its trials have the same regret."""
+    return case, made_up([regret] * case.trials)
+
+
 def test_protocols_must_agree_to_the_last_bit():
     for last, holds in ((2.0, True), (np.nextafter(2.0, 3.0), False)):
-        runs = {
-            Case(Instance(TEXT), FEDPE, MIDDLE): made_up([[1.0, 2.0]]),
-            Case(Instance(TEXT), FEDPE_SCALARS, MIDDLE): made_up([[1.0, last]]),
-        }
+        runs = dict(
+            equal_trials(Case(Instance(TEXT), policy, MIDDLE), regret)
+            for policy, regret in ((FEDPE, [1.0, 2.0]), (FEDPE_SCALARS, [1.0, last]))
+        )
         assert properties.same_decisions(found(runs), TEXT).evidence is holds
 
 
@@ -128,7 +133,7 @@ def test_one_of_two_instances_must_lie_above_the_lower_bound():
         for policy in (ENHANCED, LOCAL):
             for kind, cases in lower_bound_pair(policy).items():
                 factor = second if kind == LOWER_SECOND else 0.5
-                runs |= {case: made_up([[factor * minimax(case)]]) for case in cases.values()}
+                runs |= dict(equal_trials(case, [factor * minimax(case)]) for case in cases.values())
         finding = properties.above_the_lower_bound(found(runs), LOWER_SECOND)
         assert finding.evidence is holds
         assert f"at least {second:.3g} times" in finding.measured
@@ -147,6 +152,6 @@ def test_the_second_instance_has_a_better_arm_for_every_group():
 def test_an_order_in_theory_starts_at_the_first_point():
     scaling = EXPERIMENTS["clients"]
     first, second = scaling.curves[AUTHORS][:2]
-    results = found({first: made_up([[60.0]])})
+    results = found(dict([equal_trials(first, [60.0])]))
     assert theory_value(scaling, first, results) == pytest.approx(60.0)
     assert theory_value(scaling, second, results) == pytest.approx(60.0 / np.sqrt(10.0))
