@@ -387,3 +387,11 @@ def test_names_of_groups_that_are_dates():
     names = np.array(["2024-05-01", "2024-05-31"], dtype="M8[ns]")
     p = od.DesignProblem(np.eye(2), groups=[0, 1], group_names=names)
     assert p.group_names == ("2024-05-01", "2024-05-31")
+
+
+def test_the_former_word_blocks_is_refused_with_both_of_its_meanings() -> None:
+    with pytest.raises(TypeError, match=r"blocking factor.*term of the model.*Pass parameter_blocks"):
+        od.DesignProblem(np.eye(2), blocks=[0, 1])
+    p = od.DesignProblem(np.eye(2), parameter_blocks=["a", "b"])
+    assert (p.n_parameter_blocks, p.parameter_block_names) == (2, ("a", "b"))
+    assert p.parameter_blocks.tolist() == [0, 1]

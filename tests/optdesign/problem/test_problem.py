@@ -392,11 +392,3 @@ def test_numbers_that_double_precision_cannot_hold_are_refused(kind: type[np.num
     x[1, 0] += kind(1)
     with pytest.raises(ValueError, match=r"must fit double precision, which candidates\[1\] = .* does not"):
         od.DesignProblem(x)
-
-
-def test_the_former_word_blocks_is_refused_with_both_of_its_meanings() -> None:
-    with pytest.raises(TypeError, match=r"blocking factor.*term of the model.*Pass parameter_blocks"):
-        od.DesignProblem(np.eye(2), blocks=[0, 1])
-    p = od.DesignProblem(np.eye(2), parameter_blocks=["a", "b"])
-    assert (p.n_parameter_blocks, p.parameter_block_names) == (2, ("a", "b"))
-    assert p.parameter_blocks.tolist() == [0, 1]
