@@ -35,7 +35,7 @@ def test_a_broken_rounding_is_refused(rounding, message):
 
 
 def first_arm(problem, _gap, _start):
-    """Each client explores its first active arm alone, so that nobody explores the other arms."""
+    """Each client explores its first active arm only, so that the other arms have no pulls."""
     first = np.unique(problem.groups, return_index=True)[1]
     return bandits.Design(np.isin(np.arange(problem.n_candidates), first).astype(float), 0)
 
