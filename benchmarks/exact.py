@@ -69,8 +69,8 @@ ALGDESIGN = {
     "quadratic 21^3, 14 runs": "0.463045, 0.52 s",
     "quadratic 3^8, 50 runs": "0.477, 74 s",
 }
-"""Value and time of AlgDesign 1.2.1 in R 4.2, one thread, on another machine in autumn 2026: it is not
-installable here. Block designs are 4 of 4 seeds with 200 repeats."""
+"""Value and time of AlgDesign 1.2.1 in R 4.2, one thread, on another machine in autumn 2026. This script does
+not run it. The block designs were found with 4 of 4 seeds and 200 repeats each."""
 
 
 def timed(job: Callable[[], Any]) -> tuple[float, Any]:

@@ -170,7 +170,7 @@ class _OtherContent(Exception):
 
 
 _compared: set[str] = set()
-"""Identities that agree in this process. Its modules do not change."""
+"""Identities that were computed in this process and equal those of the caller."""
 
 
 def _same_trial(

@@ -73,26 +73,31 @@ class Cheapest(NamedTuple):
     """Relative to sum_n |c_n| w_n."""
 
 
-def cheapest(
-    problem: DesignProblem,
-    white: Rows,
-    round_off: float,
-    support: np.ndarray,
-    weights: np.ndarray,
-    cost: np.ndarray,
-) -> Cheapest:
-    """Return the cheapest design with the information and budgets of given weights of some candidates.
+class Given(NamedTuple):
+    """The design whose information and budgets are kept."""
 
-    ``round_off`` bounds the change of the information by the round-off of the coordinates. The given weights
-    are returned if no design is found that costs as little, up to round-off.
+    problem: DesignProblem
+    white: Rows
+    """Coordinates in which its information is the identity."""
+    round_off: float
+    """Bound on the change of the information by the round-off of the coordinates."""
+    support: np.ndarray
+    weights: np.ndarray
+
+
+def cheapest(given: Given, cost: np.ndarray) -> Cheapest:
+    """Return the cheapest design with the information and budgets of a given one.
+
+    The given weights are returned if no design is found that costs as little, up to round-off.
     """
+    problem, white, _, support, weights = given
     top = np.abs(cost[support]).max() or np.abs(cost).max()
     with np.errstate(over="ignore"):  # other costs may be beyond the range of floating point in this unit
         cost = np.clip(np.ldexp(cost, -np.frexp(top)[1]), -LARGEST_COST, LARGEST_COST)
     floor = np.full(problem.n_groups, np.inf)
     np.minimum.at(floor, problem.groups, cost)
     excess = cost - floor[problem.groups]  # budgets are fixed, so this lowers the cost of all designs alike
-    program = _Program(problem, white, round_off, support, weights, excess)
+    program = _Program(given, excess)
     thin = thin_out(problem, white, support, weights)
     rows, w = support[thin > 0], thin[thin > 0]
     best, value, bound = (support, weights), float(excess[support] @ weights), 0.0
@@ -127,19 +132,12 @@ def cheapest(
 class _Program:
     """The linear program of the module's docstring, for costs that are not negative."""
 
-    def __init__(
-        self,
-        problem: DesignProblem,
-        white: Rows,
-        round_off: float,
-        support: np.ndarray,
-        weights: np.ndarray,
-        cost: np.ndarray,
-    ) -> None:
+    def __init__(self, given: Given, cost: np.ndarray) -> None:
+        problem, white, round_off, support, weights = given
         self.problem, self.white, self.cost = problem, white, cost
-        given = columns_of(problem, white, support)
-        self.target = given.phi.T @ weights
-        self.budgets = np.bincount(given.groups, weights, problem.n_groups)
+        phi, groups = columns_of(problem, white, support)
+        self.target = phi.T @ weights
+        self.budgets = np.bincount(groups, weights, problem.n_groups)
         self.scale = np.empty(problem.n_candidates)
         """s_n of every candidate."""
         for rows in self._pieces():

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from optdesign.algebra.whitening import whitened
 from optdesign.design.certificate import rescale_and_certify
-from optdesign.design.cheapest import TOLERANCES, cheapest
+from optdesign.design.cheapest import TOLERANCES, Given, cheapest
 from optdesign.design.near_singular import MAPS, nearly_white, spans
 from optdesign.design.result import DesignResult, Status, rounded_up
 from optdesign.design.roundoff_allowance import error_length, sum_error
@@ -77,7 +77,7 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
     if cost is None:
         thin[support] = thin_out(problem, white, support, w)
     else:
-        found = cheapest(problem, white, round_off, support, w, _checked(problem, cost))
+        found = cheapest(Given(problem, white, round_off, support, w), _checked(problem, cost))
         thin[found.rows] = found.weights
         if not (round_off <= SAME_RTOL and found.gap < 1.0):
             # The program was solved for information that differs by too much.

@@ -1,6 +1,6 @@
 """Branch and bound: a proof that whole runs are optimal, or how far they can be from it.
 
-A node is a box lower <= c <= upper. For any regular matrix A, with g_n = |A x_n|^2,
+A node is a box lower <= c <= upper. For any invertible matrix A, with g_n = |A x_n|^2,
 
     log det U(c) <= -2 log |det A| + D log( sum_n c_n g_n / D ),
 
