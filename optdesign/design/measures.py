@@ -94,10 +94,11 @@ class Spread(NamedTuple):
 def spread(rows: np.ndarray, rank: int) -> Spread:
     """Return log Det of the information of rows, whose rank is known, and the trace of its inverse.
 
-    Singular values are those of columns of length 1, because those of columns in very different units have no
-    correct digits. With rows T B', the information has the determinant |T'T| |B'B| and the inverse, or
-    pseudo-inverse, of trace tr (T'T)^-1 (B'B)^-1. B has rows in these units: sorted rows and column pivoting
-    keep their digits. Both numbers are NaN if the smallest singular value has no correct digits.
+    Singular values are those of columns of length 1, because those of columns in very different units have
+    no correct digits. With rows T B', the information has the determinant |T'T| |B'B| and the inverse, or
+    pseudo-inverse, of trace tr (T'T)^-1 (B'B)^-1. B has rows in these units: sorted rows and column
+    pivoting keep their digits. Both numbers are NaN if the smallest singular value has no correct digits.
+    If the rank is less than the number of columns, the same holds for the smallest singular value of B.
     """
     lengths = np.linalg.norm(rows, axis=0)
     lengths[lengths == 0] = 1.0
@@ -106,7 +107,10 @@ def spread(rows: np.ndarray, rank: int) -> Spread:
     if rank and not values[rank - 1] > accurate * values[0]:
         return Spread(np.nan, np.nan)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        k, log_det = stretch(right[:rank].T * lengths[:, None])
+        b = right[:rank].T * lengths[:, None]
+        k, log_det = stretch(b)
+        if 0 < rank < len(b) and not np.linalg.norm(b) * np.linalg.norm(k) < 1 / accurate:
+            return Spread(np.nan, np.nan)
         log_det += 2 * float(np.sum(np.log(values[:rank])))
         return Spread(log_det, float(np.sum((k / values[:rank, None]) ** 2)))
 
