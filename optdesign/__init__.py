@@ -13,7 +13,6 @@ from optdesign.design.efficiency import efficiency
 from optdesign.design.measures import Measures
 from optdesign.design.result import DesignResult, History, Status
 from optdesign.design.run_list import Runs, RunStatus, RunTable
-from optdesign.design.saving import load, save
 from optdesign.design.sparsify import sparsify
 from optdesign.ellipsoid import Ellipsoid, min_volume_ellipsoid
 from optdesign.errors import InputError
@@ -28,6 +27,7 @@ from optdesign.runs.exact import exact
 from optdesign.runs.main_effects import MainEffects
 from optdesign.runs.refinement import Refinement, refine
 from optdesign.runs.rounding import apportion, round
+from optdesign.saving.files import load, save
 from optdesign.solvers.classical import d_optimal, g_optimal
 from optdesign.solvers.solve import METHODS, solve, solve_many
 from optdesign.solvers.sweeps import coordinate_ascent

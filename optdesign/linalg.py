@@ -201,10 +201,10 @@ def rank_one_update(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> np.ndarray
     a_pinv : array_like of shape (n, n)
         Pseudo-inverse of A.
     u : array_like of shape (n,)
-        Vector in the range of A.
+        Vector in the range of A. A part outside of at most 1e-6 of its length counts as round-off.
     scale : float
-        Factor. The range stays the same if ``det_ratio(a_pinv, u, scale)`` is positive; it must exceed 1e-12,
-        because it is a difference of numbers near 1 if a direction is removed.
+        Factor. The range stays the same if ``det_ratio(a_pinv, u, scale)`` is positive. It must be between
+        1e-12 and 1e12, because cancellation multiplies round-off by its inverse or by itself.
 
     Returns
     -------
@@ -225,14 +225,15 @@ def rank_one_update(a_pinv: ArrayLike, u: ArrayLike, scale: float) -> np.ndarray
     inverse, vector, ratio = change.inverse, change.vector, change.ratio
     _, basis = eigen_range(inverse)
     outside = np.linalg.norm(vector - basis @ (basis.T @ vector))
-    # A rank-one update that leaves less than this fraction of the determinant loses the range.
+    # A rank-one update that leaves less than this fraction of the determinant loses the range, and one that
+    # multiplies the determinant by more than the inverse leaves only round-off of the old pseudo-inverse.
     range_rtol = 1e-12
     if outside > np.sqrt(range_rtol) * np.linalg.norm(vector):
         value = f"{np.ldexp(outside, change.vector_exponent):g} of its length does not"
         remedy = "Outside the range the rank grows: compute the pseudo-inverse afresh."
         raise InputError("u", "must lie in the range of A", value, remedy)
-    if not range_rtol < ratio < np.inf:
-        value = f"1 + scale u' A^+ u = {ratio:g} is infinite, not positive, or within its round-off"
+    if not range_rtol < ratio < 1 / range_rtol:
+        value = f"1 + scale u' A^+ u = {ratio:g} is not between {range_rtol:g} and {1 / range_rtol:g}"
         remedy = "Take less weight away from u, or compute the pseudo-inverse afresh."
         raise InputError("the update", "must preserve the range", value, remedy)
     v = inverse @ vector

@@ -27,7 +27,7 @@ AUTHORS, TEXT, SHARED, IDENTICAL, MOVIELENS, MOVIELENS_PLAIN, LOWER_FIRST, LOWER
     "lower bound, second instance",
 )
 """Kinds of instances. The first two are readings of the same experiment of the paper; the last two are the
-pair in the proof of the lower bound, of which a policy cannot do well on both."""
+pair in the proof of the lower bound, of which a collinearly-dependent policy cannot do well on both."""
 
 RATED = (MOVIELENS, MOVIELENS_PLAIN)
 """Kinds that need ratings: two readings of how the paper predicts the missing ones."""

@@ -240,10 +240,16 @@ def regret_bound(policy: Any, env: LinearEnvironment, horizon: int, time: int | 
 
 
 def lower_bound(clients: int, arms: int, dim: int, horizon: int) -> float:
-    """Return the bound of Theorem "lower" on the regret of any policy on one of two instances.
+    """Return the bound of Theorem "lower" on the regret of collinearly-dependent policies.
 
-    The proof bounds the sum of the regrets on both by M T Delta / 4 exp(-2 M T Delta^2 / (d (K - 1))). With
-    Delta = sqrt(d (K - 1) / (4 M T)) that is sqrt(d (K - 1) M T / (64 e)), and one of them has half of it.
+    A policy is collinearly dependent if clients whose features have no common subspace do not affect each
+    other's actions. Policies that estimate by least squares, such as Fed-PE, are. A policy that pools the
+    rewards of all clients is not, and its regret can be smaller.
+
+    The bound holds on one of two instances. The proof bounds the sum of the regrets on both by
+    M T Delta / 4 exp(-2 M T Delta^2 / (d (K - 1))). With Delta = sqrt(d (K - 1) / (4 M T)) that is
+    sqrt(d (K - 1) M T / (64 e)), and one of them has half of it. M must be a multiple of d. For other M, the
+    bound is that of the largest multiple of d, or of d = M if there are fewer clients than dimensions.
 
     Parameters
     ----------
@@ -268,10 +274,11 @@ def lower_bound(clients: int, arms: int, dim: int, horizon: int) -> float:
     Examples
     --------
     >>> round(lower_bound(clients=100, arms=10, dim=3, horizon=2**17), 1)
-    713.1
+    709.6
     """
     _check_sizes(clients=clients, arms=arms, dim=dim, horizon=horizon)
-    return float(np.sqrt(dim * (arms - 1) * clients * horizon / np.e) / 16.0)
+    groups = min(dim, clients)
+    return float(np.sqrt(groups * (arms - 1) * (clients - clients % groups) * horizon / np.e) / 16.0)
 
 
 class Cost(NamedTuple):

@@ -8,11 +8,11 @@ from typing import Any
 import typer
 
 from optdesign import plot as pictures
-from optdesign.design.saving import save
 from optdesign.evaluation.evaluate import evaluate
 from optdesign.problem.candidates import candidates
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.exact import exact
+from optdesign.saving.files import save
 from optdesign.verification.verify import verify
 
 FACTORS: dict[str, Any] = {

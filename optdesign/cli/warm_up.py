@@ -19,7 +19,6 @@ from numba import config
 
 from optdesign.cli.pipes import ExitCode
 from optdesign.design.certificate import certify
-from optdesign.design.saving import load, save
 from optdesign.design.sparsify import sparsify
 from optdesign.ellipsoid import min_volume_ellipsoid
 from optdesign.problem.large import LargeProblem
@@ -29,6 +28,7 @@ from optdesign.runs.main_effects import MainEffects
 from optdesign.runs.rounding import round as rounded
 from optdesign.runtime import jit, tiers
 from optdesign.runtime.progress import waiting
+from optdesign.saving.files import load, save
 from optdesign.solvers.solve import METHODS, solve
 from optdesign.tables.files import pyarrow
 from optdesign.verification.verify import verify

@@ -159,7 +159,7 @@ class DesignResult(Frozen):
         problem : DesignProblem
             Problem of the weights.
         weights : array_like of shape (N,)
-            Feasible weights.
+            Feasible weights. Negative round-off is set to zero.
         method : str, default "given"
             Origin of the weights.
 
@@ -175,7 +175,7 @@ class DesignResult(Frozen):
         True
         """
         certificate, none = certify(problem, weights), np.empty(0)
-        w = read_only(np.array(weights, dtype=np.float64))
+        w = read_only(np.maximum(np.array(weights, dtype=np.float64), 0.0))
         return cls(problem, w, certificate, Status.GIVEN, method, 0, 0.0, History(none, none, none))
 
     @property

@@ -64,7 +64,10 @@ class RunStatus(Enum):
         "rounded, then exchanged in part: moving one run at a time takes too long for so many runs. Round "
         "weights with a smaller gap, or use exact with time_limit"
     )
-    BOUND = "nothing left to gain: no design on these candidates is better, fractions of runs included"
+    BOUND = (
+        "nothing left to gain: up to 1e-9, no design on these candidates is more efficient, fractions of "
+        "runs included"
+    )
     PROVED = "proved optimal: no other whole runs have a larger log det, up to 1e-8"
     REPEATED = "10 tries found the same log det and none a larger one; set tries or time_limit to search on"
     BUDGET = "stopped after the default work, about 1 s; set tries or time_limit to search on"
@@ -104,8 +107,8 @@ class Runs(Frozen):
         Wall time, including ``compile_seconds``.
     compile_seconds : float
         Part of ``seconds`` for first use in the calling thread, as in :class:`optdesign.DesignResult`.
-    unlisted : bool
-        True if the candidates are the runs themselves, without a list of candidates with row numbers.
+    model : MainEffects or None
+        Additive model whose combinations of levels are the candidates, if they are not listed.
     best : DesignResult or None
         Design whose certificate gives the bound on the efficiency, if there is a list of candidates.
     bound : float
@@ -138,7 +141,7 @@ class Runs(Frozen):
     tries: int
     seconds: float
     compile_seconds: float = field(default=0.0, repr=False)
-    unlisted: bool = field(default=False, repr=False)
+    model: Any = field(default=None, repr=False)
     best: DesignResult | None = field(default=None, repr=False)
     bound: float = field(default=np.inf, repr=False)
 
@@ -237,6 +240,11 @@ class Runs(Frozen):
         if self.efficiency == 0:
             text += "; the information is too near to singular for a bound on the efficiency"
         return text
+
+    @property
+    def unlisted(self) -> bool:
+        """True if the candidates are the runs themselves, without a list of candidates with row numbers."""
+        return self.model is not None
 
     @property
     def totals(self) -> np.ndarray:

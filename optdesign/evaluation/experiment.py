@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 
 from optdesign.design.display import CANDIDATE, RUN, VARIANCE, WEIGHT
 from optdesign.design.result import DesignResult
-from optdesign.design.saving import load
 from optdesign.errors import InputError
 from optdesign.factors.coding import CodedModel, Term, coded_model, mixtures, mixtures_of
 from optdesign.factors.formula import named
@@ -27,6 +26,7 @@ from optdesign.problem.candidates import Candidates, candidates
 from optdesign.problem.inputs import check_order
 from optdesign.problem.problem import DesignProblem
 from optdesign.runs.runs import Runs, RunTable
+from optdesign.saving.files import load
 from optdesign.tables.columns import Settings, is_frame, listed, number
 
 AT_RUNS = "the runs are the only candidates, of predictions and efficiencies; region= gives others"

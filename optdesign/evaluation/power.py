@@ -64,8 +64,12 @@ def noncentrality(
 ) -> np.ndarray:
     """Return b' C^-1 b / sigma^2 for the columns of every term; NaN if a coefficient is not estimable."""
     out = np.full(len(terms), np.nan)
+    # Effects beyond this many standard deviations have a power of 1 like this one, and finite squares.
+    most = 1e150
+    with np.errstate(over="ignore"):
+        relative = np.clip(coefficients / sigma, -most, most)
     for k, columns in enumerate(terms):
         own = covariance[np.ix_(columns, columns)]
         if np.all(np.isfinite(np.diag(own))):
-            out[k] = coefficients[columns] @ np.linalg.solve(own, coefficients[columns]) / sigma**2
+            out[k] = relative[columns] @ np.linalg.solve(own, relative[columns])
     return out

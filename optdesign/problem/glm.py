@@ -106,11 +106,10 @@ def local(features: Any, parameters: Any, family: str = "logistic") -> Any:
     if theta.shape != (x.shape[1],) or not np.isfinite(theta).all():
         rule = f"must be {x.shape[1]} finite numbers, one for each feature"
         raise InputError("parameters", rule, f"got {theta.tolist()}", "An intercept has one as well.")
-    scaled = rows(x, theta, family)
     if isinstance(features, Candidates):
         model = replace(features.model, scale=partial(rows, parameters=theta, family=family))
-        return replace(features, features=scaled, model=model)
-    return scaled.astype(np.float32) if is_single(features) else scaled
+        return replace(features, features=rows(x, theta, family), model=model)
+    return rows(x, theta, family, np.float32 if is_single(features) else np.float64)
 
 
 def _in_order(parameters: Any, names: tuple[str, ...] | None) -> Any:
@@ -128,14 +127,17 @@ def _in_order(parameters: Any, names: tuple[str, ...] | None) -> Any:
     return in_order(pairs, names, "parameters", "columns")
 
 
-def rows(features: np.ndarray, parameters: np.ndarray, family: str) -> np.ndarray:
-    """Rows of features times the roots of their weights."""
-    with np.errstate(over="ignore", invalid="ignore"):
+def rows(
+    features: np.ndarray, parameters: np.ndarray, family: str, dtype: type[np.floating] = np.float64
+) -> np.ndarray:
+    """Return rows of features times the roots of their weights. No entry is rounded to zero or infinity."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         eta = features @ parameters
         root = np.exp(FAMILIES[family](eta) / 2)
-        scaled = features * root[:, None]
-    for n in np.flatnonzero(~(np.isfinite(scaled).all(axis=1) & (root > 0)))[:1]:
-        size = "is too large" if root[n] > 1 else "vanishes"
+        scaled = (features * root[:, None]).astype(dtype)
+        is_held = np.isfinite(scaled) & ((features == 0) | (np.abs(scaled) >= np.finfo(dtype).tiny))
+    for n in np.flatnonzero(~(is_held.all(axis=1) & (root > 0)))[:1]:
+        size = "is too large" if root[n] > 1 else "is too small"
         value = f"that of features[{n}] is {eta[n]:g}, and its {family} weight {size}"
         remedy = "Leave such rows out, or look at the units of the parameters."
         raise InputError("parameters", "must give predictors whose weights can be held", value, remedy)

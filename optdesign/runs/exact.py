@@ -167,8 +167,8 @@ def exact(
         counts = found.best.found
         if not found.best.is_final and not watch.stopped():
             counts = climbed(problem, counts, best.variances, Slices(POLISH, watch.stopped).are_used_up)
-        status, left = _status(watch, found, tries), 0.0 if found.best.is_final else np.inf
-        if prove and left and found.best.value > -np.inf:
+        status, left = _status(watch, found, tries), 0.0 if found.best.proved else np.inf
+        if prove and not found.best.is_final and found.best.value > -np.inf:
             counts, left = proved(problem, counts, final.stopped)
             status = RunStatus.PROVED if left == 0 else _status(final, found, tries)
         runs_found = judged(
@@ -182,6 +182,8 @@ def exact(
             stopwatch=stopwatch,
             certified=best.certificate,
         )
+        if found.best.optimal:
+            left = runs_found.certificate.gap
         return replace(runs_found, bound=runs_found.log_det + left)
 
 
@@ -225,7 +227,7 @@ def _levels(
         method="exchange of levels",
         tries=best.tries,
         **stopwatch.times(),
-        unlisted=True,
+        model=model,
         best=None,
     )
 

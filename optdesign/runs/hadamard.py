@@ -9,6 +9,21 @@ from __future__ import annotations
 import numpy as np
 
 
+def orthogonal_runs(runs: int, factors: int) -> np.ndarray | None:
+    """Return ones and minus ones of shape (runs, factors) with orthogonal columns of sum 0, or None.
+
+    The smallest Hadamard matrix with enough columns is repeated. Orders are limited, because a matrix of
+    order n has n^2 entries.
+
+    >>> orthogonal_runs(8, 2).tolist()[:4]
+    [[-1, 1], [1, -1], [-1, -1], [1, 1]]
+    """
+    for order in range(factors + 1, min(runs, max(1024, 2 * factors)) + 1):
+        if runs % order == 0 and (h := hadamard(order)) is not None:
+            return np.tile(h[:, 1 : factors + 1], (runs // order, 1))
+    return None
+
+
 def hadamard(n: int) -> np.ndarray | None:
     """Return a matrix H of ones and minus ones with H'H = n I and a first column of ones, or None.
 

@@ -44,7 +44,7 @@ from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
 from optdesign.problem.span import Peaks, Span
 from optdesign.runs.grid import Levels
-from optdesign.runs.hadamard import hadamard
+from optdesign.runs.hadamard import orthogonal_runs
 from optdesign.runs.levels import LevelMoves
 from optdesign.runs.marginals import Marginal, categories, numbers
 from optdesign.runs.search import GAIN, Best, Clock, Try, best_of, iterate, most_work, stream
@@ -321,13 +321,14 @@ def search_levels(
     """Return the best settings found, their efficiency and their log det."""
     bounded = Bounded(model)
     moves = level_moves(bounded, model.runs)
-    orthogonal = hadamard(model.runs) if np.all(bounded.levels.sizes == 2) else None
+    is_two_level = np.all(bounded.levels.sizes == 2)
+    orthogonal = orthogonal_runs(model.runs, len(model.factors)) if is_two_level else None
     most = most_work(watch)
 
     def run(number: int) -> Try:
         start = None
         if orthogonal is not None and number == 0:
-            start = moves.state((orthogonal[:, 1 : model.n_parameters] > 0).astype(np.int64))
+            start = moves.state((orthogonal > 0).astype(np.int64))
         return iterate(moves, stream(seed, number), watch, is_optimal=is_optimal, start=start, most=most)
 
     def is_optimal(settings: np.ndarray) -> bool:

@@ -216,17 +216,17 @@ def excess_of(value: float) -> float:
 
 
 def _weights(problem: DesignProblem, weights: np.ndarray) -> tuple[np.ndarray, float]:
-    """Weights scaled to the budgets, and the largest fraction of a budget that is missed or negative."""
+    """Return the weights that are certified, and the largest fraction of a budget missed or negative."""
     w = np.asarray(weights, dtype=np.float64)
     if w.shape != (problem.n_candidates,) or not np.all(np.isfinite(w)):
         return w, np.inf
     order = np.argsort(problem.groups, kind="stable")
     ends = np.cumsum(np.bincount(problem.groups, minlength=problem.n_groups))
+    negative, w = np.max(-w / problem.budgets[problem.groups]), np.maximum(w, 0.0)
     totals = np.array([math.fsum(part) for part in np.split(w[order], ends[:-1])])
-    negative = np.max(-w / problem.budgets[problem.groups])
     missed = max(0.0, float(negative), float(np.max(np.abs(totals - problem.budgets) / problem.budgets)))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.maximum(w, 0.0) * (problem.budgets / totals)[problem.groups], missed
+        return w * (problem.budgets / totals)[problem.groups], missed
 
 
 def _rows_of_blocks(problem: DesignProblem) -> RowsOfBlocks:

@@ -210,6 +210,9 @@ def _compare_runs(runs: Runs, theirs: DesignResult, own: Audit) -> Verification:
     proved = (
         f"which alone proves an efficiency of at least {rounded_down(min(1.0, ratio * theirs.efficiency))}"
     )
+    if runs.bound < math.inf:
+        note = "the upper bound on whole runs was not compared: exact(..., prove=True) proves it again."
+        own = replace(own, notes=(*own.notes, note))
     exact = "exact ranks" if own.missing else "exact arithmetic"
     message = f"with {exact} and with {theirs.method}, {proved} on these candidates"
     return Verification("agrees", message, comparisons, theirs, own.notes)

@@ -53,6 +53,11 @@ def test_the_lower_bound_is_that_of_the_proof():
     assert theory.lower_bound(m, k, d, t) == pytest.approx(both / 2)
 
 
+def test_the_lower_bound_needs_groups_of_equal_size():
+    assert theory.lower_bound(14, 5, 3, 1000) == theory.lower_bound(12, 5, 3, 1000)
+    assert theory.lower_bound(2, 5, 10**6, 1000) == theory.lower_bound(2, 5, 2, 1000)
+
+
 @pytest.mark.parametrize("protocol", ["vectors", "scalars"])
 @pytest.mark.parametrize("shared", [False, True])
 def test_communication_never_exceeds_its_bound_and_meets_it_without_elimination(protocol, shared):

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numba
@@ -226,3 +227,20 @@ def test_log_det_of_columns_in_very_different_units(units):
     log_det = od.certify(od.DesignProblem(np.array(rows) * units, budgets=12), np.ones(12)).log_det
     expected = np.linalg.slogdet(np.transpose(rows) @ rows)[1] + 2 * np.sum(np.log(units))
     assert log_det == pytest.approx(expected, abs=1e-9)
+
+
+def test_negative_round_off_of_given_weights_is_zero() -> None:
+    x = np.linspace(-1, 1, 9)
+    p = od.DesignProblem(np.column_stack([np.ones(9), x, x**2]))
+    w = np.zeros(9)
+    w[[0, 4, 8]] = 1 / 3
+    w[1:3] = -5e-7, 5e-7
+    given = od.DesignResult.given(p, w)
+    assert given.support.tolist() == [0, 2, 4, 8]
+    assert "efficiency" in str(given)
+    assert od.verify(given).agrees
+    for cost in (None, np.where(np.arange(9) == 1, 1e9, 1.0)):
+        sparse = od.sparsify(given, cost=cost)
+        assert sparse.weights.min() == 0
+        assert sparse.weights.sum() == pytest.approx(1.0, abs=1e-6)
+    assert od.verify(replace(given, weights=w)).agrees  # as results of other origin may have them

@@ -138,3 +138,15 @@ def test_effects_name_whole_terms() -> None:
     np.testing.assert_allclose(found.power[2], expected.power[2])
     np.testing.assert_allclose(found.power[1], od.evaluate(table, "~ `a: b` + b").power[1])
     assert found.power[1] < found.power[2]
+
+
+@pytest.mark.parametrize("unit", [1e-300, 7e-162, 1e155])
+def test_power_does_not_depend_on_the_unit_of_effects_and_sigma(unit: float) -> None:
+    table = {"a": [-1, 1] * 4}
+    expected = od.evaluate(table, "~ a", effect=2.0, sigma=1.0).power
+    found = od.evaluate(table, "~ a", effect=2.0 * unit, sigma=unit).power
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_power_of_an_effect_beyond_the_range_is_1() -> None:
+    assert od.evaluate({"a": [-1, 1] * 4}, "~ a", effect=1e300, sigma=1e-300).power.tolist() == [1.0, 1.0]

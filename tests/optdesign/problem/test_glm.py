@@ -35,7 +35,9 @@ def exact_root(family: str, eta: float) -> flint.arb:
 @pytest.mark.parametrize("eta", [0.0, 0.3, -2.0, 5.0, -30.0, 36.0, -45.0, 1000.0, -1000.0])
 def test_weights_are_those_of_the_definition(family: str, eta: float) -> None:
     if (family, abs(eta)) == ("probit", 1000.0) or (family == "cloglog" and eta > 7):
-        with pytest.raises(ValueError, match=rf"features\[0\] is {eta:g}, and its {family} weight vanishes"):
+        with pytest.raises(
+            ValueError, match=rf"features\[0\] is {eta:g}, and its {family} weight is too small"
+        ):
             od.local([[eta]], [1.0], family=family)
         return
     root = od.local([[1.0, eta]], [0.0, 1.0], family=family)[0, 0]
@@ -56,6 +58,18 @@ def test_candidates_keep_their_settings_and_their_model() -> None:
     np.testing.assert_array_equal(at.features, od.local(c.features, [-3.0, 2.0]))
     again = pickle.loads(pickle.dumps(at))
     np.testing.assert_array_equal(again.rows({"dose": [3, 0]}), at.features[[3, 0]])
+
+
+@pytest.mark.parametrize(
+    ("features", "parameters"),
+    [(np.float32([[1, 0], [1, 1]]), [-205.0, 1.0]), (np.array([[1e-200, 0.0], [0.0, 1.0]]), [-7e202, 0.0])],
+)
+def test_rows_that_underflow_are_refused(features: np.ndarray, parameters: list[float]) -> None:
+    with pytest.raises(od.InputError, match="weight is too small"):
+        od.local(features, parameters)
+    scaled = od.local(features, np.divide(parameters, 10))
+    assert scaled.dtype == features.dtype
+    assert np.all((scaled == 0) == (features == 0))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from problems import quadratic
 import optdesign as od
 from optdesign.runs.blocks import BlockMoves
 from optdesign.runs.grid import find_grid
-from optdesign.runs.hadamard import hadamard
+from optdesign.runs.hadamard import hadamard, orthogonal_runs
 from optdesign.runs.rank_two import det_ratio, update
 from optdesign.runs.structure import moves_of
 
@@ -223,3 +223,19 @@ def test_latin_squares_from_a_list_end_the_search_with_a_proof(one_run_per_cell)
     assert found.status is od.RunStatus.BOUND
     for f in (rows, columns):
         assert np.array_equal(np.histogram2d(f, treatments, 5, weights=found.counts)[0], np.ones((5, 5)))
+
+
+@pytest.mark.parametrize(
+    ("runs", "factors"), [(8, 7), (12, 2), (40, 3), (2**16, 3), (2**16, 40), (4 * 8191, 2)]
+)
+def test_orthogonal_runs_need_memory_for_their_factors_only(runs: int, factors: int) -> None:
+    found = orthogonal_runs(runs, factors)
+    assert found is not None
+    assert found.shape == (runs, factors)
+    assert np.array_equal(found.T @ found, runs * np.eye(factors))
+    assert not found.sum(axis=0).any()
+
+
+def test_some_numbers_of_runs_have_no_orthogonal_start() -> None:
+    assert orthogonal_runs(4 * 8191, 5) is None
+    assert orthogonal_runs(6, 2) is None

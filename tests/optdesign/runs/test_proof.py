@@ -22,7 +22,7 @@ def check(seed: int) -> None:
     runs = od.exact(problem, seed=seed, tries=1, prove=True, time_limit=10)
     assert runs.status in (od.RunStatus.PROVED, od.RunStatus.BOUND)
     assert runs.log_det == pytest.approx(enumeration.largest_log_det(problem), abs=1e-7)
-    assert runs.bound == runs.log_det
+    assert runs.log_det <= runs.bound <= runs.log_det + 1e-8
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -114,3 +114,17 @@ def test_nearly_singular_runs_are_proved_only_if_round_off_allows_it(seed: int) 
     runs = od.exact(od.DesignProblem(x, groups, budgets=budgets), seed=seed, prove=True, tries=2)
     gain = best_gain(Truth(instance(x, groups, budgets=budgets)), runs.counts)
     assert runs.bound >= runs.log_det + float(gain.mid()) - 1e-7
+
+
+@pytest.mark.parametrize("prove", [False, True])
+def test_the_bound_of_optimal_runs_holds_for_other_runs(prove: bool) -> None:
+    """Other runs have a log det that is larger by 9.6e-8, which is a D-efficiency of 1 + 1e-9."""
+    half, root = 1e-6, np.sqrt(0.5)
+    found = np.diag([1 + 2 * half, 1 - 2 * half])
+    others = (1 + 4.8e-10) * np.array([[root, root], [root, -root]])
+    rows = np.vstack([np.kron(np.eye(50), part) for part in (found, others)])
+    p = od.DesignProblem(rows, budgets=100)
+    runs = od.exact(p, tries=1, prove=prove)
+    assert runs.status is od.RunStatus.BOUND
+    assert runs.bound >= od.Runs.given(p, np.repeat([0, 1], 100)).log_det - 1e-8
+    assert runs.bound == runs.log_det + runs.certificate.gap

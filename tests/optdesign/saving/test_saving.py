@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from problems import KINDS, problems, random_problem, weighted
 
 import optdesign as od
-from optdesign.design import saving
+from optdesign.saving import content, files
 
 FAST = settings(max_examples=30, deadline=None)
 
@@ -44,7 +44,7 @@ def assert_same_result(a: od.DesignResult, b: od.DesignResult) -> None:
     assert_same_problem(a.problem, b.problem)
     assert_same_array(a.weights, b.weights)
     assert_same_array(a.variances, b.variances)
-    for name in saving.SCALARS:
+    for name in content.SCALARS:
         assert getattr(a.certificate, name) == getattr(b.certificate, name)
     for name in ("status", "method", "iterations", "seconds", "compile_seconds"):
         assert getattr(a, name) == getattr(b, name)
@@ -73,7 +73,7 @@ def test_designs_come_back_and_their_certificate_is_the_one_computed_again(
     back = od.load(path)
     assert_same_result(r, back)
     again = od.certify(back.problem, back.weights)
-    for name in saving.SCALARS:
+    for name in content.SCALARS:
         assert getattr(again, name) == getattr(back.certificate, name)
 
 
@@ -147,7 +147,7 @@ def test_files_without_seconds_of_first_use_have_none(tmp_path) -> None:
     assert od.load(path).compile_seconds == 2.0
     document = json.loads(path.read_text())
     del document["content"]["result"]["compile_seconds"]
-    document["sha256"] = saving._checksum(json.dumps(document["content"], ensure_ascii=False))
+    document["sha256"] = files.checksum(json.dumps(document["content"], ensure_ascii=False))
     path.write_text(json.dumps(document))
     assert od.load(path).compile_seconds == 0.0
     assert od.load(path).seconds == 3.0

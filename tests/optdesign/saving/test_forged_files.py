@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import optdesign as od
-from optdesign.design import saving
+from optdesign.saving import files
 
 OTHERS: tuple[Any, ...] = (None, "x", -1, 7, 0.5, [], [-1], {})
 ACTIVE = np.array([[True, True], [True, False], [True, True]])
@@ -19,7 +19,7 @@ ACTIVE = np.array([[True, True], [True, False], [True, True]])
 
 def written(path: Path, document: dict[str, Any]) -> Path:
     text = json.dumps(document["content"], ensure_ascii=False)
-    document = {**document, "sha256": hashlib.sha256(saving._encoded(text)).hexdigest()}
+    document = {**document, "sha256": hashlib.sha256(files.encoded(text)).hexdigest()}
     path.write_text(json.dumps(document))
     return path
 
@@ -49,9 +49,13 @@ def forged(document: dict[str, Any], place: tuple[Any, ...], value: Any) -> dict
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("efficiency", 5.0), ("efficiency", "nan"), ("log_det", "nan"), ("rank", 3), ("bound", -5.0)],
+    [
+        *[("efficiency", value) for value in (5.0, "nan", 1.0)],
+        *[("log_det", value) for value in ("nan", 12.0)],
+        *[("rank", 3), ("bound", -5.0), ("status", "BOUND"), ("status", "PROVED")],
+    ],
 )
-def test_impossible_claims_of_runs_without_a_list_of_candidates_are_refused(
+def test_false_claims_of_runs_without_a_list_of_candidates_are_refused(
     tmp_path: Path, name: str, value: Any
 ) -> None:
     runs = od.exact(od.MainEffects({"a": [0, 1, 2], "b": ["x", "y", "z"]}, 12, degree=2), tries=1)
