@@ -32,8 +32,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import solve_triangular
 
-from optdesign.algebra.blocks import SINGULAR_RTOL
 from optdesign.algebra.passes import coordinates, tile
 from optdesign.algebra.whitening import Measured, measured
 from optdesign.design.feasible import feasible, scale
@@ -269,13 +269,32 @@ def _singular_variances(
     t /= np.maximum(np.abs(t).max(axis=0), np.finfo(float).tiny)  # variances do not depend on these scales
     own = problem.parameter_blocks[support] == b
     used = t[np.searchsorted(members, support[own])]
-    largest = max(float(w[own].max(initial=0.0)), np.finfo(float).smallest_subnormal)
-    values, vectors = np.linalg.eigh((used.T * (w[own] / largest)) @ used)
-    keep = values > SINGULAR_RTOL * rank * max(values[-1], 0.0)
-    inside = t @ vectors[:, keep]
-    peak = np.abs(t).max(axis=1)
-    t /= np.where(peak > 0.0, peak, 1.0)[:, None]  # otherwise squares of tiny entries are 0
-    outside = np.linalg.norm(t @ vectors[:, ~keep], axis=1)
-    lost = outside > np.sqrt(SINGULAR_RTOL) * np.linalg.norm(t, axis=1)
-    with np.errstate(over="ignore"):  # a variance beyond the range of floating point is infinite
-        g[members] = np.where(lost, np.inf, np.sum(inside**2 / values[keep], axis=1) / largest)
+    if not used.any():
+        g[members] = np.where(t.any(axis=1), np.inf, 0.0)
+        return
+    largest = float(w[own].max())
+    root = np.sqrt(w[own] / largest)
+    # The range is that of the rows of the support, whatever their lengths and weights.
+    singular, vectors = np.linalg.svd(_unit_peaks(used))[1:]
+    r = int(np.count_nonzero(singular > RANGE_RTOL * singular[0]))
+    outside = np.linalg.norm(_unit_peaks(t) @ vectors[r:].T, axis=1)
+    # With the longest rows first, the factor is accurate also for rows of very different lengths.
+    inside = t @ vectors[:r].T
+    weighted = root[:, None] * (used @ vectors[:r].T)
+    order = np.argsort(-np.abs(weighted).max(axis=1), kind="stable")
+    factor = np.linalg.qr(weighted[order], mode="r")
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        y = solve_triangular(factor, inside.T, trans="T", check_finite=False)
+        variances = np.sum(y**2, axis=0) / largest
+    g[members] = np.where(outside > RANGE_RTOL, np.inf, variances)
+
+
+RANGE_RTOL = 1e-10
+"""Part of a row outside of the range of singular information, relative to the largest entry of the row, that
+counts as round-off."""
+
+
+def _unit_peaks(rows: np.ndarray) -> np.ndarray:
+    """Return rows divided by the size of their largest entry."""
+    peak = np.abs(rows).max(axis=1, keepdims=True)
+    return rows / np.where(peak > 0.0, peak, 1.0)

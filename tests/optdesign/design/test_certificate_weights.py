@@ -13,7 +13,6 @@ from rationals import U, exactly, lost
 
 import optdesign as od
 from optdesign.algebra import passes
-from optdesign.algebra.blocks import SINGULAR_RTOL
 from optdesign.design import certificate, feasible
 from optdesign.design.feasible import clean, farthest_group, scale
 from optdesign.design.roundoff_allowance import bound_on_g
@@ -144,19 +143,34 @@ def test_scale(seed: int) -> None:
 # -------------------------------------------------------------------------------- where rank is lost
 
 
-@pytest.mark.parametrize(("share", "carries"), [(1.5, False), (3.0, True)])
-def test_what_carries_too_little_carries_nothing(share: float, carries: bool) -> None:
-    """1e-14 times the rank, four, times the largest eigenvalue, a half, and the last axis has no weight."""
-    s = share * SINGULAR_RTOL
-    c = od.certify(od.DesignProblem(np.eye(4)), [0.5, 0.5 - s, s, 0.0])
-    np.testing.assert_allclose(c.variances, [2.0, 2.0, 1 / s if carries else np.inf, np.inf], rtol=1e-12)
+@pytest.mark.parametrize("share", [1e-15, 1e-100, 1e-300])
+def test_weights_of_any_size_inform(share: float) -> None:
+    c = od.certify(od.DesignProblem(np.eye(4)), [0.5, 0.5 - share, share, 0.0])
+    np.testing.assert_allclose(c.variances, [2.0, 2.0, 1 / share, np.inf], rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e-100, 1e-160, 1e-200])
+def test_short_rows_inform_beside_long_ones(size: float) -> None:
+    """Weights of rank 2 of 3 on rows of sizes 1 and ``size``; variances do not depend on the size."""
+    x = np.array([[1.0, 0, 0], [size, size, 0], [size, 2 * size, 0], [0, 1, 1], [0, size, 0]])
+    c = od.certify(od.DesignProblem(x), [0.5, 0.25, 0.25, 0, 0])
+    u = [[Fraction(1, 2) + Fraction(size) ** 2 / 2, Fraction(size) ** 2 * Fraction(3, 4)], [0, 0]]
+    u[1] = [u[0][1], Fraction(size) ** 2 * Fraction(5, 4)]
+    det = u[0][0] * u[1][1] - u[0][1] ** 2
+
+    def variance(row: np.ndarray) -> float:
+        a, b = Fraction(row[0]), Fraction(row[1])
+        return float((a * a * u[1][1] - 2 * a * b * u[0][1] + b * b * u[0][0]) / det)
+
+    expected = [np.inf if row[2] else variance(row) for row in x]
+    np.testing.assert_allclose(c.variances, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("tilt", "seen"), [(0.1, True), (10.0, False)])
 def test_what_lies_outside_the_range(tilt: float, seen: bool) -> None:
-    """By more than 1e-7 of its length, however long it is; a zero does not."""
+    """By more than 1e-10 of its length, however long it is; a zero does not."""
     x = np.vstack(
-        [np.eye(3), [1e-3, 0.0, tilt * 1e-3 * math.sqrt(SINGULAR_RTOL)], [0.0, 0.0, 0.0], [0.5, -0.75, 0.0]]
+        [np.eye(3), [1e-3, 0.0, tilt * 1e-3 * certificate.RANGE_RTOL], [0.0, 0.0, 0.0], [0.5, -0.75, 0.0]]
     )
     c = od.certify(od.DesignProblem(x), [0.25, 0.75, 0.0, 0.0, 0.0, 0.0])
     expected = [4.0, 4 / 3, np.inf, 4e-6 if seen else np.inf, 0.0, 1.75]
