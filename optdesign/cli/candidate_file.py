@@ -99,7 +99,6 @@ class CandidateFile:
             group_names=None if self.group is None else self.groups.names.tolist(),
             parameter_block_names=None if self.block is None else self.blocks.names.tolist(),
             _single=any(is_single(self.columns[name]) for name in self.factors),
-            _formula=None if self.fitted is None else self.fitted.formula,
             _model=self.fitted,
         )
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
-from optdesign.factors.coding import coded_model
+from optdesign.factors.coding import in_coding
 from optdesign.problem.problem import DesignProblem
 
 
@@ -70,10 +70,10 @@ def measures(problem: DesignProblem, weights: np.ndarray, log_det: float, varian
     if not np.isfinite(log_det):
         return Measures(0.0, 0.0, 0.0, 0.0)
     support = np.flatnonzero(weights)
-    if problem.settings is None or problem.formula is None:
+    if problem.settings is None or problem.model is None or problem.formula is None:
         rows = problem.source.take(support)
     else:
-        rows = coded_model(problem.formula, problem.settings, coded=True)[1][support]
+        rows = in_coding(problem.model, problem.source.whole(), problem.settings, coded=True)[1][support]
         log_det = np.nan
     scaled = np.sqrt(weights[support].astype(np.float64))[:, None] * rows
     own = problem.parameter_blocks[support]

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from optdesign.design.display import CANDIDATE, RUN, VARIANCE, WEIGHT
 from optdesign.design.result import DesignResult
 from optdesign.errors import InputError
-from optdesign.factors.coding import CodedModel, Term, coded_model, mixtures, mixtures_of
+from optdesign.factors.coding import CodedModel, Term, coded_model, in_coding, mixtures, mixtures_of
 from optdesign.factors.formula import named
 from optdesign.factors.grids import factorial
 from optdesign.problem.candidates import Candidates, candidates
@@ -116,7 +116,10 @@ def _of_problem(
             value = "the candidates are features without settings"
             remedy = "Make them with candidates(...), or leave the model out to evaluate the features."
             raise InputError("model", "needs the settings of the factors", value, remedy)
-        fitted, x = coded_model(formula, problem.settings, coded=coded)
+        if problem.model is not None and formula == problem.formula:
+            fitted, x = in_coding(problem.model, x, problem.settings, coded=coded)
+        else:
+            fitted, x = coded_model(formula, problem.settings, coded=coded)
     support = np.flatnonzero(weights)
     by_group = support[np.argsort(problem.groups[support], kind="stable")]
     names = (

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -35,6 +35,8 @@ OTHER_MODEL = (
     "numeric factors keep their units, because the formula leaves out lower powers and states another model "
     "in coded units"
 )
+
+OWN_CODING = "the coding is that of the candidates, because another coding states another model"
 
 
 class Term(NamedTuple):
@@ -74,13 +76,28 @@ def coded_model(
     Factors of a model ``beside`` it have the same coding as there.
     """
     given, features = fit(formula, settings)
+    return in_coding(given, features, settings, coded=coded, beside=beside)
+
+
+def in_coding(
+    given: Model, features: np.ndarray, settings: Settings, *, coded: bool, beside: CodedModel | None = None
+) -> tuple[CodedModel, np.ndarray]:
+    """Return a model and the features of its settings in the standard coding, or in that of its formula.
+
+    They stay as they are if another coding states another model.
+    """
+    compared = min(len(features), 5000)  # rows on which the spans of two model matrices are compared
+    some = np.unique(np.linspace(0, len(features) - 1, compared).astype(np.int64))
+
+    def is_same(x: np.ndarray) -> bool:
+        return x.shape == features.shape and not len(outside_span(x[some], features[some]))
+
+    kept = replace(_as_given(given), notes=(OWN_CODING,))
     if not coded:
-        terms = [
-            Term(_called(term), tuple(columns), _called(term) == "Intercept")
-            for term, columns in given.spec.term_indices.items()
-            if columns
-        ]
-        return CodedModel(formula, given, given.names, tuple(terms), _factors(given)), features
+        if not given.coding:
+            return _as_given(given), features
+        plain, x = fit(given.formula, settings)
+        return (_as_given(plain), x) if is_same(x) else (kept, features)
     numeric = {name for name in given.factors if settings[name].dtype.kind in "iuf"} - given.categories
     unscaled = {name for expr in _expressions(given) for name in _outside_polynomials(expr)}
     if beside is not None:
@@ -88,14 +105,21 @@ def coded_model(
         return _standard(given, settings, scaled)
     blended = mixtures({name: settings[name] for name in sorted(numeric)})
     scaled = sorted(numeric - unscaled.union(*blended))
-    found, x = _standard(given, settings, scaled)
-    if scaled:
-        compared = min(len(x), 5000)  # rows on which the spans of the two model matrices are compared
-        some = np.unique(np.linspace(0, len(x) - 1, compared).astype(np.int64))
-        if len(outside_span(x[some], features[some])):
-            found, x = _standard(given, settings, [])
-            found = replace(found, notes=(OTHER_MODEL,))
-    return found, x
+    for names in (scaled, []) if scaled else ([],):
+        found, x = _standard(given, settings, names)
+        if is_same(x):
+            return replace(found, notes=() if names == scaled else (OTHER_MODEL,)), x
+    return kept, features
+
+
+def _as_given(given: Model) -> CodedModel:
+    """Return a model in the coding of its formula."""
+    terms = [
+        Term(_called(term), tuple(columns), _called(term) == "Intercept")
+        for term, columns in given.spec.term_indices.items()
+        if columns
+    ]
+    return CodedModel(given.formula, given, given.names, tuple(terms), _factors(given))
 
 
 def _standard(given: Model, settings: Settings, scaled: list[str]) -> tuple[CodedModel, np.ndarray]:
@@ -105,7 +129,7 @@ def _standard(given: Model, settings: Settings, scaled: list[str]) -> tuple[Code
     for term in given.spec.formula:
         parts = []
         for factor in term.factors:
-            text = _quoted(factor.expr) if factor.eval_method.value == "lookup" else factor.expr
+            text = WRITTEN[factor.eval_method.value](factor.expr)
             categorical = _categorical(factor.expr, given)
             if categorical is not None:
                 text = f"C({_quoted(categorical)}, contr.sum)"
@@ -274,6 +298,21 @@ def _categorical(expression: str, model: Model) -> str | None:
 
 def _quoted(name: str) -> str:
     return name if name.isidentifier() or name == "1" else f"`{name}`"
+
+
+def _braced(expression: str) -> str:
+    """Return a Python expression as a factor of a formula, in which ``*`` and ``+`` join terms.
+
+    >>> _braced("x**2"), _braced("I(x**2)")
+    ('{x**2}', 'I(x**2)')
+    """
+    tree, _ = _parsed(expression)
+    is_call = isinstance(tree, ast.Expression) and isinstance(tree.body, ast.Call)
+    return expression if is_call else f"{{{expression}}}"
+
+
+WRITTEN: dict[str, Callable[[str], str]] = {"lookup": _quoted, "python": _braced, "literal": str}
+"""Ways to write a factor in a formula, by the way in which formulaic evaluates it."""
 
 
 def _parsed(expression: str) -> tuple[ast.AST, dict[str, str]]:

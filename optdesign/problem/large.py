@@ -84,7 +84,7 @@ class LargeProblem(DesignProblem):
         columns = inputs.column_names(engine.names if names is None else names, engine.dim)
         self.__dict__.update(
             engine=engine, budgets=budget, n_parameter_blocks=n_blocks, names=columns, settings=None,
-            formula=None, group_names=of_groups, parameter_block_names=of_blocks,
+            group_names=of_groups, parameter_block_names=of_blocks,
             numbers=(numbers, block_numbers), _grid=None,
         )  # fmt: skip
         wanted = SAMPLE.each * (16 + n_blocks * engine.dim * (engine.dim + 1) // 2)
@@ -195,7 +195,7 @@ class Part(DesignProblem):
         self.__dict__.update(
             whole=whole, pool=pool, source=Source(read_only(pool.x)), groups=read_only(pool.groups),
             parameter_blocks=read_only(pool.blocks), budgets=whole.budgets, names=whole.names, settings=None,
-            formula=None, n_parameter_blocks=whole.n_parameter_blocks, group_names=whole.group_names,
+            n_parameter_blocks=whole.n_parameter_blocks, group_names=whole.group_names,
             parameter_block_names=whole.parameter_block_names, span=whole.span._replace(pivots=at),
             peaks=whole.peaks, _grid=None,
         )  # fmt: skip

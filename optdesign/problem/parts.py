@@ -43,8 +43,6 @@ class Parts(NamedTuple):
     """Columns that groups and parameter blocks may name."""
     is_single: bool
     """True if a column behind the candidates is in single precision."""
-    formula: str | None = None
-    """The formula of the features."""
 
 
 def unpack(candidates: Any, names: Any, settings: Any, labels: Sequence[Any]) -> Parts:
@@ -57,8 +55,7 @@ def unpack(candidates: Any, names: Any, settings: Any, labels: Sequence[Any]) ->
         if names is not None or settings is not None:
             raise TypeError("names and settings must not be given with Candidates, which have their own.")
         made = candidates
-        formula = made.model.formula if made.model.scale is None else None
-        return Parts(made.features, made.names, made.settings, made.settings, made.is_single, formula)
+        return Parts(made.features, made.names, made.settings, made.settings, made.is_single)
     own = None if settings is None else settings if isinstance(settings, Settings) else Settings(settings)
     taken = {label for label in labels if isinstance(label, str)}
     index: set[str] = set()

@@ -92,8 +92,6 @@ class DesignProblem(Frozen):
         Names of the columns.
     settings : Settings or None
         Columns of the factors in their own units, if the candidates were made of factors.
-    formula : str or None
-        Formula that makes the candidates of the settings, if they were made of factors.
     model : Model or None
         Model that made the features, if they were made by :func:`optdesign.candidates`.
     group_names : tuple or None
@@ -134,7 +132,6 @@ class DesignProblem(Frozen):
     n_parameter_blocks: int
     names: tuple[str, ...] | None
     settings: Settings | None
-    formula: str | None
     group_names: tuple[Any, ...] | None
     parameter_block_names: tuple[Any, ...] | None
     span: Span = field(repr=False)
@@ -165,7 +162,6 @@ class DesignProblem(Frozen):
         _grid: tuple[int, int, np.ndarray | None] | None = None,
         blocks: None = None,
         _single: bool = False,
-        _formula: str | None = None,
         _model: Model | None = None,
     ) -> None:
         inputs.refuse_blocks(blocks)
@@ -201,7 +197,6 @@ class DesignProblem(Frozen):
         values: dict[str, Any] = {
             "source": source, "groups": group, "parameter_blocks": block, "budgets": budget,
             "n_parameter_blocks": n_blocks, "names": columns, "settings": parts.settings,
-            "formula": _formula or parts.formula,
             "group_names": of_groups, "parameter_block_names": of_blocks, "peaks": peaks.value,
             "_grid": _grid, "model": candidates.model if isinstance(candidates, Candidates) else _model,
         }  # fmt: skip
@@ -302,6 +297,11 @@ class DesignProblem(Frozen):
             x = x.reshape(m * k, d)[flat]
         block = np.zeros_like(arm) if shared else arm
         return cls(x, group, block, budgets, _n_blocks=1 if shared else k, _grid=(m, k, flat))
+
+    @property
+    def formula(self) -> str | None:
+        """Formula that makes the candidates of the settings, if they were made of factors."""
+        return None if self.model is None or self.model.scale is not None else self.model.formula
 
     @property
     def candidates(self) -> np.ndarray:

@@ -77,6 +77,8 @@ class BlockMoves:
         fits = problem.n_parameter_blocks == 1 < g and v * g == n and v <= MOST_TREATMENTS
         if not fits or runs.sum() > MOST_BLOCK_RUNS or np.any(np.bincount(problem.groups) != v):
             return None
+        if runs.sum() < problem.rank:  # other moves raise the error
+            return None
         z = problem.coordinates(slice(None))
         q = np.linalg.qr(z)[0]
         sums = np.array([np.bincount(problem.groups, column) for column in q.T])

@@ -16,7 +16,7 @@ def orthogonal_runs(runs: int, factors: int) -> np.ndarray | None:
     order n has n^2 entries.
 
     >>> orthogonal_runs(8, 2).tolist()[:4]
-    [[-1, 1], [1, -1], [-1, -1], [1, 1]]
+    [[1, 1], [-1, 1], [1, -1], [-1, -1]]
     """
     for order in range(factors + 1, min(runs, max(1024, 2 * factors)) + 1):
         if runs % order == 0 and (h := hadamard(order)) is not None:

@@ -269,7 +269,6 @@ def _extended(p: DesignProblem, added: Settings, origin: np.ndarray) -> DesignPr
         settings=Settings(both, p.settings.levels),
         group_names=p.group_names,
         parameter_block_names=p.parameter_block_names,
-        _formula=p.formula,
         _model=p.model,
     )
 

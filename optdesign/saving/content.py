@@ -24,6 +24,7 @@ from optdesign.design.certificate import Certificate, certify
 from optdesign.design.result import DesignResult, History, Status
 from optdesign.design.run_list import Runs, RunStatus
 from optdesign.errors import InputError
+from optdesign.factors.formula import Model, fit
 from optdesign.problem.large import Part
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
@@ -37,6 +38,7 @@ from optdesign.saving.values import (
     settings_json,
     settings_of,
 )
+from optdesign.tables.columns import Settings
 
 RESULT_FACTS = ("method", "iterations", "seconds", "compile_seconds", "tol")
 """Fields of a design that are saved as they are. Files of earlier releases may lack the last two."""
@@ -100,6 +102,7 @@ def _problem(problem: DesignProblem) -> dict[str, Any]:
         "names": problem.names,
         "settings": None if problem.settings is None else settings_json(problem.settings),
         "formula": problem.formula,
+        "coding": {} if problem.model is None else problem.model.coding,
         "group_names": labels_json(problem.group_names, "group_names"),
         "parameter_block_names": labels_json(problem.parameter_block_names, "parameter_block_names"),
         "grid": None
@@ -111,18 +114,39 @@ def _problem(problem: DesignProblem) -> dict[str, Any]:
 def _restored_problem(saved: dict[str, Any]) -> DesignProblem:
     if saved["grid"] is not None:
         return _restored_grid(saved, *saved["grid"])
+    candidates = array_of(saved["candidates"])
+    settings = None if saved["settings"] is None else settings_of(saved["settings"])
     return DesignProblem(
-        array_of(saved["candidates"]),
+        candidates,
         array_of(saved["groups"]),
         array_of(saved["parameter_blocks"]),
         array_of(saved["budgets"]),
         names=saved["names"],
-        settings=None if saved["settings"] is None else settings_of(saved["settings"]),
+        settings=settings,
         group_names=labels_of(saved["group_names"]),
         parameter_block_names=labels_of(saved["parameter_block_names"]),
         _single=saved["single"],
-        _formula=saved.get("formula"),
+        _model=_restored_model(saved, settings, candidates),
     )
+
+
+def _restored_model(saved: dict[str, Any], settings: Settings | None, candidates: np.ndarray) -> Model | None:
+    """Return the model that makes the candidates of the settings, or None if it is not certain.
+
+    A formula with functions of all settings, such as splines with knots at quantiles, makes other features
+    if candidates were added.
+    """
+    formula, coding = saved["formula"], saved["coding"]
+    if formula is None or settings is None:
+        return None
+    try:
+        whole = Settings({name: np.array(ends) for name, ends in coding.items()})
+        model, again = fit(formula, settings, coded=list(coding), whole=whole)
+    except ImportError:  # the extra is not installed
+        return None
+    same = again.shape == candidates.shape
+    largest = np.abs(candidates).max(axis=0)
+    return model if same and np.all(np.abs(again - candidates) <= 1e-9 * largest) else None
 
 
 def _restored_grid(

@@ -1,6 +1,8 @@
 """Tables as people have them, designs that do not determine the model, and the forms of the result."""
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -264,3 +266,49 @@ def test_roots_keep_the_units_of_their_factor() -> None:
     rows = np.column_stack([np.ones(6), x, np.sqrt(x)])
     covariance = np.linalg.inv(rows.T @ rows)
     np.testing.assert_allclose(od.evaluate(runs).relative_variances, np.diag(covariance), rtol=1e-6)
+
+
+def refined_splines() -> od.DesignProblem:
+    c = od.candidates({"x": np.array([0, 1, 2, 3, 5, 8, 10.0])}, "~ bs(x, df=5)")
+    return od.refine(od.DesignProblem(c, budgets=12)).problem
+
+
+def coded_candidates(model: str) -> od.DesignProblem:
+    levels = {"x": [20, 40, 60.0], "z": [1, 2, 5]}
+    return od.DesignProblem(od.candidates(levels, model, coded=True), budgets=12)
+
+
+@pytest.mark.parametrize("coded", [False, True])
+@pytest.mark.parametrize(
+    "made", [refined_splines, lambda: coded_candidates("~ I(x*z)"), lambda: coded_candidates("~ 0 + x")]
+)
+def test_evaluation_is_of_the_model_of_the_candidates(
+    made: Callable[[], od.DesignProblem], coded: bool, tmp_path: Path
+) -> None:
+    """Of models that another fit to the settings would change."""
+    p = made()
+    runs = od.exact(p)
+    x = p.candidates
+    variances = np.einsum("ni,ij,nj->n", x, np.linalg.inv((x.T * runs.counts) @ x), x)
+    od.save(runs, tmp_path / "runs.json")
+    for given in (runs, od.load(tmp_path / "runs.json")):
+        e = od.evaluate(given, coded=coded)
+        assert e.largest_variance == pytest.approx(variances.max())
+        assert e.average_variance == pytest.approx(variances.mean())
+        assert e.g_efficiency == pytest.approx(runs.measures.G)
+        assert given.measures == pytest.approx(runs.measures)
+
+
+@pytest.mark.parametrize(
+    ("braces", "same"),
+    [("~ x + {x**2}", "~ x + I(x**2)"), ("~ {x*z}", "~ I(x*z)"), ("~ x + {-z}", "~ x + z")],
+)
+def test_terms_in_braces_are_terms(braces: str, same: str) -> None:
+    found = []
+    for model in (braces, same):
+        p = od.DesignProblem(od.candidates({"x": [20, 40, 60.0], "z": [1, 2, 5]}, model), budgets=12)
+        runs = od.exact(p)
+        e = od.evaluate(runs)
+        found.append((len(e.terms), e.rank, e.error_df, e.largest_variance, *runs.measures))
+        assert "measures" in str(runs)
+    assert found[0] == pytest.approx(found[1])
