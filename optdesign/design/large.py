@@ -9,7 +9,7 @@ request.
 from __future__ import annotations
 
 import math
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cached_property
 from operator import or_
 from typing import Any, NamedTuple
@@ -159,6 +159,13 @@ def certify_part(part: Part, weights: np.ndarray, most: int) -> tuple[Certified,
         read_only(certificate.variances[kept]),
     )
     return certified, united(priced.top.pool, priced.drawn.pool)
+
+
+def in_whole(part: Part, weights: np.ndarray, own: Certificate) -> Certificate:
+    """Return the certificate of weights on a part over all candidates, with the variances of the part."""
+    whole = certify_part(part, weights, 1)[0].certificate
+    scalars = {f.name: getattr(whole, f.name) for f in fields(Certificate) if f.name != "variances"}
+    return replace(own, **scalars)
 
 
 def certify_large(problem: LargeProblem, weights: ArrayLike) -> Certificate:

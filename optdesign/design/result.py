@@ -16,6 +16,7 @@ from optdesign.design.certificate import Certificate, certify
 from optdesign.design.display import duration, html, html_report, notes, report, to_frame
 from optdesign.design.measures import Measures, measures
 from optdesign.problem.dependence import scope
+from optdesign.problem.large import Part
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import Frozen, read_only
 
@@ -220,8 +221,14 @@ class DesignResult(Frozen):
 
     @cached_property
     def measures(self) -> Measures:
-        """The D-, A-, G- and I-efficiency of the weights by the usual definitions."""
-        return measures(self.problem, self.weights, self.log_det, self.variances)
+        """The D-, A-, G- and I-efficiency of the weights by the usual definitions.
+
+        I is NaN if most candidates are not in memory, because it is an average over all of them.
+        """
+        found = measures(self.problem, self.weights, self.log_det, self.variances)
+        if isinstance(self.problem, Part):
+            found = found._replace(G=self.rank / self.g_value, I=math.nan)
+        return found
 
     @property
     def support(self) -> np.ndarray:

@@ -61,8 +61,8 @@ class RunStatus(Enum):
     ROUNDED = "rounded: the runs follow the weights"
     EXCHANGED = "rounded, then exchanged: moving any one run within its group raises log det by at most 1e-8"
     IN_PART = (
-        "rounded, then exchanged in part: moving one run at a time takes too long for so many runs. Round "
-        "weights with a smaller gap, or use exact with time_limit"
+        "rounded, then exchanged in part: moving one run at a time takes too long for so many runs or "
+        "candidates. Round weights with a smaller gap, or use exact with time_limit"
     )
     BOUND = (
         "nothing left to gain: up to 1e-9, no design on these candidates is more efficient, fractions of "

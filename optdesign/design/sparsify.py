@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from optdesign.algebra.whitening import whitened
 from optdesign.design.certificate import rescale_and_certify
 from optdesign.design.cheapest import TOLERANCES, Given, cheapest
+from optdesign.design.large import in_whole
 from optdesign.design.near_singular import MAPS, nearly_white, spans
 from optdesign.design.result import DesignResult, Status, rounded_up
 from optdesign.design.roundoff_allowance import error_length, sum_error
@@ -29,6 +30,7 @@ from optdesign.errors import InputError
 from optdesign.numbers.checks import check_type
 from optdesign.problem.coordinates import Rows, refined_rows
 from optdesign.problem.inputs import one_per_candidate
+from optdesign.problem.large import Part
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
 from optdesign.runtime import clock
@@ -85,6 +87,8 @@ def sparsify(result: DesignResult, cost: ArrayLike | None = None) -> DesignResul
         elif found.gap > TOLERANCES.gap:
             method += f" (cost proved to be within {rounded_up(found.gap)} of the least)"
     thin, certificate = rescale_and_certify(problem, thin)
+    if isinstance(problem, Part):
+        certificate = in_whole(problem, thin, certificate)
     count = np.count_nonzero(thin)
     if count > problem.support_bound:
         method += f" ({count} candidates, because round-off prevents {problem.support_bound})"

@@ -166,7 +166,7 @@ def exact(
             found, method = search(moves), moves.name
         counts = found.best.found
         if not found.best.is_final and not watch.stopped():
-            counts = climbed(problem, counts, best.variances, Slices(POLISH, watch.stopped).are_used_up)
+            counts, _ = climbed(problem, counts, best.variances, Slices(POLISH, watch.stopped).are_used_up)
         status, left = _status(watch, found, tries), 0.0 if found.best.proved else np.inf
         if prove and not found.best.is_final and found.best.value > -np.inf:
             counts, left = proved(problem, counts, final.stopped)

@@ -19,7 +19,8 @@ counts and rises strictly, so no counts occur twice.
 between two checks of the clock is bounded.
 
 If there are very many candidates, the search is among those of largest variance. At its end all candidates
-are priced by their variances under the runs found, and exchanges continue with the best of them.
+are priced by their variances under the runs found, and exchanges continue with the best of them. Then no
+exchange gains if the other candidates have smaller variances than all runs of their group.
 """
 
 from __future__ import annotations
@@ -143,8 +144,11 @@ def promising(
 
 def climbed(
     problem: DesignProblem, counts: np.ndarray, g: np.ndarray, stopped: Callable[[], bool] = lambda: False
-) -> np.ndarray:
-    """Return runs that no exchange improves, from runs of full rank; g orders the candidates to try."""
+) -> tuple[np.ndarray, bool]:
+    """Return runs after exchanges, and True if it is proved that no other exchange improves them.
+
+    The given runs have full rank, and g orders the candidates to try.
+    """
     best = -np.inf
     rounds = 20  # most times that all candidates are priced
     for _ in range(rounds):
@@ -153,11 +157,21 @@ def climbed(
         value = climb_on(board, state, stopped)
         counts = np.zeros_like(counts)
         counts[order] = state.counts
-        if len(order) == problem.n_candidates or value <= best + GAIN or stopped():
-            break
+        if len(order) == problem.n_candidates or stopped():
+            return counts, len(order) == problem.n_candidates
+        if value <= best + GAIN:  # the runs are those of g
+            return counts, not np.any(np.delete(_may_gain(problem, counts, g), order))
         best, support = value, np.flatnonzero(counts)
         g = measured(problem, problem.rows, support, counts[support].astype(np.float64)).g
-    return counts
+    return counts, False
+
+
+def _may_gain(problem: DesignProblem, counts: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Return True for the candidates to which a run might move with a gain, given the variances of runs."""
+    support = np.flatnonzero(counts)
+    least = np.full(problem.n_groups, np.inf)
+    np.minimum.at(least, problem.groups[support], g[support])
+    return g > least[problem.groups] + GAIN
 
 
 def passes_of(board: Board, work: float) -> int:

@@ -77,7 +77,8 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = T
     exchange : bool, default True
         Continue with the moves of :func:`optdesign.exact` for a fixed amount of work of about 0.1 s, and then
         with exchanges of single runs between all candidates of a group until none increases log Det. The
-        work is limited: the status is ``RunStatus.IN_PART`` if very many runs would have to move. With
+        work is limited: the status is ``RunStatus.IN_PART`` if very many runs would have to move, or if
+        very many candidates remain to be compared. With
         False, the runs follow the weights.
 
     Returns
@@ -126,8 +127,8 @@ def round(result: DesignResult, method: str = "efficient", *, exchange: bool = T
                 if moves.refresh(start) > -math.inf:
                     counts = iterate(moves, stream(0, 0), watch, start=start, most=SEARCH).found
             slices = Slices(MOST_SLICES, watch.stopped)
-            counts = climbed(problem, counts, result.variances, slices.are_used_up)
-        status = RunStatus.IN_PART if slices.left < 0 else RunStatus.EXCHANGED
+            counts, complete = climbed(problem, counts, result.variances, slices.are_used_up)
+        status = RunStatus.EXCHANGED if complete and slices.left >= 0 else RunStatus.IN_PART
         status = RunStatus.INTERRUPTED if interrupted else status
     found = judged(
         problem,

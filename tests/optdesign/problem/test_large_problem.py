@@ -242,3 +242,18 @@ def test_weights_that_lose_rank_have_no_variances(tmp_path):
     found = od.certify(od.DesignProblem(tmp_path / "x.npy"), [1.0, 0.0, 0.0])
     assert found.gap == np.inf
     assert np.isnan(found.variances).all()
+
+
+def test_designs_in_memory_keep_the_certificate_of_all_candidates() -> None:
+    x = np.random.default_rng(0).normal(size=(4000, 4))
+    large = od.solve(LargeProblem(x), max_iter=1)
+    small = large.in_memory()
+    sparse = od.sparsify(small)
+    weights = np.zeros(len(x))
+    weights[small.problem.pool.rows] = sparse.weights
+    whole = od.certify(od.DesignProblem(x), weights)
+    assert sparse.gap == pytest.approx(whole.gap, rel=1e-9)
+    assert sparse.efficiency == pytest.approx(whole.efficiency, rel=1e-9)
+    for design in (small, sparse):
+        assert pytest.approx(large.measures.G, rel=1e-9) == design.measures.G
+        assert np.isnan(design.measures.I)

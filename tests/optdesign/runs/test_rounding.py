@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from problems import plain, problems, quadratic, rank_of
 
 import optdesign as od
+from optdesign.runs import exchange as exchanges
 from optdesign.runs.rank_basis import basis
 from optdesign.runs.rounding import apportioned
 
@@ -364,3 +365,23 @@ def test_rounding_up_does_not_miss_the_largest_budgets():
     problem = od.DesignProblem([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], budgets=2**53 - 1)
     with pytest.raises(ValueError, match=r"budgets must be at most 2\^53 runs, rounded up"):
         od.round(od.solve(problem), method="ceiling", exchange=False)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_exchanges_among_many_candidates_are_complete_only_if_proved(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The status states that no exchange gains; with little room, not all candidates are compared."""
+    monkeypatch.setattr(exchanges, "LARGEST_BOARD", 200)
+    x = np.random.default_rng(seed).normal(size=(400, 3))
+    if seed < 3:
+        x /= np.linalg.norm(x, axis=1)[:, None]
+    else:
+        x[60:] *= 1e-3
+    problem = od.DesignProblem(x, budgets=7)
+    runs = od.round(od.solve(problem))
+    inverse = np.linalg.inv((x.T * runs.counts) @ x)
+    g, used = np.einsum("ni,ij,nj->n", x, inverse, x), runs.support
+    gains = np.outer(1 - g[used], 1 + g) + (x[used] @ inverse @ x.T) ** 2
+    assert runs.status is (od.RunStatus.IN_PART if seed < 3 else od.RunStatus.EXCHANGED)
+    assert np.log(gains.max()) <= 1e-8 or runs.status is od.RunStatus.IN_PART
