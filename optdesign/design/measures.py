@@ -28,7 +28,8 @@ class Measures(NamedTuple):
 
     U is the information, r its rank, and n the sum of the budgets. If a formula made the candidates, U is
     that of the standard coding: numeric factors from -1 to 1, and sum contrasts. Efficiencies against the
-    best design on the candidates are :attr:`optdesign.Evaluation.d_efficiency` and so on.
+    best design on the candidates are :attr:`optdesign.Evaluation.d_efficiency` and so on. D and A have at
+    least 2 correct digits, and are NaN if the information is so near to singular that there are fewer.
 
     Attributes
     ----------
