@@ -46,8 +46,9 @@ class Tolerances(NamedTuple):
 TOLERANCES = Tolerances()
 
 
-LARGEST_COST = 1e250
-"""Largest cost of a candidate in units of the largest cost of the given design."""
+LARGEST_COST = 1e90
+"""Largest cost of a candidate in units of the largest cost of the given design. Budgets are at most 1e60, so
+squares of costs of designs are in the range of floating point."""
 
 
 class Attempt(NamedTuple):
@@ -91,7 +92,8 @@ def cheapest(given: Given, cost: np.ndarray) -> Cheapest:
     The given weights are returned if no design is found that costs as little, up to round-off.
     """
     problem, white, _, support, weights = given
-    top = np.abs(cost[support]).max() or np.abs(cost).max()
+    # If the given design costs nothing, only negative costs can lower its cost.
+    top = np.abs(cost[support]).max() or max(0.0, -cost.min()) or np.abs(cost).max()
     with np.errstate(over="ignore"):  # other costs may be beyond the range of floating point in this unit
         cost = np.clip(np.ldexp(cost, -np.frexp(top)[1]), -LARGEST_COST, LARGEST_COST)
     floor = np.full(problem.n_groups, np.inf)

@@ -92,7 +92,8 @@ def solve(
         solver; see ``options``.
     time_limit : float, optional
         Largest number of seconds. The weights found until then are returned, or the uniform design if there
-        are none. The same holds after Ctrl-C. Default: no limit.
+        are none. The same holds after Ctrl-C. A solver that does not stop is ended at most 3 s later.
+        Default: no limit.
     progress : bool, default False
         Show a progress display on standard error after one second.
     **options : object

@@ -122,7 +122,7 @@ def verify(
     form : {"auto", "primal", "dual"}, default "auto"
         Convex program; "auto" takes the smaller one.
     time_limit : float, optional
-        Largest number of seconds of the convex solver. Default: no limit.
+        Largest number of seconds of the convex solver, which is ended at most 3 s later. Default: no limit.
     progress : bool, default False
         Show a progress display on standard error after one second.
 

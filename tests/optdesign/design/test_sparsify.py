@@ -280,3 +280,14 @@ def test_a_low_cost_that_no_design_attains_does_not_hide_the_others(low: float) 
     problem = od.DesignProblem(np.vstack([circle, [0.1, 0.2]]))
     thin = od.sparsify(od.DesignResult.given(problem, np.append(np.ones(12) / 12, 0)), np.append(cost, low))
     assert cost @ thin.weights[:12] <= (1 + 1e-9) * (cost @ least.weights) or "the least" in thin.method
+
+
+@pytest.mark.parametrize(
+    ("budget", "cost"),
+    [(1.0, [0, 0, 0, -1e-30, 1e300]), (1e-30, [0, 0, 0, -1, 1e300]), (1e59, [3, 1, 0, -1e300, 1])],
+)
+def test_costs_far_from_those_of_the_given_design(budget: float, cost: list[float]) -> None:
+    """Candidates 2 and 3 equal 0 and 1; the given design costs nothing, or much less than could be earned."""
+    p = od.DesignProblem([[1.0, 0], [0, 1], [1, 0], [0, 1], [1, 1]], budgets=budget)
+    given = od.DesignResult.given(p, [budget / 2, budget / 2, 0, 0, 0])
+    assert 3 in od.sparsify(given, cost=cost).support
