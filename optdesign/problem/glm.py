@@ -102,7 +102,7 @@ def local(features: Any, parameters: Any, family: str = "logistic") -> Any:
         names = tuple(map(str, getattr(features, "column_names", features.columns)))
     if names is not None or isinstance(parameters, Mapping):
         parameters = _in_order(parameters, names)
-    theta = floats(parameters, "parameters")
+    theta = floats(parameters, "parameters").copy()
     if theta.shape != (x.shape[1],) or not np.isfinite(theta).all():
         rule = f"must be {x.shape[1]} finite numbers, one for each feature"
         raise InputError("parameters", rule, f"got {theta.tolist()}", "An intercept has one as well.")

@@ -60,6 +60,14 @@ def test_candidates_keep_their_settings_and_their_model() -> None:
     np.testing.assert_array_equal(again.rows({"dose": [3, 0]}), at.features[[3, 0]])
 
 
+def test_candidates_keep_the_parameters_of_the_call() -> None:
+    theta = np.array([0.0, 2.0])
+    c = od.local(od.candidates({"t": [-2.0, 0.0, 2.0]}, "~ t"), theta)
+    before = c.rows({"t": 0.5})
+    theta *= 0.1
+    np.testing.assert_array_equal(c.rows({"t": 0.5}), before)
+
+
 @pytest.mark.parametrize(
     ("features", "parameters"),
     [(np.float32([[1, 0], [1, 1]]), [-205.0, 1.0]), (np.array([[1e-200, 0.0], [0.0, 1.0]]), [-7e202, 0.0])],
