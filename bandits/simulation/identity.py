@@ -1,16 +1,22 @@
 """Identity of an experiment: a hash of the content of everything that determines it.
 
 Numbers, texts and arrays count in full. A function counts by its code, closure, defaults and the globals that
-it names, also those of modules that it names or imports. ``functools.partial`` counts by its parts. A method
-of a built-in object counts by the object. Any other object counts by its class and its state, which includes
-its pickled state if the class extends a compiled one. A class counts by the code of its methods and by its
-attributes, also those that it inherits. Classes and functions of installed libraries count by their names and
-the sources of the library (those of NumPy, SciPy and Numba by the version), and the code of this package as a
-whole (:mod:`bandits.simulation.sources`). Addresses, file names and line numbers do not count, so the hash is
-the same in a new process.
+it names, also those of modules that it names. ``functools.partial`` counts by its parts. A method of a
+built-in object counts by the object. A dictionary counts with its order. Any other object counts by its class
+and its state, which includes its pickled state if the class extends a compiled one. A class counts by the
+code of its methods and by its attributes, also those that it inherits. Classes and functions of installed
+libraries count by their names and the sources of the library (those of NumPy, SciPy and Numba by the
+version), and the code of this package as a whole (:mod:`bandits.simulation.sources`). Addresses, file names
+and line numbers do not count, so the hash is the same in a new process.
 
-Two things are not seen: functions of this package or of a library that are replaced at run time, and modules
-that are found by computed names, as with ``importlib``.
+These are not seen:
+
+- whether a list or another object that occurs twice is one object or two equal ones,
+- the order in which attributes and globals were defined,
+- functions of this package or of a library that are replaced at run time; files and environment variables,
+- attributes and modules that are found by computed names, as with ``getattr`` and ``importlib``,
+- values assigned to a module that an object holds or a function imports when it runs, and other modules that
+  it imports; only the sources of its package count.
 
 An object without content, such as an open file, is refused, and so is a result of ``numpy.frompyfunc``, which
 hides its function. An attribute ``identity`` of an object, a text that changes whenever the object does,
@@ -28,13 +34,13 @@ import logging
 import sys
 import sysconfig
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bandits.simulation.sources import PACKAGES, VERSIONED, library_hash
+from bandits.simulation.sources import PACKAGES, library_hash
 
 LIBRARIES = tuple(str(Path(sysconfig.get_path(kind), "_"))[:-1] for kind in ("stdlib", "purelib", "platlib"))
 """Directories of Python and of installed libraries, with a separator at the end."""
@@ -95,7 +101,8 @@ class _Walk:
     def _compound(self, thing: Any) -> Iterator[bytes]:
         match thing:
             case np.ma.MaskedArray():
-                yield from self._sequence("masked", [np.asarray(thing), np.ma.getmaskarray(thing)])
+                masked = [np.asarray(thing), np.ma.getmaskarray(thing), thing.fill_value]
+                yield from self._sequence("masked", masked)
             case np.ndarray() if thing.dtype.hasobject:
                 yield from self._sequence(f"array {thing.shape}", thing.ravel().tolist())
             case np.ndarray() | np.generic():
@@ -116,7 +123,8 @@ class _Walk:
             case type():
                 yield from self._class(thing)
             case functools.partial():
-                yield from self._sequence("partial", [thing.func, thing.args, thing.keywords])
+                state = [type(thing), thing.func, thing.args, thing.keywords, _ordered(vars(thing))]
+                yield from self._sequence("partial", state)
             case types.FunctionType():
                 yield from self._function(thing)
             case types.MethodType():
@@ -134,8 +142,6 @@ class _Walk:
                     yield self.digest(thing.__self__)
             case staticmethod() | classmethod() | property() | functools.cached_property():
                 yield from self._sequence(type(thing).__name__, _functions(thing))
-            case np.random.Generator():
-                yield from self._sequence("generator", [thing.bit_generator.state])
             case _:
                 yield from self._object(thing)
 
@@ -146,10 +152,10 @@ class _Walk:
             yield self.digest(item)
 
     def _container(self, thing: Any) -> Iterator[bytes]:
-        """Items; the order of dictionaries and sets does not count. Subclasses are objects as well."""
+        """Items; the order of sets does not count. Subclasses are objects as well."""
         kind: Any = next(kind for kind in (tuple, list, dict, set, frozenset) if isinstance(thing, kind))
         if kind is dict:
-            yield from self._mapping(thing)
+            yield from self._sequence("mapping", [part for key in thing for part in (key, thing[key])])
         elif kind in (tuple, list):
             yield from self._sequence(kind.__name__, thing)
         else:
@@ -157,10 +163,6 @@ class _Walk:
         if type(thing) is not kind:
             factory = getattr(thing, "default_factory", None)
             yield from self._sequence("subclass", [type(thing), getattr(thing, "__dict__", {}), factory])
-
-    def _mapping(self, thing: dict[Any, Any]) -> Iterator[bytes]:
-        pairs = sorted(((content_hash(key), key) for key in thing), key=lambda pair: pair[0])
-        yield from self._sequence("mapping", [part for _, key in pairs for part in (key, thing[key])])
 
     def _function(self, thing: types.FunctionType) -> Iterator[bytes]:
         library = _versioned(thing.__module__) if _is_installed(thing) else ""
@@ -172,8 +174,8 @@ class _Walk:
                 [_content(cell) for cell in thing.__closure__ or ()],
                 thing.__defaults__,
                 thing.__kwdefaults__,
-                vars(thing),
-                {} if _is_installed(thing) or _is_own(thing) else _used(thing),
+                _ordered(vars(thing)),
+                {} if _is_installed(thing) or _is_own(thing) else _ordered(_used(thing)),
             ],
         )
 
@@ -191,7 +193,7 @@ class _Walk:
             else:
                 # Without the names around it, which a copy in another process does not have.
                 yield f"class {kind.__module__}.{kind.__name__}".encode()
-                yield from self._mapping(dict(_attributes(kind, not _is_named(thing))))
+                yield self.digest(_ordered(dict(_attributes(kind, not _is_named(thing)))))
         if not _is_installed(type(thing)):
             yield self.digest(type(thing))
 
@@ -206,10 +208,11 @@ class _Walk:
             return
         state: list[Any] = []
         if hasattr(thing, "__dict__"):
-            attributes = {key: value for key, value in vars(thing).items() if not _cached(thing, key)}
-            state.append(
-                attributes | {key: getattr(thing, key) for key in _slots(thing) if hasattr(thing, key)}
-            )
+            attributes = {
+                key: value for key, value in vars(thing).items() if not self._is_computed(thing, key, value)
+            }
+            attributes |= {key: getattr(thing, key) for key in _slots(thing) if hasattr(thing, key)}
+            state.append(_ordered(attributes))
         if not state or _extends_compiled(type(thing)):
             try:
                 pickled = thing.__reduce_ex__(2)[1:]
@@ -217,6 +220,17 @@ class _Walk:
                 raise _without_content(thing) from None
             state += [list(part) if isinstance(part, Iterator) else part for part in pickled]
         yield from self._sequence("object", [type(thing), state])
+
+    def _is_computed(self, thing: Any, key: str, value: Any) -> bool:
+        """Return True for the value that a cached property computes, which is no state."""
+        cached = getattr(type(thing), key, None)
+        if not isinstance(cached, functools.cached_property):
+            return False
+        try:
+            computed = cached.func(thing)
+        except Exception:
+            return False
+        return self.digest(computed) == self.digest(value)
 
 
 def _without_content(thing: object) -> ValueError:
@@ -272,7 +286,7 @@ def _is_named(thing: object) -> bool:
 def _attributes(kind: type, data: bool) -> Iterator[tuple[str, Any]]:
     """Yield the written attributes of one class: its functions and, if requested, its data."""
     if data and issubclass(kind, enum.Enum):
-        yield from ((member.name, member.value) for member in kind)
+        yield "members", [(name, member.value) for name, member in kind.__members__.items()]
         data = False
     for name, value in vars(kind).items():
         special = name.startswith("__") and name.endswith("__")
@@ -319,7 +333,7 @@ def _used(function: types.FunctionType) -> dict[str, Any]:
                 if value.__name__.split(".")[0] not in PACKAGES:
                     spaces.append((f"{prefix}{name}.", attributes, vars(value)))
     for module in _imported(function.__code__, function.__globals__.get("__package__")):
-        found[f"import {module}"] = _source(module)
+        found[f"import {module}"] = _sources(module)
     return found
 
 
@@ -343,7 +357,7 @@ def _inner(code: types.CodeType) -> list[types.CodeType]:
 
 def _imported(code: types.CodeType, package: str | None) -> Iterator[str]:
     """Yield the full names of the modules that code imports when it runs."""
-    steps = list(dis.get_instructions(code))
+    steps = [step for step in dis.get_instructions(code) if step.opname != "EXTENDED_ARG"]
     for n, step in enumerate(steps):
         if step.opname == "IMPORT_NAME":
             level = steps[n - 2].argval  # the number of dots of a relative import
@@ -356,18 +370,16 @@ def _imported(code: types.CodeType, package: str | None) -> Iterator[str]:
         yield from _imported(inner, package)
 
 
-def _source(module: str) -> bytes | None:
-    """Return the source of a module, imported or not; None if it counts by a version or as a whole."""
-    if module.split(".")[0] in (*PACKAGES, *VERSIONED, *sys.stdlib_module_names):
-        return None
+def _sources(module: str) -> str:
+    """Return the hash of the sources of the package of a module, imported or not."""
+    package = module.split(".")[0]
     try:
-        spec = importlib.util.find_spec(module)
+        spec = importlib.util.find_spec(package)
     except (ImportError, ValueError):
-        return None
-    file = None if spec is None else spec.origin
-    if file is None or not Path(file).is_file():
-        return None
-    return Path(file).read_bytes()
+        return ""
+    if spec is None or not str(spec.origin).startswith(LIBRARIES):
+        library_hash.cache_clear()  # its source may have changed since it was read
+    return library_hash(package)
 
 
 def _content(cell: types.CellType) -> object:
@@ -378,8 +390,9 @@ def _content(cell: types.CellType) -> object:
         return ("empty cell",)
 
 
-def _cached(thing: object, key: str) -> bool:
-    return isinstance(getattr(type(thing), key, None), functools.cached_property)
+def _ordered(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return attributes or globals in the order of their names; that of their definitions does not count."""
+    return {key: attributes[key] for key in sorted(attributes, key=str)}
 
 
 def _slots(thing: object) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from importlib.util import find_spec
 from pathlib import Path
 
 import numba
@@ -45,21 +46,22 @@ def packages_hash(folders: dict[str, Traversable] | None = None) -> str:
 
 @lru_cache
 def library_hash(package: str) -> str:
-    """Return the hash of the sources of an imported package or module.
+    """Return the hash of the sources of a package or module, imported or not.
 
     It is empty for Python's own, for ``VERSIONED``, and for the packages of ``CODE``.
     """
-    module = sys.modules.get(package)
-    counted = package in sys.stdlib_module_names or package in (*VERSIONED, *PACKAGES)
-    if module is None or counted:
+    if package in (*sys.stdlib_module_names, *VERSIONED, *PACKAGES):
         return ""
+    module = sys.modules.get(package)
+    spec = find_spec(package) if package and module is None else None
+    places = getattr(module, "__path__", None) or getattr(spec, "submodule_search_locations", None)
+    file = getattr(module, "__file__", None) or getattr(spec, "origin", None)
     whole = hashlib.sha256()
-    for place in getattr(module, "__path__", []):
+    for place in places or ():
         for path, content in _sources(Path(place), package) if Path(place).is_dir() else ():
             whole.update(f"{path} {len(content)}\n".encode())
             whole.update(content)
-    file = getattr(module, "__file__", None)
-    if not hasattr(module, "__path__") and file is not None and Path(file).is_file():
+    if not places and file is not None and Path(file).is_file():
         whole.update(Path(file).read_bytes())
     return whole.hexdigest()
 

@@ -17,7 +17,8 @@ varies. The wrapper by which C could call a kernel is left out.
 use is excluded from time limits (:mod:`.clock`).
 
 *The cache.* Numba compiles functions and constants of other files into a kernel, but checks the kernel's own
-file only. Here machine code is identified by a hash of all code and all constants that went into it.
+file only. Here machine code is identified by a hash of all code and all constants that went into it. Not seen
+are implementations that are registered with ``numba.extending``, and attributes found by computed names.
 
 *Private parts of Numba.* The hooks below are not part of Numba's public interface. pyproject.toml pins Numba
 to the range in which they were tested, and tests/optdesign/runtime/test_numba_hooks.py fails if they move.
@@ -28,6 +29,7 @@ Public for packages that build on this one: :func:`kernel`, :func:`uncached`, :f
 
 from __future__ import annotations
 
+import enum
 import hashlib
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -37,6 +39,7 @@ from weakref import WeakSet
 
 import numpy as np
 from numba import config, njit
+from numba import types as numba_types
 from numba.core.caching import FunctionCache, NullCache
 
 from optdesign.runtime import clock
@@ -45,8 +48,11 @@ from optdesign.runtime.tiers import Tiers
 
 __all__ = ["code_hash", "inlined", "kernel", "uncached"]
 
-CONSTANTS = (bool, int, float, complex, str, bytes, tuple, np.ndarray, np.generic, type(None))
-"""Types of globals whose values are compiled into a kernel."""
+CONSTANTS = (
+    *(bool, int, float, complex, str, bytes, slice, frozenset, type(None)),
+    *(np.generic, np.dtype, numba_types.Type),
+)
+"""Types of globals whose text states the values that are compiled into a kernel."""
 
 kernels: WeakSet[Any] = WeakSet()
 """Every kernel of this process, also those of other packages."""
@@ -233,9 +239,18 @@ class _Cache(FunctionCache):
             return self._cache_file._load_index()
         return {}
 
+    def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
+        """Return Numba's key and the fields of named tuples, which are found by their positions."""
+        return *super()._index_key(sig, codegen), *map(_fields, sig)
+
     def stamp(self) -> str:
         """Return the hash of all that is compiled into the function."""
         return code_hash([self._py_func])
+
+
+def _fields(kind: Any) -> tuple[Any, ...]:
+    """Return the names of the fields of a type, and those of the types within it."""
+    return (*getattr(kind, "fields", ()), *map(_fields, getattr(kind, "types", ())))
 
 
 def code_hash(functions: Iterable[Any]) -> str:
@@ -281,25 +296,28 @@ def code_hash(functions: Iterable[Any]) -> str:
         for name, value in _named(function):
             if isinstance(value, types.FunctionType) or hasattr(value, "py_func"):
                 left.append(value)
-            elif isinstance(value, CONSTANTS):
+            else:
                 whole.update(name.encode() + _content(value))
     return whole.hexdigest()
 
 
 def _named(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield the names and values that a function reads from outside; of modules, constants and kernels."""
-    for cell, name in zip(function.__closure__ or (), function.__code__.co_freevars, strict=True):
-        yield name, cell.cell_contents
-    names = list(_names(function.__code__))
-    for name in names:
-        value = function.__globals__.get(name)
-        if isinstance(value, types.ModuleType):
-            inside = [(inner, vars(value)[inner]) for inner in names if inner in vars(value)]
-            yield from (
-                pair for pair in inside if hasattr(pair[1], "py_func") or isinstance(pair[1], CONSTANTS)
-            )
-        elif name in function.__globals__:
-            yield name, value
+    """Yield the names and values that a function reads from outside, also those within modules."""
+    code = function.__code__
+    names = [*code.co_freevars, *_names(code)]
+    closure = zip(code.co_freevars, function.__closure__ or (), strict=True)
+    spaces = [function.__globals__, {name: cell.cell_contents for name, cell in closure}]
+    seen: set[int] = set()
+    while spaces:
+        space = spaces.pop()
+        for name in names:
+            value = space.get(name)
+            if not isinstance(value, types.ModuleType):
+                if name in space:
+                    yield name, value
+            elif id(value) not in seen:
+                seen.add(id(value))
+                spaces.append(vars(value))
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
@@ -316,8 +334,17 @@ def _content(thing: Any) -> bytes:
         parts = (thing.co_code, thing.co_consts, thing.co_names, thing.co_varnames, thing.co_freevars)
         return b"code" + _content(parts)
     if isinstance(thing, tuple):
-        inner = [_content(part) for part in thing]
+        inner = [_content(part) for part in (*thing, *getattr(thing, "_fields", ()))]
         return b"tuple" + b"".join(len(part).to_bytes(8, "big") + part for part in inner)
     if isinstance(thing, np.ndarray):
         return f"array {thing.dtype.descr} {thing.shape}".encode() + thing.tobytes()
-    return f"{type(thing).__qualname__} {thing!r}".encode()
+    if isinstance(thing, enum.Enum):
+        return b"member" + _content((thing.name, thing.value))
+    if isinstance(thing, enum.EnumMeta):
+        members: Any = thing.__members__.items()
+        return b"members" + _content(tuple((name, member.value) for name, member in members))
+    if isinstance(thing, CONSTANTS):
+        return f"{type(thing).__qualname__} {thing!r}".encode()
+    # A class, such as float32 or one of named tuples, or a function, such as argmax.
+    attributes = ("__module__", "__name__", "_fields", "_field_defaults")
+    return f"{type(thing).__qualname__} {[getattr(thing, name, '') for name in attributes]}".encode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import enum
 import functools
 import importlib
@@ -152,7 +153,7 @@ def test_what_has_no_content_must_have_a_name_to_be_resumed(tmp_path):
 def test_containers_and_cycles_are_followed():
     first: list = [1, {"a": np.arange(3), 2: {1, 2, 3}}]
     first.append(first)
-    second: list = [1, {2: {3, 2, 1}, "a": np.arange(3)}]
+    second: list = [1, {"a": np.arange(3), 2: {3, 2, 1}}]
     second.append(second)
     assert content_hash(first) == content_hash(second)
     array, listed = np.arange(3), [1, 2]
@@ -325,7 +326,49 @@ def test_subclasses_of_containers_masks_and_members_count():
         logging.getLogger("two"), {rounding: 1}, {uses_helpers: 1}, (1, 2), [1, 2],
     ]  # fmt: skip
     assert len({content_hash(thing) for thing in distinct}) == len(distinct)
-    assert content_hash({rounding: 1, uses_helpers: 2}) == content_hash({uses_helpers: 2, rounding: 1})
+    assert content_hash({rounding, uses_helpers}) == content_hash({uses_helpers, rounding})
+
+
+def test_the_order_of_dictionaries_and_members_counts_and_that_of_attributes_does_not():
+    """A policy may play the arms of a dictionary in its order."""
+    items = [(1, "a"), (0, "b")]
+    for kind in (dict, collections.OrderedDict, Ordered):
+        assert content_hash(kind(items)) == content_hash(kind(items)) != content_hash(kind(items[::-1]))
+    members = [enum.Enum("Mode", names, module=__name__) for names in (items_of("AB"), items_of("BA"))]
+    assert content_hash(members[0]) != content_hash(members[1])
+    one, other = Guarded.__new__(Guarded), Guarded.__new__(Guarded)
+    one.a = other.b = one.b = other.a = 1
+    assert content_hash(one) == content_hash(other)
+
+
+def items_of(names):
+    return {name: ord(name) for name in names}
+
+
+class Caching:
+    """Has values that are computed once, of which one holds the object itself."""
+
+    @functools.cached_property
+    def arm(self):
+        return 0
+
+    @functools.cached_property
+    def parts(self):
+        return [self, self.arm]
+
+    @functools.cached_property
+    def given(self):
+        raise NotImplementedError
+
+
+def test_assigned_values_of_cached_properties_count_and_computed_ones_do_not():
+    """An assigned value replaces the function."""
+    before = content_hash(Caching())
+    computed, assigned, given = Caching(), Caching(), Caching()
+    assert computed.parts == [computed, 0]
+    assert content_hash(computed) == before
+    assigned.arm, given.given = 1, 2
+    assert len({before, content_hash(assigned), content_hash(given)}) == 3
 
 
 class Busy(bandits.FedPE):

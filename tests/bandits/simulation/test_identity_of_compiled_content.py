@@ -30,6 +30,19 @@ class Measured(np.ndarray):
     """An array with a label."""
 
 
+class Numbers(np.random.Generator):
+    """A generator with a method."""
+
+
+class Others(np.random.Generator):
+    """Another one."""
+
+
+def spawned(rng, n):
+    rng.spawn(n)
+    return rng
+
+
 def labelled(thing, label):
     thing.label = label
     return thing
@@ -47,7 +60,13 @@ def labelled(thing, label):
         lambda n: Labelled(n),
         lambda n: labelled(np.ones(2).view(Measured), n),
         lambda n: collections.defaultdict(functools.partial(int, n)),
+        lambda n: labelled(functools.partial(int), n),
         lambda n: scipy.spatial.KDTree(n * np.eye(2)),
+        lambda n: np.ma.masked_array([1], [True], fill_value=n),
+        lambda n: (Numbers, Others)[n - 1](np.random.PCG64(0)),
+        lambda n: labelled(Numbers(np.random.PCG64(0)), n),
+        lambda n: np.random.Generator(np.random.PCG64(n)),
+        lambda n: spawned(np.random.default_rng(0), n),
         lambda n: numba.vectorize(["f8(f8)"])(eval(f"lambda x: x + {n}")),
     ],
 )

@@ -183,6 +183,31 @@ def test_installed_libraries_count_by_their_sources(tmp_path, monkeypatch, is_pa
     assert all(a != b for a, b in zip(one, other, strict=True))
 
 
+def test_modules_that_a_function_imports_count_by_their_whole_package(tmp_path, monkeypatch):
+    package = tmp_path / "late_package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def late():
+        from late_package import rules
+
+        return rules.ARM
+
+    def found(arm):
+        (package / "rules.py").write_text(f"ARM = {arm}")
+        importlib.invalidate_caches()
+        return identity.content_hash(late)
+
+    before = found(0)
+    assert late() == 0
+    assert found(0) == before != found(1)
+    for name in ("late_package", "late_package.rules"):
+        monkeypatch.delitem(sys.modules, name)
+    assert late() == 1
+    assert found(1) != before
+
+
 def test_a_trial_that_another_process_has_saved_meanwhile_is_kept_once(tmp_path, monkeypatch):
     """The other process saves all trials while this one plays the first; this one saves after each trial."""
     monkeypatch.setattr(runner, "SAVE_EVERY", 0.0)

@@ -1,11 +1,17 @@
 """Machine code on disk is that of the source as it is now, whichever file was edited."""
 
+import enum
+import math
 import os
 import shutil
 import subprocess
 import sys
+from collections import namedtuple
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
@@ -107,3 +113,89 @@ def test_code_that_moves_to_another_module_has_another_hash() -> None:
     assert code_hash([here]) == code_hash([there])
     there.__module__ = "somewhere.else"
     assert code_hash([here]) != code_hash([there])
+
+
+class Mode(enum.Enum):
+    ARM = 0
+
+
+class Other(enum.Enum):
+    ARM = 1
+
+
+def module(name: str, **content: Any) -> ModuleType:
+    made = ModuleType(name)
+    vars(made).update(content)
+    return made
+
+
+def value(x):  # noqa: ARG001
+    return SETTING
+
+
+def attribute(x):  # noqa: ARG001
+    return SETTING.inner.ARM
+
+
+SETTING: Any = SimpleNamespace()
+
+PAIRS = {
+    "number in a module within a module": [module("outer", inner=module("inner", ARM=n)) for n in (0, 1)],
+    "function in a module": [module("outer", inner=f) for f in (added, subtracted)],
+    "class in a module": [module("outer", inner=kind) for kind in (Mode, Other)],
+    "members of an Enum": [enum.Enum("Mode", {"ARM": n}, module=__name__) for n in (0, 1)],
+    "member of an Enum": [Mode.ARM, Other.ARM],
+    "class of named tuples": [namedtuple("Pair", fields) for fields in (("a", "b"), ("b", "a"))],
+    "defaults of named tuples": [namedtuple("Pair", "a", defaults=[n]) for n in (0, 1)],
+    "named tuple": [namedtuple("Pair", fields)(0, 1) for fields in (("a", "b"), ("b", "a"))],
+    "type": [np.float32, np.float64],
+    "dtype": [np.dtype("f4"), np.dtype("f8")],
+    "type of numba": [numba.float32, numba.float64],
+    "slice": [slice(1), slice(2)],
+    "function of NumPy": [np.argmin, np.argmax],
+    "ufunc": [np.sin, np.cos],
+    "built-in function": [math.sin, math.cos],
+}
+"""Two values each that a kernel may read from outside, of which numba compiles in the value of the moment."""
+
+
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+def test_the_hash_includes_all_that_numba_compiles_in(
+    pair: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hashes(setting: Any) -> set[str]:
+        monkeypatch.setitem(globals(), "SETTING", setting)
+        return {code_hash([function, held(setting)]) for function in (value, attribute)}
+
+    def held(setting: Any) -> Any:
+        return lambda x: setting.inner.ARM + x
+
+    assert hashes(pair[0]) == hashes(pair[0])
+    assert not hashes(pair[0]) & hashes(pair[1])
+    assert code_hash([held(pair[0])]) == code_hash([held(pair[0])]) != code_hash([held(pair[1])])
+
+
+NAMED = """
+from typing import NamedTuple
+import numpy as np
+from optdesign.runtime.jit import kernel
+
+class State(NamedTuple):
+    {fields}
+
+@kernel
+def good(state, nested):
+    return state.good[0] + 2 * nested[0].good[0]
+"""
+
+
+@pytest.mark.slow
+def test_an_edit_of_the_order_of_fields_is_seen(tmp_path: Path) -> None:
+    """Machine code finds the fields of a named tuple by their positions."""
+    copy = Copy(tmp_path, {"NUMBA_CACHE_DIR": "", "NUMBA_DISABLE_JIT": "0", "OPTDESIGN_TIERS": "0"})
+    arrays = "good=np.ones(1), bad=np.zeros(1)"
+    ask = f"from named import *; state = State({arrays}); print(good(state, (state,)))"
+    file = tmp_path / "named.py"
+    for fields in ("good: np.ndarray; bad: np.ndarray", "bad: np.ndarray; good: np.ndarray"):
+        file.write_text(NAMED.format(fields=fields), encoding="utf-8")
+        assert copy.ask(ask) == ["3.0"]
