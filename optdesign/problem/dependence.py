@@ -39,7 +39,7 @@ def dependences(problem: DesignProblem, block: int) -> list[tuple[int, list[int]
             break
     out: list[tuple[int, list[int]]] = []
     # Columns enter the sentence whose part in the combination exceeds this fraction of the whole.
-    coefficient = 1e-6
+    coefficient = 1e-9
     for j in sorted(set(range(problem.dim)) - set(independent)):
         part = np.linalg.lstsq(p[:, independent], p[:, j], rcond=None)[0]
         used = np.abs(part) > coefficient * np.abs(part).max(initial=0.0)

@@ -64,3 +64,9 @@ def test_as_many_sentences_as_dimensions_are_missing() -> None:
     problem = od.DesignProblem(np.column_stack([c, c * (1 + 1e-10 * rng.normal(size=10)), 2 * c]))
     assert problem.rank == 2
     assert [column for column, _ in dependences(problem, 0)] == [2]
+
+
+@pytest.mark.parametrize(("a", "b"), [(1.0, 2.0**-21), (2.0**20, 0.25)])
+def test_small_parts_of_a_combination_are_named(a: float, b: float) -> None:
+    x, y = (part.ravel() for part in np.meshgrid(np.arange(4.0), np.arange(4.0)))
+    assert dependences(od.DesignProblem(np.column_stack([x, y, a * x + b * y])), 0) == [(2, [0, 1])]
