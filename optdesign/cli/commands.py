@@ -313,8 +313,8 @@ def evaluate_command(
     """Evaluate a run list or a saved design: standard errors, power, aliases and prediction variance.
 
     A list written by solve --runs --out has its model and candidates in its recipe FILE.json. Other lists
-    need --model. Two lists are compared on the same region: the candidates of a recipe, or all combinations
-    of the levels in both lists.
+    need --model. Two lists are compared on the same region: the candidates of the first recipe, or all
+    combinations of the levels in both lists. Saved designs are compared if they have the same candidates.
     """
     with _bad_input():
         given = [file] if against is None else [file, against]

@@ -26,9 +26,11 @@ from optdesign.design.display import RUN, WEIGHT
 from optdesign.design.run_list import Runs
 from optdesign.errors import InputError
 from optdesign.evaluation.experiment import common_region
+from optdesign.problem.problem import DesignProblem
 from optdesign.runs.exact import relaxed
 from optdesign.runs.grid import find_grid
 from optdesign.runtime.files import atomic
+from optdesign.saving.files import load
 from optdesign.tables.columns import lookup, row_codes
 from optdesign.tables.files import Table, place, read_table, written
 
@@ -128,20 +130,40 @@ def read_runs(path: Path, recipe: Recipe, *, claimed: bool = False) -> tuple[Can
 def comparable(paths: list[Path], model: str | None) -> tuple[list[tuple[Any, Any]], str | None]:
     """Return the designs of files, each with the region on which it is evaluated, and the formula.
 
-    Lists with a recipe are runs of its candidates, which are the region of a list without one beside it. With
-    a model alone, the region is all combinations of the levels of all lists. None stands for the default.
+    Lists with a recipe are runs of its candidates, which are the region of a list without one beside it, or
+    with a recipe of other candidates. With a model alone, the region is all combinations of the levels of all
+    lists. None stands for the default.
     """
-    designs = [_of_recipe(path, model) or path for path in paths]
-    region = None
-    problems = [design.problem for design in designs if isinstance(design, Runs)]
-    if problems:
-        model = model or problems[0].formula
-        region = problems[0].settings if model else None
-    elif len(paths) > 1 and model is not None:
-        tables = [read_table(path, text=set()) for path in paths if path.suffix.lower() != ".json"]
-        if len(tables) == len(paths) and not any(WEIGHT in table for table in tables):
-            region = common_region(paths, model)
-    return [(design, None if isinstance(design, Runs) else region) for design in designs], model
+    designs = [load(path) if path.suffix.lower() == ".json" else _of_recipe(path, model) for path in paths]
+    owner = next((design for design in designs if design is not None), None)
+    if owner is None:
+        is_weighted = [WEIGHT in read_table(path, text=set()) for path in paths]
+        is_common = len(paths) > 1 and model is not None and not any(is_weighted)
+        region = common_region(paths, model) if is_common and model is not None else None
+        return [(path, region) for path in paths], model
+    first = owner.problem
+    model = model or first.formula
+    found: list[tuple[Any, Any]] = []
+    for path, design in zip(paths, designs, strict=True):
+        if design is not None and _same_candidates(design.problem, first):
+            found.append((design, None))
+        elif path.suffix.lower() == ".json" or model is None or first.settings is None:
+            value = f"those of {path} differ from those of {paths[designs.index(owner)]}"
+            remedy = "Evaluate them one by one, or compare lists with --model and without recipes."
+            raise InputError("two designs", "must have the same candidates to be compared", value, remedy)
+        else:
+            found.append((path, first.settings))
+    return found, model
+
+
+def _same_candidates(one: DesignProblem, other: DesignProblem) -> bool:
+    """Return True if two problems have the same candidates, or the same settings."""
+    if one is other:
+        return True
+    if one.settings is None or other.settings is None:
+        return np.array_equal(one.candidates, other.candidates)
+    ours, theirs = one.settings, other.settings
+    return list(ours) == list(theirs) and all(np.array_equal(ours[name], theirs[name]) for name in ours)
 
 
 def _of_recipe(path: Path, model: str | None) -> Runs | None:

@@ -12,6 +12,7 @@ from optdesign.design.measures import stretch
 from optdesign.evaluation.estimation import Fit, least_squares, rows_of_size_one
 from optdesign.evaluation.experiment import Experiment
 from optdesign.evaluation.linear_criteria import Block, efficiency_bound
+from optdesign.factors.coding import span_rtol
 from optdesign.numbers.roundoff import ROUNDOFF
 from optdesign.problem.problem import DesignProblem
 from optdesign.solvers.solve import solve
@@ -61,6 +62,8 @@ class SpannedCandidates:
     """(d, rank), the identity if the rank is full."""
     lengths: list[np.ndarray]
     """Powers of 2 near the lengths of the columns, 1 if the rank is full."""
+    rtols: list[float]
+    """Parts of a row outside of the span that count as round-off."""
     budgets: np.ndarray
 
     @property
@@ -74,11 +77,12 @@ class SpannedCandidates:
         owns = x.by_block(x.pool_blocks)
         spans = [_basis(x.pool[own]) for own in owns]
         return cls(
-            rows=[_coordinates(x.pool[own], *span) for own, span in zip(owns, spans, strict=True)],
+            rows=[_coordinates(x.pool[own], *span[:2]) for own, span in zip(owns, spans, strict=True)],
             groups=[x.pool_groups[own] for own in owns],
             weights=[x.pool_weights[own] for own in owns],
-            bases=[basis for basis, _ in spans],
-            lengths=[lengths for _, lengths in spans],
+            bases=[basis for basis, _, _ in spans],
+            lengths=[lengths for _, lengths, _ in spans],
+            rtols=[rtol for _, _, rtol in spans],
             budgets=np.bincount(x.pool_groups, x.pool_weights),
         )
 
@@ -118,11 +122,12 @@ class SpannedCandidates:
     def _regions(self, x: Experiment) -> tuple[list[np.ndarray], float] | None:
         """Return roots of the average of x x' over the region and 1; None if a row is outside the span."""
         roots = []
-        for basis, lengths, own in zip(self.bases, self.lengths, x.by_block(x.region_blocks), strict=True):
+        owns = x.by_block(x.region_blocks)
+        for basis, lengths, rtol, own in zip(self.bases, self.lengths, self.rtols, owns, strict=True):
             rows = _coordinates(x.region[own], basis, lengths)
             scaled = rows_of_size_one(x.region[own] / lengths)
             outside = np.linalg.norm(scaled - scaled @ basis @ basis.T, axis=1)
-            if np.any(outside > 1e-7 * np.linalg.norm(scaled, axis=1)):
+            if np.any(outside > rtol * np.linalg.norm(scaled, axis=1)):
                 return None
             roots.append(np.asarray(np.linalg.qr(rows / np.sqrt(len(x.region)), mode="r")).T)
         return roots, 1.0
@@ -132,14 +137,15 @@ def _coordinates(rows: np.ndarray, basis: np.ndarray, lengths: np.ndarray) -> np
     return rows if basis.shape[0] == basis.shape[1] else (rows / lengths) @ basis
 
 
-def _basis(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return an orthonormal basis of the row space in columns of length 1, and the lengths.
+def _basis(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return an orthonormal basis of the row space in columns of length 1, the lengths, and its round-off.
 
-    They are the identity and ones if the basis is that of the whole space.
+    They are the identity, ones and 0 if the basis is that of the whole space.
     """
     d = rows.shape[1]
     rank = least_squares(rows, np.ones(len(rows))).rank
     if rank == d:
-        return np.eye(d), np.ones(d)
+        return np.eye(d), np.ones(d), 0.0
     lengths = np.ldexp(1.0, np.frexp(np.abs(rows).max(axis=0, initial=0.0))[1])
-    return np.linalg.svd(np.linalg.qr(rows / lengths, mode="r"))[2][:rank].T, lengths
+    _, values, right = np.linalg.svd(np.linalg.qr(rows / lengths, mode="r"))
+    return right[:rank].T, lengths, span_rtol(values[:rank])

@@ -14,7 +14,7 @@ from scipy.linalg import block_diag
 
 from optdesign.algebra.whitening import measured
 from optdesign.design.measures import Spread, spread
-from optdesign.factors.coding import SINGULAR_VALUE_RTOL
+from optdesign.factors.coding import SINGULAR_VALUE_RTOL, span_rtol
 from optdesign.problem.exact_rank import rank_of
 from optdesign.problem.problem import DesignProblem
 
@@ -33,6 +33,8 @@ class Fit(NamedTuple):
     rank: int
     estimable: np.ndarray
     """(p,) booleans."""
+    rtol: float
+    """Part of a vector outside of the row space that counts as round-off."""
 
     def variances(self, rows: np.ndarray) -> np.ndarray:
         """Return the variance x' C x of predictions; infinite outside the row space."""
@@ -41,10 +43,10 @@ class Fit(NamedTuple):
             scaled = rows / self.scale
             scaled[:, self.is_zero] = 0.0
             scaled = rows_of_size_one(scaled)
-            outside = np.linalg.norm(scaled @ self.null, axis=1) > 1e-7 * np.linalg.norm(scaled, axis=1)
+            outside = np.linalg.norm(scaled @ self.null, axis=1) > self.rtol * np.linalg.norm(scaled, axis=1)
             # The runs give no unit to a column of zeros, so its own largest entry is the unit.
             beside = np.abs(rows[:, self.is_zero])
-            outside |= np.any(beside > 1e-7 * beside.max(axis=0, initial=0.0), axis=1)
+            outside |= np.any(beside > 1e-12 * beside.max(axis=0, initial=0.0), axis=1)
             out = np.where(outside, np.inf, out)
         return out
 
@@ -87,8 +89,9 @@ def least_squares(x: np.ndarray, weights: np.ndarray) -> Fit:
         found = _root_of_full_rank(x, weights)
         if found is not None:
             rank, root, null = x.shape[1], found, right[:0].T
-    estimable = np.linalg.norm(null, axis=1) <= 1e-7
-    return Fit(root, null, scale, is_zero, rank, estimable)
+    rtol = span_rtol(values[:rank])
+    estimable = np.linalg.norm(null, axis=1) <= rtol
+    return Fit(root, null, scale, is_zero, rank, estimable, rtol)
 
 
 def _root_of_full_rank(x: np.ndarray, weights: np.ndarray) -> np.ndarray | None:

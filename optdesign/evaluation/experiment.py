@@ -199,8 +199,8 @@ def _of_table(table: Any, model: str | None, region: Any, coded: bool, alias: st
 
 
 def _order(weights: np.ndarray) -> np.ndarray | None:
-    """Return the row of every run if the weights of the rows are whole numbers of runs, and None if not."""
-    is_whole = np.all(weights == np.floor(weights))
+    """Return the row of every run if the weights are whole numbers of at most 1e7 runs, and None if not."""
+    is_whole = np.all(weights == np.floor(weights)) and weights.sum() <= 1e7
     return np.repeat(np.arange(len(weights)), weights.astype(np.int64)) if is_whole else None
 
 

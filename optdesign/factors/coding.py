@@ -246,7 +246,18 @@ def outside_span(x: np.ndarray, z: np.ndarray) -> np.ndarray:
     left, values, _ = np.linalg.svd(x / np.where(scale > 0, scale, 1.0), full_matrices=False)
     basis = left[:, values > SINGULAR_VALUE_RTOL * values.max(initial=0.0)]
     residual = z - basis @ (basis.T @ z)
-    return np.flatnonzero(np.linalg.norm(residual, axis=0) > 1e-7 * np.linalg.norm(z, axis=0))
+    outside = span_rtol(values[: basis.shape[1]])
+    return np.flatnonzero(np.linalg.norm(residual, axis=0) > outside * np.linalg.norm(z, axis=0))
+
+
+def span_rtol(values: np.ndarray) -> float:
+    """Return the part of a vector outside of a span that counts as round-off, relative to its length.
+
+    ``values`` are the non-zero singular values of the matrix that spans it, with columns of length 1.
+    """
+    if not len(values):
+        return 0.0
+    return min(1e-7, 16 * len(values) * float(np.finfo(float).eps * values[0] / values[-1]))
 
 
 def left_out(model: CodedModel) -> str:

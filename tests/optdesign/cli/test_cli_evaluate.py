@@ -107,6 +107,24 @@ def test_two_lists_are_compared_on_the_levels_of_both(tmp_path):
     assert both["designs"][0]["coefficients"][1]["standard_error"] == "inf"
 
 
+def test_designs_of_other_candidates_are_compared_on_one_region_or_refused(tmp_path):
+    narrow = {"temp": [20, 40, 60], "z": [1, 2]}
+    wide = {"temp": [0, 50, 100], "z": [1, 5]}
+    for name, levels in (("narrow", narrow), ("wide", wide)):
+        rows = [f"{temp},{z}" for temp in levels["temp"] for z in levels["z"]]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["temp,z", *rows]) + "\n")
+        run("solve", f"{name}.csv", "--model", "~ temp + z", "--runs", "8", "--out", f"{name}8.csv")
+        od.save(od.solve(od.DesignProblem(od.candidates(levels, "~ temp + z"))), tmp_path / f"{name}.json")
+    both = json.loads(run("evaluate", "narrow8.csv", "--against", "wide8.csv", "--json").stdout)["designs"]
+    e = od.evaluate("wide8.csv", "~ temp + z", region=narrow)
+    found = [line["standard_error"] for line in both[1]["coefficients"]]
+    assert found == pytest.approx(e.standard_errors.tolist())
+    assert both[1]["average_variance"] == pytest.approx(e.average_variance)
+    message = refused("evaluate", "narrow.json", "--against", "wide.json")
+    assert "two designs must have the same candidates to be compared" in message
+    assert run("evaluate", "narrow.json", "--against", "narrow.json").exit_code == 0
+
+
 def test_a_recipe_whose_candidates_are_gone(tmp_path):
     solved(tmp_path)
     (tmp_path / "c.csv").unlink()

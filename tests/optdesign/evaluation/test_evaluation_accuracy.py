@@ -180,3 +180,39 @@ def test_measures_without_correct_digits_are_not_numbers():
     found = od.DesignResult.given(od.DesignProblem(x, budgets=10), [1, 5, 0, 1, 3]).measures
     assert found.D > 0
     assert found.A == 0 or np.isnan(found.A)
+
+
+@pytest.mark.parametrize("size", [1e6, 1e7, 1e9])
+def test_small_columns_in_a_combination_are_not_estimable(size: float) -> None:
+    """x2 = x1 + x3 exactly, and x3 is short beside them."""
+    a, b = np.array([1, 2, 3, 5, 1, 4.0]), np.array([0, 1, 0, 2, 3, 1.0])
+    p = od.DesignProblem(np.column_stack([np.ones(6), size * a, size * a + b, b]), budgets=6)
+    e = od.evaluate((p, np.ones(6)))
+    assert e.rank == 3
+    assert np.isinf(e.standard_errors).tolist() == [False, True, True, True]
+    assert np.isinf(e.predict([[1.0, size, size, 1.0]])).all()
+    assert np.isfinite(e.predict([[1.0, size, size + 1, 1.0]])).all()
+
+
+@pytest.mark.parametrize("first", [100, 19_000, 100_000])
+def test_models_far_from_zero_are_not_exchanged(first: int) -> None:
+    p = od.DesignProblem(od.candidates({"day": first + np.arange(7.0)}, "~ day + I(day**3)"), budgets=7)
+    counts = [2, 1, 0, 1, 1, 0, 2]
+    rows = [[Fraction(v) for v in row] for row in p.candidates.tolist()]
+    solution = solved(p.candidates, np.array(counts), [list(part) for part in zip(*rows, strict=True)])
+    variances = [float(sum(row[i] * solution[i][n] for i in range(3))) for n, row in enumerate(rows)]
+    for coded in (False, True):
+        e = od.evaluate((p, counts), coded=coded)
+        assert e.largest_variance == pytest.approx(max(variances), rel=1e-6)
+        assert e.average_variance == pytest.approx(np.mean(variances), rel=1e-6)
+
+
+def test_aliases_far_from_zero_are_found() -> None:
+    days = [19_000 + k for k in (0, 1, 2, 3, 4)] * 2
+    assert od.evaluate({"day": days}, "~ day", coded=False).alias_terms == ("I(day ** 2)",)
+
+
+@pytest.mark.parametrize("budget", [1e9, 1e17, 1e40])
+def test_very_many_runs_need_no_list(budget: float) -> None:
+    e = od.evaluate(od.solve(od.DesignProblem([[1, -1.0], [1, 0], [1, 1]], budgets=budget)))
+    np.testing.assert_allclose(e.standard_errors, budget**-0.5)
