@@ -14,6 +14,9 @@ from optdesign.runtime.jit import kernel
 CUTOFF = 1e-14
 """Relative size below which an eigenvalue of a scaled information matrix counts as zero."""
 
+LARGEST_SPREAD = 2.0**30
+"""Largest ratio of the units of coordinates at which a projection in these units keeps the digits of all."""
+
 LARGEST_SIGNAL = 1e4
 """Largest L s / sigma at which directions may be taken as one. Rewards are then off by about sigma / 1000."""
 
@@ -39,7 +42,9 @@ def pseudo_inverses(matrices: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray
     1 / (D + gap) of its pulls.
 
     For U = S W S with the scales S, S^-1 W^+ S^-1 is a generalised inverse of U. With the projection onto the
-    range of U on both sides it is the Moore-Penrose inverse.
+    range of U on both sides it is the Moore-Penrose inverse. The projection would lose small coordinates if
+    scales differ by more than ``LARGEST_SPREAD``; the generalised inverse is returned then. Both have the
+    same products x' V y for x and y in the range of U, as the features are.
     """
     d = matrices.shape[-1]
     diagonal = np.diagonal(matrices, axis1=-2, axis2=-1)
@@ -49,7 +54,7 @@ def pseudo_inverses(matrices: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray
     inverse = np.divide(1.0, values, out=np.zeros_like(values), where=keep)
     scaled = vectors / size[..., :, None]
     out = (scaled * inverse[..., None, :]) @ np.swapaxes(scaled, -1, -2)
-    singular = ~keep.all(axis=-1)
+    singular = ~keep.all(axis=-1) & (size.max(axis=-1) <= LARGEST_SPREAD * size.min(axis=-1))
     if singular.any():
         spanning = (vectors * size[..., :, None] * keep[..., None, :])[singular]
         basis = np.linalg.svd(spanning)[0] * (np.arange(d) < keep[singular].sum(axis=-1)[:, None])[:, None, :]

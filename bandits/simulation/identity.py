@@ -377,7 +377,7 @@ def _sources(module: str) -> str:
         spec = importlib.util.find_spec(package)
     except (ImportError, ValueError):
         return ""
-    if spec is None or not str(spec.origin).startswith(LIBRARIES):
+    if spec is None or not str(spec.origin).startswith((*LIBRARIES, "built-in", "frozen")):
         library_hash.cache_clear()  # its source may have changed since it was read
     return library_hash(package)
 

@@ -68,6 +68,11 @@ def test_inverses_do_not_depend_on_units():
     np.testing.assert_allclose(found, found.T, rtol=1e-9)
     np.testing.assert_allclose(u @ found @ u, u, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(found @ u, (found @ u).T, atol=1e-6)
+    for units in ([1e6, 1.0, 1e-6], [1e9, 1.0, 1e-9], [1e30, 1e-30, 1.0]):
+        scaled = x[:2] * units
+        found, kept = pseudo_inverses(scaled.T @ scaled, np.array(2))
+        assert kept == 2
+        np.testing.assert_allclose(scaled @ found @ scaled.T, np.eye(2), atol=1e-3)
 
 
 def test_directions_that_are_nearly_one_are_taken_as_one():

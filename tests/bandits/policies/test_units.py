@@ -71,6 +71,31 @@ def test_features_that_are_parallel_up_to_single_precision_are_taken_as_one():
     assert bandits.simulate(bandits.FedPE(), env, 2000, trials=2).phases["lost_best"].max() == 0
 
 
+@pytest.mark.parametrize("policy", [bandits.DELB(), bandits.CollaborativeFedPE("shared")], ids=described)
+def test_regret_does_not_depend_on_the_units_if_features_do_not_span_all_coordinates(policy):
+    """Powers of two leave means and ranks as they are."""
+    base = bandits.environments.identical(clients=3, arms=3, dim=4, seed=643297)
+    units = 2.0 ** np.array([45, -36, 29, -32])
+    env = bandits.LinearEnvironment(base.features * units, base.parameters / units, scale=0.1)
+    given = bandits.LinearEnvironment(base.features, base.parameters, scale=0.1)
+    runs = [bandits.simulate(policy, one, 200, trials=3) for one in (given, env)]
+    np.testing.assert_allclose(runs[1].mean[-1], runs[0].mean[-1], rtol=0.01)
+
+
+@pytest.mark.parametrize("kind", [bandits.LinUCB, bandits.LinTS, bandits.DisLinUCB, bandits.FedUCB])
+def test_features_that_hide_the_ridge_parameter_are_refused(kind):
+    """Round-off of the sum of x x' would exceed lambda; arm 0 was pulled from then on."""
+    base = bandits.environments.random(3, 3, 3, seed=5)
+    small = bandits.simulate(kind(), base, 500, trials=1).regret
+    for size, weight in ((1e9, 1.0), (1.0, 1e-18), (1e60, 1e-300)):
+        env = bandits.LinearEnvironment(base.features * size, base.parameters, scale=size)
+        with pytest.raises(ValueError, match="features must have squared norms of at most 1e"):
+            bandits.simulate(kind(ridge=weight), env, 500, trials=1)
+    env = bandits.LinearEnvironment(base.features * 2.0**30, base.parameters / 2.0**30)
+    large = bandits.simulate(kind(ridge=2.0**60), env, 500, trials=1).regret
+    np.testing.assert_allclose(large, small)
+
+
 def test_ridge_regression_keeps_its_digits_with_large_features():
     """The first feature changes A^-1 from 1 to 1e-20, where the formula for one update loses all digits."""
     rng = np.random.default_rng(2)
