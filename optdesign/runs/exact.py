@@ -169,8 +169,11 @@ def exact(
             counts, _ = climbed(problem, counts, best.variances, Slices(POLISH, watch.stopped).are_used_up)
         status, left = _status(watch, found, tries), 0.0 if found.best.proved else np.inf
         if prove and not found.best.is_final and found.best.value > -np.inf:
-            counts, left = proved(problem, counts, final.stopped)
-            status = RunStatus.PROVED if left == 0 else _status(final, found, tries)
+            if problem.n_candidates * problem.rank**2 < final.work_left():
+                counts, left = proved(problem, counts, final.stopped)
+                status = RunStatus.PROVED if left == 0 else _status(final, found, tries)
+            else:  # one sweep over the candidates, which cannot be stopped, would exceed the limit
+                status = RunStatus.INTERRUPTED if interrupted else RunStatus.TIME_LIMIT
         runs_found = judged(
             problem,
             counts,

@@ -11,6 +11,7 @@ from test_moves import block_design
 
 import optdesign as od
 from optdesign.design import certificate
+from optdesign.runs import exact
 from optdesign.runs.grid import find_grid
 from optdesign.runs.main_effects import Bounded, level_moves
 from optdesign.runs.search import SLICE, Clock, Slices, Try, best_of, iterate, stream
@@ -138,3 +139,24 @@ def test_rounding_is_not_far_below_the_search():
     plain, rounded = (od.round(best, exchange=exchange) for exchange in (False, True))
     assert plain.log_det <= rounded.log_det
     assert rounded.efficiency > 0.9995 * od.exact(problem).efficiency
+
+
+def test_a_proof_begins_only_if_there_is_time_for_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = []
+    prove = exact.proved
+
+    def proved(*args):
+        begun.append(True)
+        return prove(*args)
+
+    monkeypatch.setattr(exact, "proved", proved)
+    small, large = (
+        od.DesignProblem.disjoint(np.random.default_rng(0).normal(size=(m, m, 3)), budgets=[4.0] * m)
+        for m in (2, 120)
+    )
+    assert od.exact(small, prove=True, time_limit=60).status is od.RunStatus.PROVED
+    assert begun == [True]
+    runs = od.exact(large, prove=True, time_limit=1, tries=1)  # a sweep takes 1.9e9 multiplications
+    assert runs.status is od.RunStatus.TIME_LIMIT
+    assert runs.bound == math.inf
+    assert begun == [True]
