@@ -150,10 +150,9 @@ def test_a_proof_begins_only_if_there_is_time_for_a_sweep(monkeypatch: pytest.Mo
         return prove(*args)
 
     monkeypatch.setattr(exact, "proved", proved)
-    small, large = (
-        od.DesignProblem.disjoint(np.random.default_rng(0).normal(size=(m, m, 3)), budgets=[4.0] * m)
-        for m in (2, 120)
-    )
+    rng = np.random.default_rng(0)
+    small = od.DesignProblem(rng.normal(size=(8, 2)), budgets=5)
+    large = od.DesignProblem.disjoint(rng.normal(size=(120, 120, 3)), budgets=[4.0] * 120)
     assert od.exact(small, prove=True, time_limit=60).status is od.RunStatus.PROVED
     assert begun == [True]
     runs = od.exact(large, prove=True, time_limit=1, tries=1)  # a sweep takes 1.9e9 multiplications
