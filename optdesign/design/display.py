@@ -150,6 +150,8 @@ def texts(column: np.ndarray) -> list[str]:
 def without_roundoff(column: np.ndarray) -> np.ndarray:
     """Return a column in which floats that differ by round-off from a number of 12 digits are that number.
 
+    Whole numbers stay as they are, because large ones may be levels that differ in the last digits.
+
     >>> without_roundoff(np.array([0.1 + 0.2, 1 / 3])).tolist()
     [0.3, 0.3333333333333333]
     """
@@ -157,7 +159,8 @@ def without_roundoff(column: np.ndarray) -> np.ndarray:
         return column
     short = np.array([float(f"{value:.12g}") for value in column.tolist()])
     with np.errstate(invalid="ignore"):
-        return np.where(np.abs(short - column) <= 4 * np.spacing(np.abs(column)), short, column)
+        is_near = np.abs(short - column) <= 4 * np.spacing(np.abs(column))
+        return np.where(is_near & (column != np.floor(column)), short, column)
 
 
 def largest(values: np.ndarray, most: int) -> np.ndarray:

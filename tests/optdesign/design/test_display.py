@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import optdesign as od
-from optdesign.design.display import texts
+from optdesign.design.display import texts, without_roundoff
 
 
 @pytest.fixture(scope="module")
@@ -109,3 +109,13 @@ def test_settings_in_single_precision_are_shown_as_given() -> None:
     x = np.array([100000.3, 100000.4, 100001.7, 16777216, 16777214, 0.1], dtype=np.float32)
     shown = ["100000.3", "100000.4", "100001.7", "16777216", "16777214", "0.1"]
     assert texts(x) == shown
+
+
+@pytest.mark.parametrize("levels", [1.7e18 + np.array([0.0, 512, 1024]), 1e16 + np.array([0.0, 4, 8])])
+def test_run_lists_keep_whole_numbers_that_differ_in_the_last_digits(levels: np.ndarray) -> None:
+    c = od.candidates({"t": levels, "k": ["a", "b"]}, "~ t*k", coded=True)
+    runs = od.exact(od.DesignProblem(c, budgets=8))
+    written = without_roundoff(runs.table()["t"])
+    assert set(written) == {levels[0], levels[2]}
+    shown = [line.split()[2] for line in str(runs.table()).splitlines()[1:]]
+    assert [float(v) for v in shown] == written.tolist()
