@@ -31,6 +31,11 @@ from optdesign.tables.columns import Settings, is_frame, listed, number
 
 AT_RUNS = "the runs are the only candidates, of predictions and efficiencies; region= gives others"
 
+UNLISTED = (
+    "the runs are the only candidates, of predictions and of efficiencies other than D; "
+    "evaluate(runs.table(), model=...) has all combinations of levels"
+)
+
 AS_SAVED = (
     f"the columns {WEIGHT!r} and {VARIANCE!r} are read as those of a saved design; rename one of "
     "them if they are data"
@@ -89,6 +94,8 @@ def experiment(
         found = _of_problem(design.problem, weights, model, region, coded)
         known = model is None or model == design.problem.formula
         found = replace(found, efficiency=design.efficiency if known else None)
+        if isinstance(design, Runs) and design.unlisted:
+            found = replace(found, notes=(*found.notes, UNLISTED))
     elif isinstance(design, tuple) and len(design) == 2 and isinstance(design[0], DesignProblem):
         found = _of_problem(design[0], _nonnegative(design[1], design[0].n_candidates), model, region, coded)
     elif isinstance(design, RunTable):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import optdesign as od
-from optdesign.evaluation.experiment import common_region
+from optdesign.evaluation.experiment import UNLISTED, common_region
 
 FRAME = pd.DataFrame(
     {
@@ -312,3 +312,11 @@ def test_terms_in_braces_are_terms(braces: str, same: str) -> None:
         found.append((len(e.terms), e.rank, e.error_df, e.largest_variance, *runs.measures))
         assert "measures" in str(runs)
     assert found[0] == pytest.approx(found[1])
+
+
+def test_runs_without_a_list_of_candidates_have_a_note() -> None:
+    runs = od.exact(od.MainEffects({f"f{k}": [-1, 1] for k in range(5)}, runs=6), tries=2)
+    assert UNLISTED in od.evaluate(runs).notes
+    e = od.evaluate(runs.table(), "~ " + " + ".join(f"f{k}" for k in range(5)))
+    assert e.largest_variance == pytest.approx(1.4)
+    assert UNLISTED not in e.notes
