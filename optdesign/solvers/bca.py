@@ -207,7 +207,8 @@ def _sizes(starts, separable, width):
         largest = max(largest, size)
         n_separable += separable[i]
         if not separable[i]:
-            work += min(EXCHANGE.work, EXCHANGE.per_candidate * size * width * (size + 6.0 * width))
+            each = (width + EXCHANGE.scan) * size + 6.0 * width**2
+            work += min(EXCHANGE.work, EXCHANGE.per_candidate * size * each)
     return largest, n_separable, work
 
 

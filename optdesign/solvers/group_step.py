@@ -35,6 +35,8 @@ class ExchangeParameters(NamedTuple):
     """Largest number of multiplications; a tenth is too few if a working set has many new candidates."""
     per_candidate: int = 4
     """Largest number of exchanges per candidate."""
+    scan: float = 4.0
+    """Multiplications that take as long as the search for the pair, for each candidate."""
     reduction: float = 0.03
     """Exchanges end when the range of the variances is this fraction of its initial size."""
     threshold: float = 0.2
@@ -158,7 +160,7 @@ def exchange(z, blocks, ranks, lo, hi, u, inverse, g, y, active):
             count += 1
     first = 0.0
     rank = z.shape[1]
-    work, each = 0.0, rank * (count + 6.0 * rank)
+    work, each = 0.0, (rank + EXCHANGE.scan) * count + 6.0 * rank**2
     for _ in range(min(EXCHANGE.per_candidate * count, 1 + int(EXCHANGE.work / each))):
         k, m = 0, -1
         for i in range(count):
