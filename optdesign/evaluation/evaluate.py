@@ -93,8 +93,10 @@ def evaluate(
     x = experiment(design, model, runs=runs, region=region, coded=coded, alias=alias)
     own = x.by_block(x.blocks)
     fits = tuple(estimation.least_squares(x.features[rows], x.weights[rows]) for rows in own)
-    covariance = estimation.covariance_of(fits)
+    with np.errstate(over="ignore", invalid="ignore"):
+        covariance = estimation.covariance_of(fits)
     relative = np.diag(covariance).copy()
+    _check_variances(relative, fits, _named(x)[0])
     parts = zip(own, np.split(relative, len(own)), strict=True)
     vif = [estimation.inflation(x.features[rows], x.weights[rows], part) for rows, part in parts]
     names, effects, columns = _named(x)
@@ -145,6 +147,16 @@ def _check(sigma: float, alpha: float) -> None:
     check_number(alpha, "alpha", "Give the level of the tests, such as 0.05.")
     if not 0 < alpha < 1:
         raise InputError("alpha", "must lie between 0 and 1", f"got {alpha}", "The usual level is 0.05.")
+
+
+def _check_variances(variances: np.ndarray, fits: tuple[estimation.Fit, ...], names: Sequence[str]) -> None:
+    """Raise InputError if the variance of an estimable coefficient is beyond the range of floating point."""
+    estimable = np.concatenate([fit.estimable for fit in fits])
+    most = 1e300
+    for j in np.flatnonzero(estimable & ~(variances <= most))[:1]:
+        rule = f"must have variances of at most {most:g}"
+        value, remedy = f"that of {names[j]!r} is larger", "Change the unit of its column."
+        raise InputError("coefficients", rule, value, remedy)
 
 
 def _named(x: Experiment) -> tuple[tuple[str, ...], tuple[str, ...], list[np.ndarray]]:

@@ -216,3 +216,13 @@ def test_aliases_far_from_zero_are_found() -> None:
 def test_very_many_runs_need_no_list(budget: float) -> None:
     e = od.evaluate(od.solve(od.DesignProblem([[1, -1.0], [1, 0], [1, 1]], budgets=budget)))
     np.testing.assert_allclose(e.standard_errors, budget**-0.5)
+
+
+def test_variances_beyond_the_range_are_refused() -> None:
+    for size in (1e-148, 1e-155):
+        p = od.DesignProblem([[1, -size], [1, 0], [1, 2 * size]], budgets=6)
+        if size < 1e-150:
+            with pytest.raises(od.InputError, match="that of 'x1' is larger"):
+                od.evaluate((p, [3, 1, 2]))
+        else:
+            assert od.evaluate((p, [3, 1, 2])).correlation[0, 1] == pytest.approx(-2 / np.sqrt(6 * 44))
