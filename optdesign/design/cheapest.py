@@ -95,7 +95,8 @@ def cheapest(given: Given, cost: np.ndarray) -> Cheapest:
     # If the given design costs nothing, only negative costs can lower its cost.
     top = np.abs(cost[support]).max() or max(0.0, -cost.min()) or np.abs(cost).max()
     with np.errstate(over="ignore"):  # other costs may be beyond the range of floating point in this unit
-        cost = np.clip(np.ldexp(cost, -np.frexp(top)[1]), -LARGEST_COST, LARGEST_COST)
+        in_unit = np.ldexp(cost, -np.frexp(top)[1])
+    original, cost = cost, np.clip(in_unit, -LARGEST_COST, LARGEST_COST)
     floor = np.full(problem.n_groups, np.inf)
     np.minimum.at(floor, problem.groups, cost)
     excess = cost - floor[problem.groups]  # budgets are fixed, so this lowers the cost of all designs alike
@@ -125,6 +126,8 @@ def cheapest(given: Given, cost: np.ndarray) -> Cheapest:
                 break
         if value - bound <= TOLERANCES.gap * size:
             break
+    if np.any(in_unit[best[0]] < -LARGEST_COST):  # the unit is now that of the largest cost in this design
+        return cheapest(given._replace(support=best[0], weights=best[1]), original)
     distance = max(0.0, value - bound) if value > 0 else 0.0
     if distance > 0 and size == 0:
         distance = np.inf

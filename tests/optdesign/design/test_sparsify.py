@@ -291,3 +291,20 @@ def test_costs_far_from_those_of_the_given_design(budget: float, cost: list[floa
     p = od.DesignProblem([[1.0, 0], [0, 1], [1, 0], [0, 1], [1, 1]], budgets=budget)
     given = od.DesignResult.given(p, [budget / 2, budget / 2, 0, 0, 0])
     assert 3 in od.sparsify(given, cost=cost).support
+
+
+@pytest.mark.parametrize(
+    "cost",
+    [
+        [1, 1, -1e260, -1e300, 1, 1],
+        [1e-30, 1e-30, -1e225, -1e260, 1, 1],
+        [1, 1, -1e100, -1e300, 1, -1e200],
+        [1, 1, 1, -1e300, -1e200, -1e260],
+    ],
+)
+def test_of_large_negative_costs_the_lowest_counts(cost: list[float]) -> None:
+    p = od.DesignProblem(np.eye(2)[[0, 1, 0, 0, 1, 1]])
+    found = od.sparsify(od.DesignResult.given(p, [0.5, 0.5, 0, 0, 0, 0]), cost=cost)
+    least = min(cost[k] for k in (0, 2, 3)) + min(cost[k] for k in (1, 4, 5))
+    assert np.dot(cost, found.weights) == pytest.approx(least / 2, rel=1e-9)
+    assert found.method == "given, sparsified"
