@@ -56,6 +56,27 @@ def test_shared_parameters_join_arms():
     assert collinear_classes(x).tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_units_of_coordinates_do_not_matter(shared):
+    """Nor do the lengths of features, also together. Powers of two change no linear dependence."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        m, k, d = rng.integers(2, 6), rng.integers(1, 3), rng.integers(2, 5)
+        x = rng.integers(-1, 2, (m, k, d)).astype(float)
+        x[~x.any(axis=2), 0] = 1.0
+        units, lengths = 2.0 ** rng.integers(-20, 21, d), 2.0 ** rng.integers(-45, 46, (m, k, 1))
+        classes = collinear_classes(x, shared=shared)
+        for scaled in (x * units, x * units * lengths):
+            np.testing.assert_array_equal(collinear_classes(scaled, shared=shared), classes)
+    joining = np.array([[[1.0, 0.0]], [[1.0, 1.0]], [[0.0, 1.0]]])
+    assert collinear_classes(joining * [1.0, 2.0**-34], shared=shared).tolist() == [0, 0, 0]
+    rows = [[-1, 0, 1], [1, -1, 0], [0, -1, -1], [-1, 1, 0], [0, -1, -1], [-1, -1, 1], [0, -1, 0], [0, 0, 1]]
+    apart = np.array(rows, dtype=float).reshape(4, 2, 3)
+    classes = collinear_classes(apart, shared=shared)
+    units = 2.0 ** np.array([-11, 15, -5])
+    np.testing.assert_array_equal(collinear_classes(apart * units, shared=shared), classes)
+
+
 def test_there_are_at_most_d_classes():
     env = bandits.environments.random(20, 3, 4, seed=0)
     assert collinear_classes(env.features).max() == 0
