@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from typing import Any, overload
 
@@ -25,6 +26,7 @@ from numpy.typing import ArrayLike
 
 from optdesign.errors import InputError
 from optdesign.numbers.checks import check_choice
+from optdesign.numbers.roundoff import gamma
 from optdesign.problem.candidates import Candidates
 from optdesign.problem.inputs import floats, in_order, matrix
 from optdesign.problem.source import read_only
@@ -132,7 +134,7 @@ def rows(
 ) -> np.ndarray:
     """Return rows of features times the roots of their weights. No entry is rounded to zero or infinity."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        eta = features @ parameters
+        eta = _predictors(features, parameters)
         root = np.exp(FAMILIES[family](eta) / 2)
         scaled = (features * root[:, None]).astype(dtype)
         is_held = np.isfinite(scaled) & ((features == 0) | (np.abs(scaled) >= np.finfo(dtype).tiny))
@@ -142,3 +144,15 @@ def rows(
         remedy = "Leave such rows out, or look at the units of the parameters."
         raise InputError("parameters", "must give predictors whose weights can be held", value, remedy)
     return read_only(scaled)
+
+
+def _predictors(features: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+    """Return features @ parameters, exactly rounded where terms that cancel could leave an error of 1e-9."""
+    eta = features @ parameters
+    error = gamma(len(parameters)) * (np.abs(features) @ np.abs(parameters))
+    theta = [Fraction(value) for value in parameters.tolist()]
+    for n in np.flatnonzero((error > 1e-9) & np.isfinite(error)):
+        terms = zip(features[n].tolist(), theta, strict=True)
+        exact = sum((Fraction(value) * factor for value, factor in terms), Fraction(0))
+        eta[n] = float(exact)
+    return eta

@@ -171,7 +171,10 @@ def exact(
         if prove and not found.best.is_final and found.best.value > -np.inf:
             if problem.n_candidates * problem.rank**2 < final.work_left():
                 counts, left = proved(problem, counts, final.stopped)
-                status = RunStatus.PROVED if left == 0 else _status(final, found, tries)
+                if left == 0:
+                    status = RunStatus.PROVED
+                elif final.stopped():
+                    status = _status(final, found, tries)
             else:  # one sweep over the candidates, which cannot be stopped, would exceed the limit
                 status = RunStatus.INTERRUPTED if interrupted else RunStatus.TIME_LIMIT
         runs_found = judged(

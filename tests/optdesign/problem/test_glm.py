@@ -60,6 +60,13 @@ def test_candidates_keep_their_settings_and_their_model() -> None:
     np.testing.assert_array_equal(again.rows({"dose": [3, 0]}), at.features[[3, 0]])
 
 
+def test_predictors_that_cancel_are_exact() -> None:
+    """The predictor is 1 for the given floats; in double precision the sum is 0 or 2."""
+    rows = od.local([[1e16, 1.0, 1.0, -1e16], [1.0, 0.0, 0.0, 0.0]], [1.0, 0.5, 0.5, 1.0])
+    weight = np.exp(-1) / (1 + np.exp(-1)) ** 2
+    np.testing.assert_allclose(rows[0, 1], np.sqrt(weight), rtol=1e-14)
+
+
 def test_candidates_keep_the_parameters_of_the_call() -> None:
     theta = np.array([0.0, 2.0])
     c = od.local(od.candidates({"t": [-2.0, 0.0, 2.0]}, "~ t"), theta)

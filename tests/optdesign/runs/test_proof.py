@@ -12,6 +12,7 @@ from hunt.truth import Truth, instance
 from test_exact import all_designs, log_det, tiny
 
 import optdesign as od
+from optdesign.runs import proof
 from optdesign.runs.proof import prove
 
 enumeration = load(Path(__file__).parents[3] / "benchmarks" / "enumeration.py")
@@ -128,3 +129,13 @@ def test_the_bound_of_optimal_runs_holds_for_other_runs(prove: bool) -> None:
     assert runs.status is od.RunStatus.BOUND
     assert runs.bound >= od.Runs.given(p, np.repeat([0, 1], 100)).log_det - 1e-8
     assert runs.bound == runs.log_det + runs.certificate.gap
+
+
+def test_an_incomplete_proof_keeps_the_reason_why_the_search_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proof, "MOST_NODES", 3)
+    x = np.random.default_rng(1).normal(size=(30, 2))
+    p = od.DesignProblem(x / np.linalg.norm(x, axis=1)[:, None], budgets=7)
+    runs = od.exact(p, prove=True, tries=10**6, time_limit=2)
+    assert runs.bound > runs.log_det + 1e-8
+    assert runs.tries < 10**6
+    assert runs.status is od.RunStatus.TIME_LIMIT
