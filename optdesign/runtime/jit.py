@@ -293,12 +293,18 @@ def code_hash(functions: Iterable[Any]) -> str:
         # Machine code on disk imports the modules of its functions by name.
         for part in (function.__module__, function.__code__, function.__defaults__):
             whole.update(_content(part))
+        left += _functions(function.__defaults__)
         for name, value in _named(function):
-            if isinstance(value, types.FunctionType) or hasattr(value, "py_func"):
-                left.append(value)
-            else:
-                whole.update(name.encode() + _content(value))
+            left += _functions(value)
+            whole.update(name.encode() + _content(value))
     return whole.hexdigest()
+
+
+def _functions(value: Any) -> list[Any]:
+    """Return a value if it is a function, or the functions in a tuple."""
+    if isinstance(value, tuple):
+        return [function for part in value for function in _functions(part)]
+    return [value] if isinstance(value, types.FunctionType) or hasattr(value, "py_func") else []
 
 
 def _named(function: types.FunctionType) -> Iterator[tuple[str, Any]]:

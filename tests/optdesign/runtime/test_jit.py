@@ -148,6 +148,7 @@ PAIRS = {
     "class of named tuples": [namedtuple("Pair", fields) for fields in (("a", "b"), ("b", "a"))],
     "defaults of named tuples": [namedtuple("Pair", "a", defaults=[n]) for n in (0, 1)],
     "named tuple": [namedtuple("Pair", fields)(0, 1) for fields in (("a", "b"), ("b", "a"))],
+    "functions in tuples": [(((lambda x: x + 1),),), (((lambda x: x + 2),),)],
     "type": [np.float32, np.float64],
     "dtype": [np.dtype("f4"), np.dtype("f8")],
     "type of numba": [numba.float32, numba.float64],
