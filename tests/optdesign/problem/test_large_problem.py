@@ -248,6 +248,7 @@ def test_designs_in_memory_keep_the_certificate_of_all_candidates() -> None:
     x = np.random.default_rng(0).normal(size=(4000, 4))
     large = od.solve(LargeProblem(x), max_iter=1)
     small = large.in_memory()
+    assert isinstance(small.problem, Part)
     sparse = od.sparsify(small)
     weights = np.zeros(len(x))
     weights[small.problem.pool.rows] = sparse.weights

@@ -147,7 +147,7 @@ PAIRS = {
     "member of an Enum": [Mode.ARM, Other.ARM],
     "class of named tuples": [namedtuple("Pair", fields) for fields in (("a", "b"), ("b", "a"))],
     "defaults of named tuples": [namedtuple("Pair", "a", defaults=[n]) for n in (0, 1)],
-    "named tuple": [namedtuple("Pair", fields)(0, 1) for fields in (("a", "b"), ("b", "a"))],
+    "named tuple": [namedtuple("Pair", fields)._make((0, 1)) for fields in (("a", "b"), ("b", "a"))],
     "functions in tuples": [(((lambda x: x + 1),),), (((lambda x: x + 2),),)],
     "type": [np.float32, np.float64],
     "dtype": [np.dtype("f4"), np.dtype("f8")],
