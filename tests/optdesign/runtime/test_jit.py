@@ -139,15 +139,17 @@ def attribute(x):  # noqa: ARG001
 
 SETTING: Any = SimpleNamespace()
 
+PAIR_TYPES: list[Any] = [namedtuple("Pair", fields) for fields in (("a", "b"), ("b", "a"))]
+
 PAIRS = {
     "number in a module within a module": [module("outer", inner=module("inner", ARM=n)) for n in (0, 1)],
     "function in a module": [module("outer", inner=f) for f in (added, subtracted)],
     "class in a module": [module("outer", inner=kind) for kind in (Mode, Other)],
     "members of an Enum": [enum.Enum("Mode", {"ARM": n}, module=__name__) for n in (0, 1)],
     "member of an Enum": [Mode.ARM, Other.ARM],
-    "class of named tuples": [namedtuple("Pair", fields) for fields in (("a", "b"), ("b", "a"))],
+    "class of named tuples": PAIR_TYPES,
     "defaults of named tuples": [namedtuple("Pair", "a", defaults=[n]) for n in (0, 1)],
-    "named tuple": [namedtuple("Pair", fields)._make((0, 1)) for fields in (("a", "b"), ("b", "a"))],
+    "named tuple": [kind(0, 1) for kind in PAIR_TYPES],
     "functions in tuples": [(((lambda x: x + 1),),), (((lambda x: x + 2),),)],
     "type": [np.float32, np.float64],
     "dtype": [np.dtype("f4"), np.dtype("f8")],
