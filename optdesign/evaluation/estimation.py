@@ -94,6 +94,14 @@ def least_squares(x: np.ndarray, weights: np.ndarray) -> Fit:
     return Fit(root, null, scale, is_zero, rank, estimable, rtol)
 
 
+def column_basis(x: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of the column space of a matrix."""
+    length = np.linalg.norm(x, axis=0)
+    left, values, _ = np.linalg.svd(x / np.where(length > 0, length, 1.0), full_matrices=False)
+    rank = int(np.sum(values > SINGULAR_VALUE_RTOL * values.max(initial=0.0)))
+    return left[:, : x.shape[1] if rank < x.shape[1] == rank_of(x) else rank]
+
+
 def _root_of_full_rank(x: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
     """Return A with A A' = (X'WX)^-1 if the rank is full in exact arithmetic, or None.
 

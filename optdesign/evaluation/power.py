@@ -17,6 +17,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
+from optdesign.evaluation.estimation import column_basis
+
 
 def power_of_f(noncentrality: np.ndarray, df: np.ndarray, error_df: float, alpha: float) -> np.ndarray:
     """Return the power of F tests; NaN without degrees of freedom for the error, or if NaN is given.
@@ -60,16 +62,40 @@ def _incomplete_beta(b: float, a: float, j: np.ndarray, z: float, alpha: float) 
 
 
 def noncentrality(
-    terms: list[np.ndarray], coefficients: np.ndarray, covariance: np.ndarray, sigma: float
+    terms: list[np.ndarray],
+    coefficients: np.ndarray,
+    variances: np.ndarray,
+    sigma: float,
+    rows: list[np.ndarray],
 ) -> np.ndarray:
-    """Return b' C^-1 b / sigma^2 for the columns of every term; NaN if a coefficient is not estimable."""
+    """Return b' C^-1 b / sigma^2 for the columns of every term; NaN if a coefficient is not estimable.
+
+    ``variances`` are the diagonal of C, and ``rows`` those of every parameter block times the roots of their
+    numbers of runs.
+    """
     out = np.full(len(terms), np.nan)
     # Effects beyond this many standard deviations have a power of 1 like this one, and finite squares.
     most = 1e150
     with np.errstate(over="ignore"):
         relative = np.clip(coefficients / sigma, -most, most)
-    for k, columns in enumerate(terms):
-        own = covariance[np.ix_(columns, columns)]
-        if np.all(np.isfinite(np.diag(own))):
-            out[k] = relative[columns] @ np.linalg.solve(own, relative[columns])
+        for k, columns in enumerate(terms):
+            if not np.all(np.isfinite(variances[columns])):
+                continue
+            if len(columns) == 1:
+                out[k] = float(relative[columns[0]] ** 2 / variances[columns[0]])
+            else:
+                block, own = divmod(columns, rows[0].shape[1])
+                out[k] = _squared_length(rows[block[0]], own, relative[columns])
     return out
+
+
+def _squared_length(rows: np.ndarray, own: np.ndarray, b: np.ndarray) -> float:
+    """Return the squared length of the part of X_L b that is orthogonal to the other columns.
+
+    This is b' (C_LL)^-1 b. It keeps its digits if C_LL is nearly singular.
+    """
+    image = rows[:, own] @ b
+    basis = column_basis(np.delete(rows, own, axis=1))
+    for _ in range(2):  # the second time removes round-off of the first
+        image -= basis @ (basis.T @ image)
+    return float(image @ image)

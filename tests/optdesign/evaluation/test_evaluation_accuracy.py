@@ -226,3 +226,27 @@ def test_variances_beyond_the_range_are_refused() -> None:
                 od.evaluate((p, [3, 1, 2]))
         else:
             assert od.evaluate((p, [3, 1, 2])).correlation[0, 1] == pytest.approx(-2 / np.sqrt(6 * 44))
+
+
+@pytest.mark.parametrize(
+    ("years", "degree"),
+    [
+        ([2016.5, 2017, 2017.5, 2018, 2018.5, 2019, 2019.5], 3),
+        ([1975, 1980, 1985, 1990, 1995, 2000, 2005], 4),
+    ],
+)
+def test_power_of_a_term_of_nearly_dependent_columns(years: list[float], degree: int) -> None:
+    e = od.evaluate({"x": years * 2}, f"~ poly(x, {degree}, raw=True)", effect=3)
+    x, b = e.experiment.features, [Fraction(v) for v in e.coefficients[1:].tolist()]
+    d = degree + 1
+    c = solved(x, np.ones(len(x)), [[Fraction(int(i == k)) for k in range(d)] for i in range(d)])
+    part = [row[1:] + [value] for row, value in zip(c[1:], b, strict=True)]
+    for k in range(degree):  # elimination of (C_LL, b)
+        at = next(i for i in range(k, degree) if part[i][k] != 0)
+        part[k], part[at] = part[at], part[k]
+        for i in range(degree):
+            if i != k:
+                factor = part[i][k] / part[k][k]
+                part[i] = [v - factor * w for v, w in zip(part[i], part[k], strict=True)]
+    expected = float(sum(b[k] * part[k][-1] / part[k][k] for k in range(degree)))
+    assert e.effect_noncentrality[1] == pytest.approx(expected, rel=1e-9)

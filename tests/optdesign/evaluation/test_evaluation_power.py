@@ -51,10 +51,12 @@ def test_power_of_a_term_does_not_depend_on_its_coding():
     beta, recoding = rng.normal(size=4), np.eye(4)
     recoding[1:, 1:] = rng.normal(size=(3, 3))
     terms = [np.array([0]), np.array([1, 2, 3])]
-    one = noncentrality(terms, beta, np.linalg.inv(x.T @ x), 1.3)
-    z = x @ recoding
-    other = noncentrality(terms, np.linalg.solve(recoding, beta), np.linalg.inv(z.T @ z), 1.3)
+    z, gamma = x @ recoding, np.linalg.solve(recoding, beta)
+    c, d = np.linalg.inv(x.T @ x), np.linalg.inv(z.T @ z)
+    one = noncentrality(terms, beta, np.diag(c), 1.3, [x])
+    other = noncentrality(terms, gamma, np.diag(d), 1.3, [z])
     np.testing.assert_allclose(one, other, rtol=1e-9)
+    assert one[1] == pytest.approx(beta[1:] @ np.linalg.inv(c[1:, 1:]) @ beta[1:] / 1.3**2, rel=1e-9)
 
 
 def test_power_of_other_numbers_of_runs_is_that_of_replicates():
