@@ -240,7 +240,7 @@ def test_power_of_a_term_of_nearly_dependent_columns(years: list[float], degree:
     x, b = e.experiment.features, [Fraction(v) for v in e.coefficients[1:].tolist()]
     d = degree + 1
     c = solved(x, np.ones(len(x)), [[Fraction(int(i == k)) for k in range(d)] for i in range(d)])
-    part = [row[1:] + [value] for row, value in zip(c[1:], b, strict=True)]
+    part = [[*row[1:], value] for row, value in zip(c[1:], b, strict=True)]
     for k in range(degree):  # elimination of (C_LL, b)
         at = next(i for i in range(k, degree) if part[i][k] != 0)
         part[k], part[at] = part[at], part[k]
