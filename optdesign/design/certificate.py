@@ -40,6 +40,7 @@ from optdesign.design.feasible import feasible, scale
 from optdesign.design.near_singular import attempts, log_det_change, nearly_white, rounding_of, spans
 from optdesign.design.roundoff_allowance import bound_on_g, error_length
 from optdesign.problem.coordinates import Rows, refined_rows
+from optdesign.problem.exact_rank import rank_of
 from optdesign.problem.large import LargeProblem
 from optdesign.problem.problem import DesignProblem, check_problem
 from optdesign.problem.source import read_only
@@ -156,6 +157,9 @@ def certificate_of(
     rank, proof = problem.rank, _prove_directly(problem, support, w, missed, measure)
     if not proof.rounding <= _largest_rounding(problem):
         proof = _prove_nearly_singular(problem, support, w, missed, measure, proof)
+    if not proof.g_value < math.inf:
+        for b in np.flatnonzero(problem.ranks):
+            _singular_variances(problem, int(b), support, w, proof.variances)
     gap = max(0.0, math.nextafter(proof.g_value - rank, math.inf))
     return Certificate(
         gap=gap,
@@ -224,8 +228,6 @@ def _prove(
     white, off, log_det, g, largest = measure(problem, rows, support, w)
     total = float(np.add.reduce(log_det)) + problem.log_volume
     if total == -np.inf:
-        for b in np.flatnonzero(np.isneginf(log_det)):
-            _singular_variances(problem, rows, int(b), support, w, g)
         return _Proof(np.inf, np.inf, total, g)
     eta = error_length(white, rows.rounding)
     terms = min(len(support), tile(rows))
@@ -257,15 +259,14 @@ def _prove_nearly_singular(
 
 
 def _singular_variances(
-    problem: DesignProblem, rows: Rows, b: int, support: np.ndarray, w: np.ndarray, g: np.ndarray
+    problem: DesignProblem, b: int, support: np.ndarray, w: np.ndarray, g: np.ndarray
 ) -> None:
-    """Compute the variances of a block whose weights lose rank. Overwrites the entries of g of the block.
+    """Compute the variances of a block whose rank is not proved. Overwrites the entries of g of the block.
 
     Entries are infinite for candidates outside the range of the information of the block.
     """
-    rank = problem.ranks[b]
     members = np.flatnonzero(problem.parameter_blocks == b)
-    t = coordinates(problem, members, rows)[:, :rank]
+    t = coordinates(problem, members, problem.refined)[:, : problem.ranks[b]]
     t /= np.maximum(np.abs(t).max(axis=0), np.finfo(float).tiny)  # variances do not depend on these scales
     own = problem.parameter_blocks[support] == b
     used = t[np.searchsorted(members, support[own])]
@@ -276,8 +277,10 @@ def _singular_variances(
     root = np.sqrt(w[own] / largest)
     # The range is that of the rows of the support, whatever their lengths and weights.
     singular, vectors = np.linalg.svd(_unit_peaks(used))[1:]
-    r = int(np.count_nonzero(singular > RANGE_RTOL * singular[0]))
+    exact = rank_of(problem.source.take(support[own]))
+    r = min(exact, int(np.count_nonzero(singular > RANGE_RTOL * singular[0])))
     outside = np.linalg.norm(_unit_peaks(t) @ vectors[r:].T, axis=1)
+    is_outside = outside * singular[r - 1] > RANGE_RTOL * r * singular[0]
     # With the longest rows first, the factor is accurate also for rows of very different lengths.
     inside = t @ vectors[:r].T
     weighted = root[:, None] * (used @ vectors[:r].T)
@@ -286,12 +289,12 @@ def _singular_variances(
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         y = solve_triangular(factor, inside.T, trans="T", check_finite=False)
         variances = np.sum(y**2, axis=0) / largest
-    g[members] = np.where(outside > RANGE_RTOL, np.inf, variances)
+    g[members] = np.where(is_outside, np.inf, variances)
 
 
-RANGE_RTOL = 1e-10
-"""Part of a row outside of the range of singular information, relative to the largest entry of the row, that
-counts as round-off."""
+RANGE_RTOL = 1e-14
+"""Singular values of the range of singular information, relative to the largest, that count as round-off. The
+part of a row outside of the range that counts as round-off is larger by the condition of the range."""
 
 
 def _unit_peaks(rows: np.ndarray) -> np.ndarray:

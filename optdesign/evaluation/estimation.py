@@ -3,6 +3,10 @@
 With rows x_i of the model matrix X and w_i runs of each, C = (X'WX)^-1 is the covariance of the coefficients
 in units of sigma^2. A coefficient is estimable if its unit vector is in the row space of X; the others have
 infinite variance. A prediction at x has the variance x' C x, which is infinite if x is outside the row space.
+
+Variances are those of a certificate: the rows of predictions are candidates without weight, and so are the
+unit vectors of the coefficients. The rank decision of a design problem does not depend on the sizes of rows
+or on the units of columns.
 """
 
 from __future__ import annotations
@@ -10,11 +14,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import block_diag
+from scipy.linalg import block_diag, solve_triangular
 
-from optdesign.algebra.whitening import measured
+from optdesign.design.certificate import certify
 from optdesign.design.measures import Spread, spread
-from optdesign.factors.coding import SINGULAR_VALUE_RTOL, span_rtol
+from optdesign.factors.coding import SINGULAR_VALUE_RTOL
 from optdesign.problem.exact_rank import rank_of
 from optdesign.problem.problem import DesignProblem
 
@@ -22,40 +26,31 @@ from optdesign.problem.problem import DesignProblem
 class Fit(NamedTuple):
     """Least squares of a design, in units of sigma^2."""
 
-    root: np.ndarray
-    """(p, rank), a root of C: x' root has the squared length x' C x for every x in the row space."""
-    null: np.ndarray
-    """(p, p - rank): an orthonormal basis of the null space, for columns scaled to length 1."""
-    scale: np.ndarray
-    """Lengths of the columns, 1 for those of zeros."""
-    is_zero: np.ndarray
-    """(p,) booleans: columns that are 0 in all runs."""
+    rows: np.ndarray
+    """(m, p), rows of the model matrix that are run."""
+    weights: np.ndarray
+    """(m,), numbers of their runs."""
     rank: int
+    root: np.ndarray
+    """(p, rank): root root' is a generalised inverse of X'WX, and C if the rank is p."""
+    relative: np.ndarray
+    """(p,), variances of the coefficients, infinite for those that are not estimable."""
     estimable: np.ndarray
     """(p,) booleans."""
-    rtol: float
-    """Part of a vector outside of the row space that counts as round-off."""
+    note: str = ""
+    """Doubt about the rank, if any."""
 
     def variances(self, rows: np.ndarray) -> np.ndarray:
         """Return the variance x' C x of predictions; infinite outside the row space."""
-        out = np.sum((rows @ self.root) ** 2, axis=1)
-        if self.null.shape[1]:
-            scaled = rows / self.scale
-            scaled[:, self.is_zero] = 0.0
-            scaled = rows_of_size_one(scaled)
-            outside = np.linalg.norm(scaled @ self.null, axis=1) > self.rtol * np.linalg.norm(scaled, axis=1)
-            # The runs give no unit to a column of zeros, so its own largest entry is the unit.
-            beside = np.abs(rows[:, self.is_zero])
-            outside |= np.any(beside > 1e-12 * beside.max(axis=0, initial=0.0), axis=1)
-            out = np.where(outside, np.inf, out)
-        return out
+        return _variances(self.rows, self.weights, rows)
 
     def spread(self, rows: np.ndarray) -> Spread:
         """Return log Det of the information X'WX of rows sqrt(w) x, and the trace of its inverse."""
-        if self.rank < len(self.scale):
+        if self.rank < rows.shape[1]:
             return spread(rows, self.rank)
-        log_det = np.linalg.slogdet(self.root * self.scale[:, None])[1] - np.sum(np.log(self.scale))
-        return Spread(-2 * float(log_det), float(np.sum(self.root**2)))
+        size = np.sqrt(self.relative)
+        log_det = np.linalg.slogdet(self.root / size[:, None])[1] + np.sum(np.log(size))
+        return Spread(-2 * float(log_det), float(np.sum(self.relative)))
 
     def regression(self, x: np.ndarray, weights: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Return (X'WX)^-1 X'WZ: the coefficients of other columns, NaN for those that are not estimable."""
@@ -77,21 +72,39 @@ def rows_of_size_one(rows: np.ndarray) -> np.ndarray:
 
 def least_squares(x: np.ndarray, weights: np.ndarray) -> Fit:
     """Return the algebra of least squares for rows of a model matrix with so many runs each."""
-    rows = np.sqrt(weights)[:, None] * x
-    scale = np.linalg.norm(rows, axis=0)
-    is_zero = scale == 0
-    scale = np.where(is_zero, 1.0, scale)
-    _, values, right = np.linalg.svd(np.linalg.qr(rows / scale, mode="r"))
-    rank = int(np.sum(values > SINGULAR_VALUE_RTOL * values.max(initial=0.0)))
-    null = right[rank:].T
-    root = right[:rank].T / values[:rank] / scale[:, None]
-    if rank < x.shape[1]:
-        found = _root_of_full_rank(x, weights)
-        if found is not None:
-            rank, root, null = x.shape[1], found, right[:0].T
-    rtol = span_rtol(values[:rank])
-    estimable = np.linalg.norm(null, axis=1) <= rtol
-    return Fit(root, null, scale, is_zero, rank, estimable, rtol)
+    used = weights > 0
+    rows, w, p = x[used], weights[used], x.shape[1]
+    unit = _units(rows)
+    estimable = np.isfinite(_variances(rows, w, np.diag(unit)))
+    if not rows.any():
+        return Fit(rows, w, 0, np.zeros((p, 0)), np.where(estimable, 0.0, np.inf), estimable)
+    problem = DesignProblem(rows / unit, budgets=float(w.sum()))
+    t = np.sqrt(w)[:, None] * problem.refined.source.whole()[:, : problem.rank]
+    # With the longest rows first, the factor is accurate also for rows of very different lengths.
+    factor = np.linalg.qr(t[np.argsort(-np.abs(t).max(axis=1), kind="stable")], mode="r")
+    maps = problem.span.maps[0][:, : problem.rank] / unit[:, None]
+    with np.errstate(over="ignore"):
+        root = solve_triangular(factor, maps.T, trans="T", check_finite=False).T
+        relative = np.where(estimable, np.sum(root**2, axis=1), np.inf)
+    return Fit(rows, w, problem.rank, root, relative, estimable, problem.rank_note)
+
+
+def _variances(rows: np.ndarray, weights: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Return the variances of predictions at some rows, given the rows that are run and their weights."""
+    if not rows.any() or not at.any():
+        return np.where(at.any(axis=1), np.inf, 0.0)
+    unit = _units(rows)
+    at = at / unit
+    size = _units(at.T)
+    problem = DesignProblem(np.vstack([rows / unit, at / size[:, None]]), budgets=float(weights.sum()))
+    found = certify(problem, np.append(weights, np.zeros(len(at)))).variances[len(rows) :]
+    with np.errstate(over="ignore"):
+        return np.where(at.any(axis=1), found * size * size, 0.0)
+
+
+def _units(rows: np.ndarray) -> np.ndarray:
+    """Return powers of 2 near the largest entries of the columns, 1 for columns of zeros."""
+    return np.ldexp(1.0, np.frexp(np.abs(rows).max(axis=0, initial=0.0))[1])
 
 
 def column_basis(x: np.ndarray) -> np.ndarray:
@@ -100,26 +113,6 @@ def column_basis(x: np.ndarray) -> np.ndarray:
     left, values, _ = np.linalg.svd(x / np.where(length > 0, length, 1.0), full_matrices=False)
     rank = int(np.sum(values > SINGULAR_VALUE_RTOL * values.max(initial=0.0)))
     return left[:, : x.shape[1] if rank < x.shape[1] == rank_of(x) else rank]
-
-
-def _root_of_full_rank(x: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
-    """Return A with A A' = (X'WX)^-1 if the rank is full in exact arithmetic, or None.
-
-    The rows are whitened in the coordinates of a design problem, which depend neither on the sizes of rows
-    nor on the units of columns. If that proves nothing, the result is None as well.
-    """
-    used = weights > 0
-    if rank_of(x[used]) < x.shape[1]:
-        return None
-    try:
-        problem = DesignProblem(x[used], budgets=float(weights.sum()))
-    except ValueError:  # beyond the range of coordinates
-        return None
-    support = np.arange(problem.n_candidates)
-    found = measured(problem, problem.refined, support, weights[used])
-    if problem.rank < x.shape[1] or not found.full:
-        return None
-    return problem.span.maps[0] @ found.white[0]
 
 
 def predicted(fits: tuple[Fit, ...], rows: np.ndarray, blocks: np.ndarray) -> np.ndarray:

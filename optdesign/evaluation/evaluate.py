@@ -95,7 +95,7 @@ def evaluate(
     fits = tuple(estimation.least_squares(x.features[rows], x.weights[rows]) for rows in own)
     with np.errstate(over="ignore", invalid="ignore"):
         covariance = estimation.covariance_of(fits)
-    relative = np.diag(covariance).copy()
+    relative = np.concatenate([fit.relative for fit in fits])
     _check_variances(relative, fits, _named(x)[0])
     parts = zip(own, np.split(relative, len(own)), strict=True)
     vif = [estimation.inflation(x.features[rows], x.weights[rows], part) for rows, part in parts]
@@ -137,7 +137,10 @@ def evaluate(
         sigma=float(sigma),
         alpha=float(alpha),
         formula=None if x.model is None else x.model.formula,
-        notes=_notes(x, names, np.isfinite(relative), error_df),
+        notes=(
+            *_notes(x, names, np.isfinite(relative), error_df),
+            *{fit.note: None for fit in fits if fit.note},
+        ),
         experiment=x,
         fits=fits,
     )
