@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from decimal import Context, localcontext
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from optdesign.design.result import DesignResult
 from optdesign.errors import InputError
 from optdesign.numbers.roundoff import UNIT, gamma
 from optdesign.problem.coordinates import log_gram, write_refined
+from optdesign.problem.decimals import decimals, log_abs_det
 from optdesign.problem.inputs import check_axes, floats
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
@@ -89,6 +91,9 @@ class Ellipsoid:
         exponent = np.frexp(np.abs(self.factor).max(axis=0))[1]
         columns, none = read_only(np.ldexp(self.factor, -exponent)), read_only(np.zeros((d, d)))
         log_det = 0.5 * log_gram(columns, none, read_only(np.ones(d)), read_only(np.array([d])))
+        if not math.isfinite(log_det):
+            with localcontext(Context(prec=800)):
+                log_det = log_abs_det(decimals(columns))
         log_det += math.log(2.0) * int(exponent.sum())
         return 0.5 * d * math.log(math.pi) - math.lgamma(0.5 * d + 1) - log_det
 

@@ -226,9 +226,9 @@ def _prove(
     those of the support only.
     """
     white, off, log_det, g, largest = measure(problem, rows, support, w)
+    if np.isneginf(log_det).any():
+        return _Proof(np.inf, np.inf, -np.inf, g)
     total = float(np.add.reduce(log_det)) + problem.log_volume
-    if total == -np.inf:
-        return _Proof(np.inf, np.inf, total, g)
     eta = error_length(white, rows.rounding)
     terms = min(len(support), tile(rows))
     spread = math.sqrt(problem.n_groups) * eta if own is None else error_length(white, own)

@@ -15,7 +15,7 @@ condition of P A_k is that of the weighted candidates. It is computed in decimal
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Context, Decimal, localcontext
+from decimal import Context, localcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from scipy.linalg import qr, solve_triangular
 
 from optdesign.numbers.roundoff import UNIT, gamma
 from optdesign.problem.coordinates import write_refined
+from optdesign.problem.decimals import decimals, log_abs_det
 from optdesign.problem.exact_rank import rank_of
 from optdesign.problem.problem import DesignProblem
 from optdesign.problem.source import read_only
@@ -82,27 +83,13 @@ def log_det_change(problem: DesignProblem, maps: np.ndarray) -> float:
 
     For the pivots P of a block and maps A and B this is log |det(P A)|^2 - log |det(P B)|^2.
     """
-    total = Decimal(0)
+    total = 0.0
     with localcontext(Context(prec=MAPS.digits)):
         for b in np.flatnonzero(problem.ranks):
-            p, r = _decimals(problem.pivots_of(int(b))), problem.ranks[b]
-            one, other = (p @ _decimals(t[b, :, :r]) for t in (problem.span.maps, maps))
-            total += 2 * (_log_abs_det(one) - _log_abs_det(other))
-    return float(total)
-
-
-def _log_abs_det(a: np.ndarray) -> Decimal:
-    """Return the logarithm of the absolute determinant of a matrix of decimals. Overwrites the matrix."""
-    total = Decimal(0)
-    for k in range(len(a)):
-        j = k + int(np.argmax(np.abs(a[k, k:])))
-        a[:, [k, j]] = a[:, [j, k]]
-        total += abs(a[k, k]).ln()
-        a[k + 1 :, k:] -= np.outer(a[k + 1 :, k] / a[k, k], a[k, k:])
+            p, r = decimals(problem.pivots_of(int(b))), problem.ranks[b]
+            one, other = (p @ decimals(t[b, :, :r]) for t in (problem.span.maps, maps))
+            total += 2.0 * (log_abs_det(one) - log_abs_det(other))
     return total
-
-
-_decimals = np.frompyfunc(Decimal, 1, 1)
 
 
 def rounding_of(problem: DesignProblem, maps: np.ndarray, support: np.ndarray, w: np.ndarray) -> np.ndarray:

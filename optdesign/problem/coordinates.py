@@ -12,11 +12,13 @@ In both cases :class:`Rows` has a bound on the error of its numbers, which a cer
 from __future__ import annotations
 
 import math
+from decimal import Context, localcontext
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from optdesign.numbers.roundoff import UNIT, gamma, long_minus_product, long_quotient, two_product, two_sum
+from optdesign.problem.decimals import decimals, log_abs_det, log_det_of_gram
 from optdesign.problem.source import Source, read_only
 from optdesign.runtime import threads
 from optdesign.runtime.jit import kernel
@@ -88,7 +90,18 @@ def log_volume(problem: DesignProblem, maps: np.ndarray) -> float:
     t, low = np.empty((len(at), maps.shape[2])), np.empty((len(at), maps.shape[2]))
     _write_long(p, read_only(block), maps, t, low)
     none = read_only(np.zeros_like(p))
-    return log_gram(p, none, root, ranks) - log_gram(read_only(t), read_only(low), root, ranks)
+    found = log_gram(p, none, root, ranks) - log_gram(read_only(t), read_only(low), root, ranks)
+    return found if math.isfinite(found) else _decimal_log_volume(problem, maps)
+
+
+def _decimal_log_volume(problem: DesignProblem, maps: np.ndarray) -> float:
+    """Return the same number from decimals with the digits of all sizes of doubles."""
+    total = 0.0
+    with localcontext(Context(prec=800)):
+        for b in np.flatnonzero(problem.ranks):
+            p, own = decimals(problem.pivots_of(int(b))), decimals(maps[b, :, : problem.ranks[b]])
+            total += log_det_of_gram(p.copy()) - 2.0 * log_abs_det(p @ own)
+    return total
 
 
 @kernel
@@ -148,7 +161,8 @@ def log_gram(x, x_low, scale, ranks):
     Gauss-Jordan elimination with pivots p_k on columns J gives P_J^-1 P = [I W], so that
     det(P P') = det(P_J)^2 det(I + W W'); the units of the columns cost no digits. In twice the precision,
     because nearly parallel pivots cancel. Entries that are below 1e-26 of the terms they are made of are
-    round-off, and could exceed entries of columns in smaller units. They are not used.
+    round-off, and could exceed entries of columns in smaller units. They are not used. If all entries of a
+    row lose that many digits, the result is NaN.
     """
     d = x.shape[1]
     p, low, gram = np.empty((d, d)), np.empty((d, d)), np.empty((d, d))
@@ -167,13 +181,12 @@ def log_gram(x, x_low, scale, ranks):
             used[j] = False
         for k in range(r):
             c = -1
-            for share in (1.0, 0.0):  # round-off is used only if there is nothing else
-                for j in range(d):
-                    size = abs(p[k, j])
-                    if not used[j] and size > share * least[k, j] and (c < 0 or size > abs(p[k, c])):
-                        c = j
-                if c >= 0:
-                    break
+            for j in range(d):
+                size = abs(p[k, j])
+                if not used[j] and size > least[k, j] and (c < 0 or size > abs(p[k, c])):
+                    c = j
+            if c < 0 or abs(p[k, c]) < 1e6 * least[k, c]:
+                return np.nan
             used[c] = True
             pivot, pivot_low = p[k, c], low[k, c]
             total += 2.0 * (math.log(abs(pivot)) + pivot_low / pivot)

@@ -131,3 +131,44 @@ def test_well_conditioned_weights_of_many_parameters_take_no_decimal_determinant
     c = od.certify(problem, w)
     assert certificate.SHARES.log_det < c.rounding / c.g_value < certificate.SHARES.costly
     np.testing.assert_allclose(c.log_det, np.linalg.slogdet(x.T @ x / 1500)[1], rtol=1e-10)
+
+
+DECAY = np.array([2.3, 48.2, 50.4, 52.2, 43.2])
+WIDE_RANGES = {
+    "compartments": np.column_stack(
+        [np.exp(-1.9 * DECAY), DECAY * np.exp(-1.9 * DECAY), np.exp(-0.03 * DECAY)]
+    ),
+    "exact cancellation": np.array([[4, 4, 5e4], [2e-33, 7e-33, 8e4], [2e-42, 8e-42, 8e4]]),
+    "inexact cancellation": np.array([[0.3, 0.7, 100], [3e-34, 1e-34, 70], [1e-50, 5e-50, 30]]),
+}
+
+
+@pytest.mark.parametrize("name", WIDE_RANGES)
+def test_singular_weights_of_candidates_of_wide_range_prove_nothing(name: str) -> None:
+    """Entries of a column differ by 1e33 to 1e50. One candidate was called optimal for 3 parameters."""
+    x = WIDE_RANGES[name]
+    p = od.DesignProblem(x)
+    alone = od.certify(p, np.arange(len(x)) == 0)
+    assert (alone.gap, alone.efficiency, alone.log_det) == (np.inf, 0.0, -np.inf)
+    found = od.solve(p)
+    assert not found.converged or np.count_nonzero(found.weights) >= 3
+
+
+@pytest.mark.parametrize("name", WIDE_RANGES)
+def test_volumes_of_pivots_of_wide_range_are_exact(name: str) -> None:
+    """log Det of the pivots is the one in coordinates plus the volume of the coordinates."""
+    p = od.DesignProblem(WIDE_RANGES[name])
+    rows, maps = (
+        [[Fraction(v) for v in row] for row in m.tolist()] for m in (p.pivots_of(0), p.span.maps[0])
+    )
+    both = [
+        [sum((a * m[k] for a, m in zip(row, maps, strict=True)), Fraction(0)) for k in range(3)]
+        for row in rows
+    ]
+
+    def log_det(m: list[list[Fraction]]) -> float:
+        (a, b, c), (d, e, f), (g, h, i) = m
+        value = abs(a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g))
+        return math.log(value.numerator) - math.log(value.denominator)
+
+    assert p.log_volume == pytest.approx(2 * (log_det(rows) - log_det(both)), rel=1e-12)
