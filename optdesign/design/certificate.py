@@ -157,6 +157,8 @@ def certificate_of(
     rank, proof = problem.rank, _prove_directly(problem, support, w, missed, measure)
     if not proof.rounding <= _largest_rounding(problem):
         proof = _prove_nearly_singular(problem, support, w, missed, measure, proof)
+    if proof.g_value < rank * (1 - 1e-6):  # no weights have a G below D, so the variances are wrong
+        proof = proof._replace(g_value=math.inf, log_det=-math.inf)
     if not proof.g_value < math.inf:
         for b in np.flatnonzero(problem.ranks):
             _singular_variances(problem, int(b), support, w, proof.variances)

@@ -15,6 +15,7 @@ from problems import EPS, exact_gap
 from rationals import U, exactly, lost, root
 
 import optdesign as od
+from optdesign.algebra import whitening
 from optdesign.design import certificate
 from optdesign.design.roundoff_allowance import bound_on_g, error_length, sum_error
 
@@ -262,13 +263,13 @@ def test_what_rounding_may_have_made(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Proofs(monkeypatch, PARALLEL).certificate(8.0, 0.005).rounding == 0.04
 
 
-@pytest.mark.parametrize("g", [1.0, math.nextafter(2.0, 0.0)])
+@pytest.mark.parametrize("g", [2.0 * (1 - 1e-7), math.nextafter(2.0, 0.0)])
 def test_no_gap_is_negative_and_no_efficiency_above_one(g: float, monkeypatch: pytest.MonkeyPatch) -> None:
     c = Proofs(monkeypatch, PLAIN).certificate(g, 0.0)
     assert 0.0 <= c.gap <= 5e-324
     assert c.relative_gap >= 0.0
     assert c.efficiency <= 1.0
-    assert c.efficiency == (1.0 if g == 1.0 else pytest.approx(1.0, abs=2 * EPS))
+    assert c.efficiency == (1.0 if g < 2.0 - EPS else pytest.approx(1.0, abs=2 * EPS))
 
 
 def test_what_a_design_without_full_rank_proves() -> None:
@@ -291,3 +292,16 @@ def test_certificates_are_themselves() -> None:
     assert len({c, other}) == 2
     assert "variances" not in repr(c)
     assert "gap=" in repr(c)
+
+
+@pytest.mark.parametrize(("share", "gap"), [(0.99, np.inf), (1.0, 0.0)])
+def test_a_bound_below_the_rank_is_no_proof(share: float, gap: float) -> None:
+    """It contradicts sum w g = D, whatever the arithmetic behind it."""
+    problem, support, w = od.DesignProblem(np.eye(3)), np.arange(3), np.full(3, 1 / 3)
+
+    def measure(*parts: Any) -> whitening.Measured:
+        found = whitening.measured(*parts)
+        return found._replace(largest=found.largest * share)
+
+    c = certificate.certificate_of(problem, support, w, 0.0, measure)
+    assert c.gap == pytest.approx(gap, abs=1e-12)
