@@ -23,7 +23,7 @@ from optdesign.plot.draw_weights import label_candidates, limits, positions
 from optdesign.plot.naming import Names, names_in
 from optdesign.plot.panels import Panel, panel_picture
 from optdesign.plot.scales import View, frame, totals_at, view
-from optdesign.plot.style import BLUE, GREY, MOST, ORANGE, legend, picture, subsample
+from optdesign.plot.style import BLUE, GREY, MOST, ORANGE, largest_nearby, legend, picture
 from optdesign.plot.surface import draw_curve, draw_map, draw_marks
 from optdesign.plot.text import all_distinct, letters, readable, wrapped
 
@@ -72,7 +72,7 @@ def sensitivity(
     than 6, or on ``ax``, the largest fraction of a bound is shown. The largest fraction is also shown over
     factors that are not on an axis, as the label of the axis states. Fractions of a bound of 0 are not drawn:
     the label states how many variances exceed it. Without settings, candidates are in the order of groups and
-    rows.
+    rows. If more than 20,000 of them have no weight, only the largest fraction among neighbours is drawn.
 
     Parameters
     ----------
@@ -187,7 +187,8 @@ def _draw_maps(axes: Any, result: DesignResult, shown: View, cells: list[Panel])
 def draw_rows(axes: Any, result: DesignResult, names: Names) -> None:
     """Budget times variance of every candidate against its bound, in the order of groups and rows."""
     p = result.problem
-    scaled, bounds = sensitivities(result)
+    found = sensitivities(result)
+    scaled, bounds = found
     x = positions(names)
     left, right = limits(x)
     finite = np.isfinite(scaled)
@@ -197,7 +198,8 @@ def draw_rows(axes: Any, result: DesignResult, names: Names) -> None:
     # Below the points, unless there are so many that they would hide it.
     above = 2 if p.n_groups <= MOST.ticks else 5
     axes.stairs(bounds, edges, baseline=None, color=ORANGE, linewidth=1.3, label=label, zorder=above)
-    idle = subsample(np.flatnonzero(finite & (result.weights == 0)))
+    idle = np.flatnonzero(finite & (result.weights == 0))
+    idle = largest_nearby(idle, x, found.relative(p.groups))
     for rows, color, size, zorder, label in (
         (result.support, BLUE, 16, 4, "candidate with weight"),
         (idle, GREY, 7, 3, "candidate without weight"),

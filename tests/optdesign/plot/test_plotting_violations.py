@@ -5,6 +5,7 @@ import pytest
 from drawn import assert_legible
 
 import optdesign as od
+from optdesign.plot import style
 
 
 def zero_bound(n_groups, **settings):
@@ -31,6 +32,26 @@ def test_bounds_of_zero_in_a_panel_of_their_own_are_drawn():
     assert curve.get_ydata().tolist() == [0, 1]
     assert bound.get_ydata()[0] == 0
     assert "not drawn" not in figure.axes[0].get_ylabel()
+
+
+def test_of_many_candidates_those_above_the_bound_are_drawn(monkeypatch):
+    monkeypatch.setattr(style, "MOST", style.MOST._replace(points=20))
+    x = np.ones((101, 1))
+    x[[50, 77, 100], 0] = 10, 5, 7
+    r = od.DesignResult.given(od.DesignProblem(x), np.eye(101)[0])
+    _, idle = od.plot.sensitivity(r).axes[0].collections
+    assert len(idle.get_offsets()) == 20
+    drawn = {tuple(point) for point in idle.get_offsets()}
+    assert {(51.0, 100.0), (78.0, 25.0), (101.0, 49.0)} <= drawn
+
+
+def test_the_largest_fraction_of_neighbouring_groups_is_drawn(monkeypatch):
+    """The bounds are 2 and 1: a value of 1.44 in the second group is larger than one of 1.62 in the first."""
+    monkeypatch.setattr(style, "MOST", style.MOST._replace(points=1))
+    x = [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.9, 0, 0], [0, 0, 1.2]]
+    r = od.DesignResult.given(od.DesignProblem(x, [0, 0, 1, 0, 1]), [0.5, 0.5, 1, 0, 0])
+    _, idle = od.plot.sensitivity(r).axes[0].collections
+    np.testing.assert_allclose(idle.get_offsets()[:, 1], [1.44])
 
 
 @pytest.mark.parametrize("empty", [0, 1])
