@@ -23,7 +23,7 @@ from optdesign.plot.draw_weights import label_candidates, limits, positions
 from optdesign.plot.naming import Names, names_in
 from optdesign.plot.panels import Panel, panel_picture
 from optdesign.plot.scales import View, frame, totals_at, view
-from optdesign.plot.style import BLUE, GREY, MOST, ORANGE, legend, picture, subsample
+from optdesign.plot.style import BLUE, GREY, MOST, ORANGE, largest_nearby, legend, picture
 from optdesign.plot.surface import draw_curve, draw_map, draw_marks
 from optdesign.plot.text import all_distinct, letters, readable, wrapped
 
@@ -35,9 +35,15 @@ class Sensitivities(NamedTuple):
     bounds: np.ndarray
 
     def relative(self, groups: np.ndarray) -> np.ndarray:
-        """Return the fraction of the bound of its group for every candidate; zero for a bound of zero."""
-        bound = self.bounds[groups]
-        return np.divide(self.scaled, bound, out=np.zeros_like(self.scaled), where=bound > 0)
+        """Return the fraction of the bound of its group for every candidate; zero for a variance of zero."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return np.where(self.scaled == 0, 0.0, self.scaled / self.bounds[groups])
+
+    def name(self, groups: np.ndarray) -> str:
+        """Return the name of the fraction, with the number of finite variances whose fraction is infinite."""
+        over = np.count_nonzero(np.isfinite(self.scaled) & np.isinf(self.relative(groups)))
+        note = f"\nnot drawn: {over:,} variance{'' if over == 1 else 's'} above a bound of 0"
+        return "variance / bound" + (note if over else "")
 
 
 def sensitivities(result: DesignResult) -> Sensitivities:
@@ -64,8 +70,9 @@ def sensitivity(
     line. Over two factors, and over the triangle of three proportions, it has shades of variance / bound,
     with circles at the candidates with weight. Each group and parameter block has a panel. If these are more
     than 6, or on ``ax``, the largest fraction of a bound is shown. The largest fraction is also shown over
-    factors that are not on an axis, as the label of the axis states. Without settings, candidates are in the
-    order of groups and rows.
+    factors that are not on an axis, as the label of the axis states. Fractions of a bound of 0 are not drawn:
+    the label states how many variances exceed it. Without settings, candidates are in the order of groups and
+    rows. If more than 20,000 of them have no weight, only the largest fraction among neighbours is drawn.
 
     Parameters
     ----------
@@ -157,15 +164,16 @@ def _draw_curves(axes: Any, result: DesignResult, shown: View, cells: list[Panel
         bound = 1.0 if cell.group is None else float(found.bounds[cell.group])
         support = cell.rows[result.weights[cell.rows] > 0]
         draw_curve(one, shown, rows, values, support, bound, more_at_a_place=not alone)
-    axes[0].set_ylim(0, max(one.dataLim.ymax for one in axes) * 1.12)
-    return "budget × variance" if single else "variance / bound"
+    axes[0].set_ylim(0, max(one.dataLim.ymax for one in axes) * 1.12 or 1.0)
+    return "budget × variance" if single else found.name(p.groups)
 
 
 def _draw_maps(axes: Any, result: DesignResult, shown: View, cells: list[Panel]) -> str:
-    relative = sensitivities(result).relative(result.problem.groups)
+    sensitive, groups = sensitivities(result), result.problem.groups
+    relative = sensitive.relative(groups)
     finite = np.isfinite(relative)
-    low = min(0.9, np.floor(10 * relative[finite].min()) / 10)
-    limits = low, max(1.0, float(relative[finite].max()))
+    low = np.floor(10 * relative[finite].min(initial=0.9)) / 10
+    limits = low, float(relative[finite].max(initial=1.0))
     places = shown.places()
     found = [totals_at(places, result.weights, cell.rows) for cell in cells]
     most = max(float(total.max(initial=0.0)) for _, total in found)
@@ -173,13 +181,14 @@ def _draw_maps(axes: Any, result: DesignResult, shown: View, cells: list[Panel])
         draw_map(one, shown, cell.rows[finite[cell.rows]], relative, limits)
         draw_marks(one, at, total / most)
         frame(one, shown)
-    return "variance / bound"
+    return sensitive.name(groups)
 
 
 def draw_rows(axes: Any, result: DesignResult, names: Names) -> None:
     """Budget times variance of every candidate against its bound, in the order of groups and rows."""
     p = result.problem
-    scaled, bounds = sensitivities(result)
+    found = sensitivities(result)
+    scaled, bounds = found
     x = positions(names)
     left, right = limits(x)
     finite = np.isfinite(scaled)
@@ -189,7 +198,8 @@ def draw_rows(axes: Any, result: DesignResult, names: Names) -> None:
     # Below the points, unless there are so many that they would hide it.
     above = 2 if p.n_groups <= MOST.ticks else 5
     axes.stairs(bounds, edges, baseline=None, color=ORANGE, linewidth=1.3, label=label, zorder=above)
-    idle = subsample(np.flatnonzero(finite & (result.weights == 0)))
+    idle = np.flatnonzero(finite & (result.weights == 0))
+    idle = largest_nearby(idle, x, found.relative(p.groups))
     for rows, color, size, zorder, label in (
         (result.support, BLUE, 16, 4, "candidate with weight"),
         (idle, GREY, 7, 3, "candidate without weight"),
@@ -203,7 +213,7 @@ def draw_rows(axes: Any, result: DesignResult, names: Names) -> None:
     top = max(bounds.max(), scaled[finite].max(initial=0.0))
     axes.set(
         ylabel="budget × variance", title=f"Variance and its bound\n{headline(result)}", xlim=(left, right),
-        ylim=(0, 1.32 * top),
+        ylim=(0, 1.32 * top or 1.0),
     )  # fmt: skip
     label_candidates(axes, names)
     axes.legend(loc="upper left")

@@ -46,7 +46,6 @@ def draw_curve(
         at[support], values[support], s=42, color=BLUE, edgecolors="black", linewidths=0.8, zorder=4,
         label="candidate with weight",
     )  # fmt: skip
-    axes.set_ylim(0, 1.12 * max(bound, top.values.max()))
     frame(axes, shown)
 
 
@@ -56,7 +55,9 @@ def draw_map(
     """Values by shade, between limits, over a plane or a triangle; returns what a colour bar needs."""
     places = shown.places()[rows]
     options = {"cmap": shades(), "rasterized": True, "zorder": 1}
-    if shown.is_triangle:
+    if not len(rows):
+        drawn = axes.scatter([], [], c=[], **options)
+    elif shown.is_triangle:
         drawn = _hexagons(axes, places, values[rows], options)
     else:
         found = profile(places, values[rows], style.MOST.places)

@@ -145,17 +145,18 @@ def _labelled(draw: st.DrawFn, kind: str, o: _Options) -> DesignProblem:
     x = draw(_features(np.array([c[2:] for c in drawn]), o))
     if full:
         blocks = _completed(x, blocks)
+    rows = np.arange(len(x))
     if o.copies:
         copy = st.tuples(st.integers(0, len(x) - 1), group)
         again = draw(st.lists(copy, min_size=1, max_size=o.max_candidates - len(x)))
-        rows = [row for row, _ in again]
-        x, blocks = np.concatenate([x, x[rows]]), np.concatenate([blocks, blocks[rows]])
-        groups = np.concatenate([groups, [label for _, label in again]])
+        rows = np.append(rows, [row for row, _ in again])
+        groups = np.append(groups, [label for _, label in again])
     groups = np.unique(groups, return_inverse=True)[1].reshape(-1)
     budgets = draw(_budgets(int(groups.max()) + 1, o))
-    given = {"groups": groups, "parameter_blocks": blocks, "budgets": budgets}
+    given = {"groups": groups, "parameter_blocks": blocks[rows], "budgets": budgets}
     options = {name: v.tolist() for name, v in given.items() if v is not None and v.any()}
-    return draw(_built(DesignProblem, draw(_scaled(x, o)), options))
+    # Rows are scaled before they are copied, so that copies are equal.
+    return draw(_built(DesignProblem, draw(_scaled(x, o))[rows], options))
 
 
 @st.composite
@@ -177,14 +178,14 @@ def _grids(draw: st.DrawFn, kind: str, o: _Options) -> DesignProblem:
     if full:
         for part in (x[:, a] for a in range(k)) if disjoint else (x.reshape(-1, x.shape[2]),):
             _complete(part)
+    clients = np.arange(len(x))
     if o.copies:
-        again = [draw(st.integers(0, len(x) - 1))]
-        x, active = np.concatenate([x, x[again]]), np.concatenate([active, active[again]])
-    budgets = draw(_budgets(len(x), o))
+        clients = np.append(clients, draw(st.integers(0, len(x) - 1)))
+    budgets = draw(_budgets(len(clients), o))
     options = {} if budgets is None else {"budgets": budgets.tolist()}
     if not active.all() and x[active].any() and not (full and _loses_rank(x, active, disjoint)):
-        options["active"] = active.tolist()
-    scaled = draw(_scaled(x.reshape(-1, x.shape[2]), o)).reshape(x.shape)
+        options["active"] = active[clients].tolist()
+    scaled = draw(_scaled(x.reshape(-1, x.shape[2]), o)).reshape(x.shape)[clients]
     return draw(_built(_disjoint if disjoint else _shared, scaled, options))
 
 

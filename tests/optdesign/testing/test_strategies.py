@@ -75,6 +75,17 @@ def test_options_are_obeyed(structure: str) -> None:
         test()
 
 
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_copies_of_scaled_rows_are_equal(structure: str) -> None:
+    @few
+    @given(problems(structure=structure, duplicates=True, scales=6.0))
+    def holds(p: od.DesignProblem) -> None:
+        rows = np.column_stack([p.parameter_blocks, p.candidates])
+        assert len(np.unique(rows, axis=0)) < len(rows) <= 12
+
+    holds()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_every_structure_occurs_in_each_of_its_forms(structure: str) -> None:
