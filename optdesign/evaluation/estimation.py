@@ -115,6 +115,26 @@ def column_basis(x: np.ndarray) -> np.ndarray:
     return left[:, : x.shape[1] if rank < x.shape[1] == rank_of(x) else rank]
 
 
+def outside(x: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Return the columns of z that are no combinations of columns of x, in their order.
+
+    Residuals of least squares are refined in extended precision, because columns such as 1 and a pressure in
+    pascals are nearly dependent, and the square of the pressure differs little from a combination of them.
+    """
+    wide, x, z = np.longdouble, x / _units(x), z / _units(z)
+    left, values, right = np.linalg.svd(x, full_matrices=False)
+    rank = DesignProblem(x).rank if x.any() else 0
+    rest, terms = z.astype(wide), np.zeros_like(z)
+    for _ in range(3):
+        part = right[:rank].T @ ((left[:, :rank].T @ rest.astype(np.float64)) / values[:rank, None])
+        rest -= x.astype(wide) @ part.astype(wide)
+        terms += np.abs(x) @ np.abs(part)
+    length, error = (np.linalg.norm(one.astype(np.float64), axis=0) for one in (rest, terms))
+    # Functions of the settings are rounded a few times.
+    rounded = 16 * np.finfo(float).eps * np.linalg.norm(z, axis=0)
+    return np.flatnonzero(length > rounded + (len(values) + 4) * float(np.finfo(wide).eps) * error)
+
+
 def predicted(fits: tuple[Fit, ...], rows: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     """Return the variances of predictions at rows of several parameter blocks."""
     out = np.empty(len(rows))

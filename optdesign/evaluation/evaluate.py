@@ -13,7 +13,7 @@ from optdesign.evaluation import estimation
 from optdesign.evaluation.evaluation import Evaluation
 from optdesign.evaluation.experiment import Experiment, experiment
 from optdesign.evaluation.power import noncentrality, power_of_f
-from optdesign.factors.coding import coded_model, left_out, outside_span
+from optdesign.factors.coding import coded_model, left_out
 from optdesign.numbers.checks import check_number, check_positive
 from optdesign.tables.columns import listed, suggestion
 
@@ -236,7 +236,7 @@ def _aliases(
         return none
     formula = alias or left_out(x.model)
     other, z = coded_model(formula, x.region_settings, coded=coded, beside=x.model)
-    kept = outside_span(x.region, z)
+    kept = estimation.outside(x.region, z)
     rows = other.model.features(x.settings)[:, kept]
     return tuple(other.names[j] for j in kept), fit.regression(x.features, x.weights, rows)
 

@@ -207,9 +207,16 @@ def test_models_far_from_zero_are_not_exchanged(first: int) -> None:
         assert e.average_variance == pytest.approx(np.mean(variances), rel=1e-6)
 
 
-def test_aliases_far_from_zero_are_found() -> None:
-    days = [19_000 + k for k in (0, 1, 2, 3, 4)] * 2
-    assert od.evaluate({"day": days}, "~ day", coded=False).alias_terms == ("I(day ** 2)",)
+@pytest.mark.parametrize("first", [100, 19_000, 101_325, 10**6])
+def test_aliases_far_from_zero_are_found(first: int) -> None:
+    e = od.evaluate({"x": [first + k for k in range(5)] * 2}, "~ x", coded=False)
+    assert e.alias_terms == ("I(x ** 2)",)
+    assert e.alias[1, 0] == pytest.approx(2 * first + 4, rel=1e-6)
+
+
+def test_terms_within_the_span_are_no_aliases() -> None:
+    e = od.evaluate({"x": [101_325 + k for k in range(5)] * 2, "z": [0, 1] * 5}, "~ x + z", coded=False)
+    assert e.alias_terms == ("I(x ** 2)", "x:z")  # z ** 2 is z
 
 
 @pytest.mark.parametrize("budget", [1e9, 1e17, 1e40])
