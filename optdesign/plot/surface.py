@@ -39,7 +39,7 @@ def draw_curve(
     few = len(top.values) <= few_places
     axes.plot(
         top.points[:, 0], top.values, color=GREY if not joined else "0.35", linewidth=1.2 if joined else 0,
-        marker="o" if few else "", markersize=3.5, label="variance", zorder=3,
+        marker="o" if few or not joined else "", markersize=3.5, label="variance", zorder=3,
     )  # fmt: skip
     axes.axhline(bound, color=ORANGE, linewidth=1.3, linestyle="--", label="bound", zorder=2)
     axes.scatter(

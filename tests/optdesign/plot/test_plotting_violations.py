@@ -88,3 +88,14 @@ def test_all_bounds_may_be_zero(settings):
     r = od.DesignResult.given(od.DesignProblem([[0.0], [1.0]], settings=settings), [1, 0])
     figure = od.plot.sensitivity(r)
     assert_legible(figure)
+
+
+def test_variances_over_a_factor_of_many_levels_are_marked() -> None:
+    """A line between levels of a category would mean nothing, so every level has a mark."""
+    x = np.ones((61, 1))
+    x[60] = 10.0
+    p = od.DesignProblem(x, settings={"cat": [f"level {k}" for k in range(61)]})
+    figure = od.plot.sensitivity(od.DesignResult.given(p, np.arange(61) == 0))
+    (line,) = [line for line in figure.axes[0].lines if line.get_label() == "variance"]
+    assert line.get_marker() == "o"
+    assert max(line.get_ydata()) == pytest.approx(100.0)
