@@ -40,7 +40,7 @@ from optdesign.design.feasible import feasible, scale
 from optdesign.design.near_singular import attempts, log_det_change, nearly_white, rounding_of, spans
 from optdesign.design.roundoff_allowance import bound_on_g, error_length
 from optdesign.problem.coordinates import Rows, refined_rows
-from optdesign.problem.exact_rank import rank_of
+from optdesign.problem.exact_rank import is_outside, rank_of
 from optdesign.problem.large import LargeProblem
 from optdesign.problem.problem import DesignProblem, check_problem
 from optdesign.problem.source import read_only
@@ -279,10 +279,12 @@ def _singular_variances(
     root = np.sqrt(w[own] / largest)
     # The range is that of the rows of the support, whatever their lengths and weights.
     singular, vectors = np.linalg.svd(_unit_peaks(used))[1:]
-    exact = rank_of(problem.source.take(support[own]))
-    r = min(exact, int(np.count_nonzero(singular > RANGE_RTOL * singular[0])))
-    outside = np.linalg.norm(_unit_peaks(t) @ vectors[r:].T, axis=1)
-    is_outside = outside * singular[r - 1] > RANGE_RTOL * r * singular[0]
+    x = problem.source.take(support[own])
+    r = min(rank_of(x), int(np.count_nonzero(singular > RANGE_RTOL * singular[0])))
+    distance = np.linalg.norm(_unit_peaks(t) @ vectors[r:].T, axis=1)
+    outside = distance * singular[r - 1] > RANGE_RTOL * r * singular[0]
+    doubtful = np.flatnonzero((distance > RANGE_RTOL * r) & ~outside)
+    outside[doubtful] = is_outside(x, problem.source.take(members[doubtful]))
     # With the longest rows first, the factor is accurate also for rows of very different lengths.
     inside = t @ vectors[:r].T
     weighted = root[:, None] * (used @ vectors[:r].T)
@@ -291,12 +293,13 @@ def _singular_variances(
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         y = solve_triangular(factor, inside.T, trans="T", check_finite=False)
         variances = np.sum(y**2, axis=0) / largest
-    g[members] = np.where(is_outside, np.inf, variances)
+    g[members] = np.where(outside, np.inf, variances)
 
 
 RANGE_RTOL = 1e-14
-"""Singular values of the range of singular information, relative to the largest, that count as round-off. The
-part of a row outside of the range that counts as round-off is larger by the condition of the range."""
+"""Singular values of the range of singular information, relative to the largest, that count as round-off, and
+parts of rows outside of the range. The round-off of these parts is larger by the condition of the range, and
+exact arithmetic decides on rows with parts between the two limits."""
 
 
 def _unit_peaks(rows: np.ndarray) -> np.ndarray:

@@ -23,7 +23,8 @@ def dependences(problem: DesignProblem, block: int) -> list[tuple[int, list[int]
     """
     rank = int(problem.ranks[block])
     p = problem.pivots_of(block)
-    p = p / np.maximum(np.abs(p).max(axis=1, keepdims=True, initial=0.0), np.finfo(float).tiny)
+    for axis in (0, 1):  # columns first: in a large unit, one would hide the others in its rows
+        p = p / np.maximum(np.abs(p).max(axis=axis, keepdims=True, initial=0.0), np.finfo(float).tiny)
     length = np.linalg.norm(p, axis=0)
     p = p / np.where(length > 0, length, 1.0)
     # A column depends on others if its residual is at most this fraction of its length: the first that leaves

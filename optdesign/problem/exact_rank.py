@@ -68,17 +68,34 @@ def normals_of(pivots: np.ndarray, ranks: np.ndarray) -> list[tuple[np.ndarray, 
 
 def rank_of(x: np.ndarray) -> int:
     """Return the rank of the rows of x: elimination modulo a prime, so never more than the exact rank."""
+    return _eliminated(_residues(x), _residues(x[:0]))
+
+
+def is_outside(x: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Return True for the rows of ``at`` that are outside of the span of the rows of x, modulo a prime."""
+    rest = _residues(at)
+    _eliminated(_residues(x), rest)
+    return rest.any(axis=1)
+
+
+def _residues(x: np.ndarray) -> np.ndarray:
+    """Return doubles modulo a prime."""
     prime = PRIMES[0]
     mantissa, exponent = np.frexp(x)
-    a = (mantissa * 2.0**53).astype(np.int64) % prime * POWERS[0][exponent - 53 - LOWEST_EXPONENT] % prime
-    rank = 0
-    for j in range(x.shape[1]):
+    return (mantissa * 2.0**53).astype(np.int64) % prime * POWERS[0][exponent - 53 - LOWEST_EXPONENT] % prime
+
+
+def _eliminated(a: np.ndarray, rest: np.ndarray) -> int:
+    """Eliminate with pivots of a, also in other rows. Overwrites both matrices. Returns the rank of a."""
+    prime, rank = PRIMES[0], 0
+    for j in range(a.shape[1]):
         found = np.flatnonzero(a[rank:, j])
         if len(found):
             a[[rank, rank + found[0]]] = a[[rank + found[0], rank]]
             pivot = a[rank] * pow(int(a[rank, j]), -1, prime) % prime
             rank += 1
             a[rank:] = (a[rank:] - a[rank:, j, None] * pivot) % prime
+            rest[:] = (rest - rest[:, j, None] * pivot) % prime
     return rank
 
 

@@ -57,6 +57,9 @@ DATA = {
     "rows of very different sizes": (
         np.array([[2.0**-26, 0, 2.0**-26], [-3 * 2.0**26, 3 * 2.0**26, -3 * 2.0**26], [1, -1, 2]]), [1, 4, 1]
     ),
+    "no coefficient is estimable": (
+        np.array([[-2.0, 6, 0, 4], [0, -1, -1, 0], [1, 1, 1, -1]]) * [[2.0**12], [2.0**-9], [2.0**-8]], [1, 1, 1]
+    ),
     "column without runs": (np.array([[1, 0], [1, 1e6], [1, 1e-7]]), [2, 0, 0]),
     "milliseconds and a category without runs": (
         np.array([[1, 1.7e12 + t, c] for t in (0, 1, 5, 20, 33, 60, 100) for c in (0, 1)]), [1, 0] * 7

@@ -70,3 +70,12 @@ def test_as_many_sentences_as_dimensions_are_missing() -> None:
 def test_small_parts_of_a_combination_are_named(a: float, b: float) -> None:
     x, y = (part.ravel() for part in np.meshgrid(np.arange(4.0), np.arange(4.0)))
     assert dependences(od.DesignProblem(np.column_stack([x, y, a * x + b * y])), 0) == [(2, [0, 1])]
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e9, 1e12])
+def test_a_column_in_a_large_unit_hides_no_other(unit: float) -> None:
+    """Column 2 is 1 less column 1, and the last column is zero in some rows."""
+    drug = np.array([1.0, 1, 0, 0, 1, 0])
+    dose = drug * np.array([1, 3, 1, 1, 2, 1]) * unit
+    problem = od.DesignProblem(np.column_stack([np.ones(6), drug, 1 - drug, dose]))
+    assert dependences(problem, 0) == [(2, [0, 1])]
