@@ -18,8 +18,6 @@ from scipy.linalg import block_diag, solve_triangular
 
 from optdesign.design.certificate import certify
 from optdesign.design.measures import Spread, spread
-from optdesign.factors.coding import SINGULAR_VALUE_RTOL
-from optdesign.problem.exact_rank import rank_of
 from optdesign.problem.problem import DesignProblem
 
 
@@ -107,12 +105,16 @@ def _units(rows: np.ndarray) -> np.ndarray:
     return np.ldexp(1.0, np.frexp(np.abs(rows).max(axis=0, initial=0.0))[1])
 
 
-def column_basis(x: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis of the column space of a matrix."""
-    length = np.linalg.norm(x, axis=0)
-    left, values, _ = np.linalg.svd(x / np.where(length > 0, length, 1.0), full_matrices=False)
-    rank = int(np.sum(values > SINGULAR_VALUE_RTOL * values.max(initial=0.0)))
-    return left[:, : x.shape[1] if rank < x.shape[1] == rank_of(x) else rank]
+def weighted_column_basis(x: np.ndarray, root: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of the column space of a matrix whose rows are multiplied by ``root``.
+
+    The rank is that of the matrix itself, because the products are rounded.
+    """
+    if not x.any():
+        return np.empty((len(x), 0))
+    x = x / _units(x)
+    left = np.linalg.svd(root[:, None] * x, full_matrices=False)[0]
+    return left[:, : DesignProblem(x).rank]
 
 
 def outside(x: np.ndarray, z: np.ndarray) -> np.ndarray:

@@ -108,9 +108,8 @@ def evaluate(
     at_rows = estimation.predicted(fits, x.features, x.blocks)
     alias_terms, aliased = _aliases(x, fits[0], alias, coded)
     single = [np.array([j]) for j in range(len(names))]
-    weighted = [np.sqrt(x.weights[rows])[:, None] * x.features[rows] for rows in own]
-    ratios = noncentrality(single, coefficients, relative, sigma, weighted)
-    effect_ratios = noncentrality(columns, coefficients, relative, sigma, weighted)
+    ratios = noncentrality(single, coefficients, fits, sigma)
+    effect_ratios = noncentrality(columns, coefficients, fits, sigma)
     effect_df = np.array([len(c) for c in columns])
     return Evaluation(
         terms=names,

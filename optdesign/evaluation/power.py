@@ -14,10 +14,12 @@ noncentral t and F are NaN for some noncentralities.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy import special
 
-from optdesign.evaluation.estimation import column_basis
+from optdesign.evaluation.estimation import Fit, weighted_column_basis
 
 
 def power_of_f(noncentrality: np.ndarray, df: np.ndarray, error_df: float, alpha: float) -> np.ndarray:
@@ -62,18 +64,14 @@ def _incomplete_beta(b: float, a: float, j: np.ndarray, z: float, alpha: float) 
 
 
 def noncentrality(
-    terms: list[np.ndarray],
-    coefficients: np.ndarray,
-    variances: np.ndarray,
-    sigma: float,
-    rows: list[np.ndarray],
+    terms: list[np.ndarray], coefficients: np.ndarray, fits: Sequence[Fit], sigma: float
 ) -> np.ndarray:
     """Return b' C^-1 b / sigma^2 for the columns of every term; NaN if a coefficient is not estimable.
 
-    ``variances`` are the diagonal of C, and ``rows`` those of every parameter block times the roots of their
-    numbers of runs.
+    The columns of all parameter blocks are numbered one after the other.
     """
     out = np.full(len(terms), np.nan)
+    variances = np.concatenate([fit.relative for fit in fits])
     # Effects beyond this many standard deviations have a power of 1 like this one, and finite squares.
     most = 1e150
     with np.errstate(over="ignore"):
@@ -84,18 +82,19 @@ def noncentrality(
             if len(columns) == 1:
                 out[k] = float(relative[columns[0]] ** 2 / variances[columns[0]])
             else:
-                block, own = divmod(columns, rows[0].shape[1])
-                out[k] = _squared_length(rows[block[0]], own, relative[columns])
+                block, own = divmod(columns, len(fits[0].relative))
+                out[k] = _squared_length(fits[block[0]], own, relative[columns])
     return out
 
 
-def _squared_length(rows: np.ndarray, own: np.ndarray, b: np.ndarray) -> float:
+def _squared_length(fit: Fit, own: np.ndarray, b: np.ndarray) -> float:
     """Return the squared length of the part of X_L b that is orthogonal to the other columns.
 
     This is b' (C_LL)^-1 b. It keeps its digits if C_LL is nearly singular.
     """
-    image = rows[:, own] @ b
-    basis = column_basis(np.delete(rows, own, axis=1))
+    root = np.sqrt(fit.weights)
+    image = root * (fit.rows[:, own] @ b)
+    basis = weighted_column_basis(np.delete(fit.rows, own, axis=1), root)
     for _ in range(2):  # the second time removes round-off of the first
         image -= basis @ (basis.T @ image)
     return float(image @ image)

@@ -75,7 +75,7 @@ def is_outside(x: np.ndarray, at: np.ndarray) -> np.ndarray:
     """Return True for the rows of ``at`` that are outside of the span of the rows of x, modulo a prime."""
     rest = _residues(at)
     _eliminated(_residues(x), rest)
-    return rest.any(axis=1)
+    return np.any(rest, axis=1)
 
 
 def _residues(x: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ from published import coffee_table
 from scipy import stats
 
 import optdesign as od
+from optdesign.evaluation.estimation import least_squares
 from optdesign.evaluation.power import noncentrality, power_of_f
 
 
@@ -52,9 +53,9 @@ def test_power_of_a_term_does_not_depend_on_its_coding():
     recoding[1:, 1:] = rng.normal(size=(3, 3))
     terms = [np.array([0]), np.array([1, 2, 3])]
     z, gamma = x @ recoding, np.linalg.solve(recoding, beta)
-    c, d = np.linalg.inv(x.T @ x), np.linalg.inv(z.T @ z)
-    one = noncentrality(terms, beta, np.diag(c), 1.3, [x])
-    other = noncentrality(terms, gamma, np.diag(d), 1.3, [z])
+    c = np.linalg.inv(x.T @ x)
+    one = noncentrality(terms, beta, [least_squares(x, np.ones(15))], 1.3)
+    other = noncentrality(terms, gamma, [least_squares(z, np.ones(15))], 1.3)
     np.testing.assert_allclose(one, other, rtol=1e-9)
     assert one[1] == pytest.approx(beta[1:] @ np.linalg.inv(c[1:, 1:]) @ beta[1:] / 1.3**2, rel=1e-9)
 
@@ -152,3 +153,18 @@ def test_power_does_not_depend_on_the_unit_of_effects_and_sigma(unit: float) -> 
 
 def test_power_of_an_effect_beyond_the_range_is_1() -> None:
     assert od.evaluate({"a": [-1, 1] * 4}, "~ a", effect=1e300, sigma=1e-300).power.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "weights", [[0, 0, 0, 1, 2, 2, 2, 1, 2], [1, 2, 3, 0, 0, 0, 3, 1, 2], [1, 2, 3, 0, 0, 0, 3, 0, 2]]
+)
+def test_power_of_a_category_beside_columns_that_are_dependent_in_the_runs(weights: list[int]) -> None:
+    """A quadratic at two settings; the noncentrality follows from standard errors and correlations."""
+    c = od.candidates({"x": [20, 30, 60], "c": ["u", "v", "w"]}, "~ x + I(x**2) + c")
+    e = od.evaluate((od.DesignProblem(c, budgets=18), weights), coded=False)
+    columns = [k for k, name in enumerate(e.terms) if name.startswith("c[")]
+    own = np.outer(e.standard_errors[columns], e.standard_errors[columns])
+    own *= e.correlation[np.ix_(columns, columns)]
+    b = e.coefficients[columns]
+    found = e.effect_noncentrality[e.effect_terms.index("c")]
+    assert found == pytest.approx(b @ np.linalg.solve(own, b), rel=1e-9)

@@ -49,7 +49,7 @@ def powers(y: np.ndarray, degree: int) -> np.ndarray:
 
 LONG = 2.0**36
 WITH_ZEROS = np.array([[LONG, LONG, 0], [1, -2, 0], [2 * LONG, 2 * LONG, 0], [3, 1, 0]])
-DATA = {
+DATA: dict[str, tuple[np.ndarray, list[int]]] = {
     "cubic in a pressure at 3 settings": (powers(101325 + 100 * np.arange(8.0), 3), [2, 2, 2, 0, 0, 0, 0, 0]),
     "cubic in a year at 3 settings": (powers(2018 + np.arange(8.0), 3), [2, 2, 2, 0, 0, 0, 0, 0]),
     "column of zeros": (WITH_ZEROS, [2, 2, 3, 1]),
@@ -58,7 +58,8 @@ DATA = {
         np.array([[2.0**-26, 0, 2.0**-26], [-3 * 2.0**26, 3 * 2.0**26, -3 * 2.0**26], [1, -1, 2]]), [1, 4, 1]
     ),
     "no coefficient is estimable": (
-        np.array([[-2.0, 6, 0, 4], [0, -1, -1, 0], [1, 1, 1, -1]]) * [[2.0**12], [2.0**-9], [2.0**-8]], [1, 1, 1]
+        np.array([[2.0**12], [2.0**-9], [2.0**-8]]) * [[-2, 6, 0, 4], [0, -1, -1, 0], [1, 1, 1, -1]],
+        [1, 1, 1],
     ),
     "column without runs": (np.array([[1, 0], [1, 1e6], [1, 1e-7]]), [2, 0, 0]),
     "milliseconds and a category without runs": (
