@@ -35,6 +35,8 @@ class Fit(NamedTuple):
     """(p,), variances of the coefficients, infinite for those that are not estimable."""
     estimable: np.ndarray
     """(p,) booleans."""
+    log_det: float = -np.inf
+    """log det of X'WX, if the rank is p."""
     note: str = ""
     """Doubt about the rank, if any."""
 
@@ -46,9 +48,7 @@ class Fit(NamedTuple):
         """Return log Det of the information X'WX of rows sqrt(w) x, and the trace of its inverse."""
         if self.rank < rows.shape[1]:
             return spread(rows, self.rank)
-        size = np.sqrt(self.relative)
-        log_det = np.linalg.slogdet(self.root / size[:, None])[1] + np.sum(np.log(size))
-        return Spread(-2 * float(log_det), float(np.sum(self.relative)))
+        return Spread(self.log_det, float(np.sum(self.relative)))
 
     def regression(self, x: np.ndarray, weights: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Return (X'WX)^-1 X'WZ: the coefficients of other columns, NaN for those that are not estimable."""
@@ -84,7 +84,9 @@ def least_squares(x: np.ndarray, weights: np.ndarray) -> Fit:
     with np.errstate(over="ignore"):
         root = solve_triangular(factor, maps.T, trans="T", check_finite=False).T
         relative = np.where(estimable, np.sum(root**2, axis=1), np.inf)
-    return Fit(rows, w, problem.rank, root, relative, estimable, problem.rank_note)
+    # The factor is that of coordinates in which columns have other units, and other volumes.
+    log_det = 2.0 * float(np.sum(np.log(np.abs(np.diag(factor)))) + np.sum(np.log(unit))) + problem.log_volume
+    return Fit(rows, w, problem.rank, root, relative, estimable, log_det, problem.rank_note)
 
 
 def _variances(rows: np.ndarray, weights: np.ndarray, at: np.ndarray) -> np.ndarray:

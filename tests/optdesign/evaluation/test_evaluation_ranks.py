@@ -1,5 +1,6 @@
 """Ranks, variances and efficiencies of ill-conditioned and rank-deficient designs, against fractions."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -85,3 +86,28 @@ def test_ranks_and_variances_are_those_of_exact_arithmetic(name: str) -> None:
 def test_a_parameter_block_without_runs_predicts_nothing() -> None:
     p = od.DesignProblem([[1, 0], [0, 1], [1e6, 0], [1e-7, 0]], parameter_blocks=[0, 0, 1, 1], budgets=2)
     assert od.evaluate((p, [1, 1, 0, 0])).variances.tolist() == [1, 1, np.inf, np.inf]
+
+
+NEAR_256 = 256 + np.array([[3, -8, 0], [1, 24, 0], [0, 0, 0], [-1, -24, 0]]) * [2.0**-13, 2.0**-13, 1]
+NEAR_256[:, 2] += np.array([1, 0, -1, 1]) * 2.0**-20
+
+
+@pytest.mark.parametrize("x", [np.column_stack([np.ones(4), NEAR_256]), powers(np.arange(2016.0, 2020), 3)])
+def test_measures_of_evaluations_and_of_designs_are_equal(x: np.ndarray) -> None:
+    """Columns are nearly dependent, and weights are from 1e-6 to 1e9."""
+    w = np.array([1e4, 1e-6, 1e9, 1e8])
+    p = od.DesignProblem(x, budgets=w.sum())
+    rows = [[Fraction(v) for v in row] for row in x.tolist()]
+    determinant = Fraction(1)
+    for k in range(4):
+        determinant *= rows[k][k]
+        rows = [
+            [v - row[k] / rows[k][k] * u for v, u in zip(row, rows[k], strict=True)] if i > k else row
+            for i, row in enumerate(rows)
+        ]
+    log_det = 2 * (math.log(abs(determinant.numerator)) - math.log(determinant.denominator)) + np.sum(
+        np.log(w)
+    )
+    expected = math.exp(log_det / 4) / w.sum()
+    assert od.evaluate((p, w)).measures.D == pytest.approx(expected, rel=1e-6)
+    assert od.DesignResult.given(p, w).measures.D == pytest.approx(expected, rel=1e-6)
