@@ -42,7 +42,7 @@ class Fit(NamedTuple):
 
     def variances(self, rows: np.ndarray) -> np.ndarray:
         """Return the variance x' C x of predictions; infinite outside the row space."""
-        return _variances(self.rows, self.weights, rows)
+        return _variances(self.rows, self.weights, rows)[0]
 
     def spread(self, rows: np.ndarray) -> Spread:
         """Return log Det of the information X'WX of rows sqrt(w) x, and the trace of its inverse."""
@@ -73,7 +73,7 @@ def least_squares(x: np.ndarray, weights: np.ndarray) -> Fit:
     used = weights > 0
     rows, w, p = x[used], weights[used], x.shape[1]
     unit = _units(rows)
-    estimable = np.isfinite(_variances(rows, w, np.diag(unit)))
+    estimable = np.isfinite(_variances(rows, w, np.diag(unit))[0])
     if not rows.any():
         return Fit(rows, w, 0, np.zeros((p, 0)), np.where(estimable, 0.0, np.inf), estimable)
     problem = DesignProblem(rows / unit, budgets=float(w.sum()))
@@ -89,17 +89,20 @@ def least_squares(x: np.ndarray, weights: np.ndarray) -> Fit:
     return Fit(rows, w, problem.rank, root, relative, estimable, log_det, problem.rank_note)
 
 
-def _variances(rows: np.ndarray, weights: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Return the variances of predictions at some rows, given the rows that are run and their weights."""
+def _variances(rows: np.ndarray, weights: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, str]:
+    """Return the variances of predictions at some rows, given the rows that are run and their weights.
+
+    The second result is a doubt about the rank of all these rows, if any.
+    """
     if not rows.any() or not at.any():
-        return np.where(at.any(axis=1), np.inf, 0.0)
+        return np.where(at.any(axis=1), np.inf, 0.0), ""
     unit = _units(rows)
     at = at / unit
     size = _units(at.T)
     problem = DesignProblem(np.vstack([rows / unit, at / size[:, None]]), budgets=float(weights.sum()))
     found = certify(problem, np.append(weights, np.zeros(len(at)))).variances[len(rows) :]
     with np.errstate(over="ignore"):
-        return np.where(at.any(axis=1), found * size * size, 0.0)
+        return np.where(at.any(axis=1), found * size * size, 0.0), problem.rank_note
 
 
 def _units(rows: np.ndarray) -> np.ndarray:
@@ -139,12 +142,15 @@ def outside(x: np.ndarray, z: np.ndarray) -> np.ndarray:
     return np.flatnonzero(length > rounded + (len(values) + 4) * float(np.finfo(wide).eps) * error)
 
 
-def predicted(fits: tuple[Fit, ...], rows: np.ndarray, blocks: np.ndarray) -> np.ndarray:
-    """Return the variances of predictions at rows of several parameter blocks."""
-    out = np.empty(len(rows))
+def predicted(
+    fits: tuple[Fit, ...], rows: np.ndarray, blocks: np.ndarray
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return the variances of predictions at rows of several parameter blocks, and notes on their ranks."""
+    out, notes = np.empty(len(rows)), []
     for b, fit in enumerate(fits):
-        out[blocks == b] = fit.variances(rows[blocks == b])
-    return out
+        out[blocks == b], note = _variances(fit.rows, fit.weights, rows[blocks == b])
+        notes.append(note)
+    return out, tuple(dict.fromkeys(note for note in notes if note))
 
 
 def covariance_of(fits: tuple[Fit, ...]) -> np.ndarray:

@@ -105,7 +105,8 @@ def evaluate(
     error_df = n - rank
     distinct = sum(len(np.unique(x.features[rows], axis=0)) for rows in own)
     lack_of_fit = max(0.0, min(distinct - rank, error_df))
-    at_rows = estimation.predicted(fits, x.features, x.blocks)
+    at_rows, _ = estimation.predicted(fits, x.features, x.blocks)
+    variances, doubts = estimation.predicted(fits, x.region, x.region_blocks)
     alias_terms, aliased = _aliases(x, fits[0], alias, coded)
     single = [np.array([j]) for j in range(len(names))]
     ratios = noncentrality(single, coefficients, fits, sigma)
@@ -130,16 +131,13 @@ def evaluate(
         error_df=error_df,
         lack_of_fit_df=lack_of_fit,
         pure_error_df=max(0.0, error_df - lack_of_fit),
-        variances=estimation.predicted(fits, x.region, x.region_blocks),
+        variances=variances,
         leverages=x.weights * at_rows if x.order is None else at_rows[x.order],
         effect=effect,
         sigma=float(sigma),
         alpha=float(alpha),
         formula=None if x.model is None else x.model.formula,
-        notes=(
-            *_notes(x, names, np.isfinite(relative), error_df),
-            *{fit.note: None for fit in fits if fit.note},
-        ),
+        notes=_notes(x, names, np.isfinite(relative), error_df, [*(fit.note for fit in fits), *doubts]),
         experiment=x,
         fits=fits,
     )
@@ -240,7 +238,9 @@ def _aliases(
     return tuple(other.names[j] for j in kept), fit.regression(x.features, x.weights, rows)
 
 
-def _notes(x: Experiment, names: tuple[str, ...], estimable: np.ndarray, error_df: float) -> tuple[str, ...]:
+def _notes(
+    x: Experiment, names: tuple[str, ...], estimable: np.ndarray, error_df: float, doubts: Sequence[str]
+) -> tuple[str, ...]:
     found = list(x.notes)
     if not estimable.all():
         lost = [name for name, fine in zip(names, estimable, strict=True) if not fine]
@@ -250,4 +250,4 @@ def _notes(x: Experiment, names: tuple[str, ...], estimable: np.ndarray, error_d
         fractions = x.order is None and x.n_runs <= len(names)
         remedy = "runs= scales the weights to a number of runs" if fractions else "power needs more runs"
         found.append(f"no degrees of freedom are left for the error, so there is no power: {remedy}")
-    return tuple(found)
+    return (*found, *dict.fromkeys(doubt for doubt in doubts if doubt))

@@ -145,7 +145,7 @@ class Evaluation:
             return Measures(0.0, 0.0, 0.0, 0.0)
         budgets = self._span.budgets * self.n_runs / self._span.budgets.sum()
         largest = np.zeros(len(budgets))
-        of_pool = self.variances if x.pool is x.region else predicted(self.fits, x.pool, x.pool_blocks)
+        of_pool = self.variances if x.pool is x.region else predicted(self.fits, x.pool, x.pool_blocks)[0]
         np.maximum.at(largest, x.pool_groups, of_pool)
         spreads = [
             fit.spread(np.sqrt(x.weights[own])[:, None] * x.features[own])

@@ -26,7 +26,7 @@ seeds = pytest.mark.parametrize("seed", range(8))
 def overflow_is_silent() -> contextlib.AbstractContextManager[Any]:
     """Compiled kernels emit no warnings; as plain Python they do, unless the tiers run them."""
     is_python = bool(numba.config.DISABLE_JIT)  # type: ignore[attr-defined]
-    return np.errstate(over="ignore") if is_python else contextlib.nullcontext()
+    return np.errstate(over="ignore", invalid="ignore") if is_python else contextlib.nullcontext()
 
 
 def missing(limit: float) -> float:

@@ -109,5 +109,15 @@ def test_measures_of_evaluations_and_of_designs_are_equal(x: np.ndarray) -> None
         np.log(w)
     )
     expected = math.exp(log_det / 4) / w.sum()
-    assert od.evaluate((p, w)).measures.D == pytest.approx(expected, rel=1e-6)
-    assert od.DesignResult.given(p, w).measures.D == pytest.approx(expected, rel=1e-6)
+    assert pytest.approx(expected, rel=1e-6) == od.evaluate((p, w)).measures.D
+    assert pytest.approx(expected, rel=1e-6) == od.DesignResult.given(p, w).measures.D
+
+
+def test_doubt_about_the_rank_of_the_region_is_noted() -> None:
+    """A cubic at 4 settings has rank 4 in exact arithmetic, and rank 3 up to round-off."""
+    region = {"x": [2018, 2018.25, 2018.5, 2018.75]}
+    e = od.evaluate(
+        {"x": [2018, 2018.25, 2018.75] * 2}, "~ x + I(x**2) + I(x**3)", region=region, coded=False
+    )
+    assert e.rank == 3
+    assert "In exact arithmetic on the numbers as given it is larger" in e.notes[-1]
