@@ -265,7 +265,8 @@ def _singular_variances(
 ) -> None:
     """Compute the variances of a block whose rank is not proved. Overwrites the entries of g of the block.
 
-    Entries are infinite for candidates outside the range of the information of the block.
+    Entries are infinite for candidates outside the range of the information of the block, and NaN for the
+    others if round-off leaves no digits.
     """
     members = np.flatnonzero(problem.parameter_blocks == b)
     t = coordinates(problem, members, problem.refined)[:, : problem.ranks[b]]
@@ -292,7 +293,10 @@ def _singular_variances(
     factor = np.linalg.qr(weighted[order], mode="r")
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         y = solve_triangular(factor, inside.T, trans="T", check_finite=False)
-        variances = np.sum(y**2, axis=0) / largest
+        squares = np.sum(y**2, axis=0)
+        trace = float(root**2 @ squares[np.searchsorted(members, support[own])])
+        # If sum_n w_n g_n is not the rank, round-off leaves no digits.
+        variances = squares / largest if abs(trace - r) <= 1e-6 * r else np.full(len(t), np.nan)
     g[members] = np.where(outside, np.inf, variances)
 
 
