@@ -290,7 +290,8 @@ def _singular_variances(
     inside = t @ vectors[:r].T
     weighted = root[:, None] * (used @ vectors[:r].T)
     order = np.argsort(-np.abs(weighted).max(axis=1), kind="stable")
-    factor = np.linalg.qr(weighted[order], mode="r")
+    factor: np.ndarray = np.asarray(np.linalg.qr(weighted[order], mode="r"))
+    factor[np.diag_indices(r)] = np.where(np.diag(factor), np.diag(factor), np.nan)  # after underflow
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         y = solve_triangular(factor, inside.T, trans="T", check_finite=False)
         squares = np.sum(y**2, axis=0)

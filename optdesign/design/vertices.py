@@ -16,6 +16,7 @@ from scipy.linalg import qr
 
 from optdesign.algebra.blocks import entries
 from optdesign.algebra.passes import by_block, coordinates
+from optdesign.errors import InputError
 from optdesign.problem.coordinates import Rows
 from optdesign.problem.problem import DesignProblem
 
@@ -142,6 +143,9 @@ def _blocking(w: np.ndarray, direction: np.ndarray) -> tuple[int, float]:
     ratio = w[live] / direction[live]
     sides = [np.flatnonzero(side) for side in (ratio > 0, ratio < 0)]
     found = [live[side[np.argmin(np.abs(ratio[side]))]] for side in sides if len(side)]
+    if not found:
+        value, remedy = "no step changes them in double precision", "Keep the weights as they are."
+        raise InputError("result", "must have weights that can be changed", value, remedy)
     at = max(found, key=lambda n: abs(direction[n]))
     return int(at), float(-w[at] / direction[at])
 

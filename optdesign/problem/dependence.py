@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from optdesign.problem.exact_rank import are_used
 from optdesign.problem.problem import DesignProblem
 
 
@@ -38,14 +39,15 @@ def dependences(problem: DesignProblem, block: int) -> list[tuple[int, list[int]
                 independent.append(j)
         if len(independent) == rank:
             break
-    out: list[tuple[int, list[int]]] = []
-    # Columns enter the sentence whose part in the combination exceeds this fraction of the whole.
-    coefficient = 1e-9
-    for j in sorted(set(range(problem.dim)) - set(independent)):
-        part = np.linalg.lstsq(p[:, independent], p[:, j], rcond=None)[0]
-        used = np.abs(part) > coefficient * np.abs(part).max(initial=0.0)
-        out.append((j, [k for k, use in zip(independent, used, strict=True) if use]))
-    return out
+    dependent = sorted(set(range(problem.dim)) - set(independent))
+    exact = problem.pivots_of(block)
+    used = are_used(exact[:, independent], exact[:, dependent])
+    if problem.exact_rank[block]:  # parts up to this fraction are round-off of the candidates
+        part = np.abs(np.linalg.lstsq(p[:, independent], p[:, dependent], rcond=None)[0])
+        used &= part > 1e-14 * part.max(axis=0, initial=0.0)
+    return [
+        (j, [independent[k] for k in np.flatnonzero(own)]) for j, own in zip(dependent, used.T, strict=True)
+    ]
 
 
 def scope(problem: DesignProblem, *, listed: bool = True) -> str:

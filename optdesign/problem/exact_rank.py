@@ -78,6 +78,24 @@ def is_outside(x: np.ndarray, at: np.ndarray) -> np.ndarray:
     return np.any(rest, axis=1)
 
 
+def are_used(independent: np.ndarray, dependent: np.ndarray) -> np.ndarray:
+    """Return which columns of a square matrix enter the combinations that are other columns, (r, k) booleans.
+
+    A coefficient that is not zero may be zero modulo the prime, by coincidence.
+    """
+    prime, r = PRIMES[0], independent.shape[1]
+    a = _residues(np.column_stack([independent, dependent]))
+    for j in range(r):
+        found = np.flatnonzero(a[j:, j])
+        if not len(found):  # dependent modulo the prime
+            return np.ones((r, dependent.shape[1]), bool)
+        a[[j, j + found[0]]] = a[[j + found[0], j]]
+        a[j] = a[j] * pow(int(a[j, j]), -1, prime) % prime
+        rest = np.arange(len(a)) != j
+        a[rest] = (a[rest] - a[rest, j, None] * a[j]) % prime
+    return a[:, r:] != 0
+
+
 def _residues(x: np.ndarray) -> np.ndarray:
     """Return doubles modulo a prime."""
     prime = PRIMES[0]

@@ -308,3 +308,8 @@ def test_of_large_negative_costs_the_lowest_counts(cost: list[float]) -> None:
     least = min(cost[k] for k in (0, 2, 3)) + min(cost[k] for k in (1, 4, 5))
     assert np.dot(cost, found.weights) == pytest.approx(least / 2, rel=1e-9)
     assert found.method == "given, sparsified"
+
+
+def test_weights_that_no_step_changes_are_refused() -> None:
+    with pytest.raises(od.InputError, match="no step changes them in double precision"):
+        vertices._blocking(np.ones(3), np.zeros(3))

@@ -79,3 +79,20 @@ def test_a_column_in_a_large_unit_hides_no_other(unit: float) -> None:
     dose = drug * np.array([1, 3, 1, 1, 2, 1]) * unit
     problem = od.DesignProblem(np.column_stack([np.ones(6), drug, 1 - drug, dose]))
     assert dependences(problem, 0) == [(2, [0, 1])]
+
+
+@pytest.mark.parametrize(
+    ("x", "others"),
+    [
+        (np.vander([0.158, 3160.0, 1.58e-5, 126.0, 2.51e-4], 6, increasing=True), [0, 1, 2, 3, 4]),
+        (np.array([[256, 0, 512.0], [0, 9e-13, 9e-13]]), [0, 1]),
+    ],
+)
+def test_columns_that_only_short_rows_need_are_named(x: np.ndarray, others: list[int]) -> None:
+    assert dependences(od.DesignProblem(x), 0) == [(len(others), others)]
+
+
+def test_round_off_needs_no_column() -> None:
+    a, b = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]), np.array([0.3, 0.1, 0.7, 0.2, 0.5, 0.6])
+    problem = od.DesignProblem(np.column_stack([np.ones(6), a, b, a + b]))
+    assert dependences(problem, 0) == [(3, [1, 2])]
