@@ -239,11 +239,20 @@ def rounded_dependence(rng: np.random.Generator) -> DesignProblem:
     return labelled(np.column_stack([x, x @ rng.integers(-3, 4, size=(x.shape[1], 2))]), rng)
 
 
+def decay(rng: np.random.Generator) -> DesignProblem:
+    """Exponentials of different rates, as of compartments: entries of a column differ by up to 1e50."""
+    times = np.round(rng.uniform(0, 60, size=int(rng.integers(3, 14))), 1)
+    rates = np.round(10.0 ** rng.uniform(-2, 0.3, size=int(rng.integers(1, 4))), 2)
+    x = np.exp(-np.outer(times, rates))
+    derivatives = times[:, None] * x[:, : int(rng.integers(0, 3))]
+    return labelled(np.column_stack([x, derivatives]), rng)
+
+
 FAMILIES: dict[str, Callable[[np.random.Generator], DesignProblem]] = {
     f.__name__: f
     for f in (
         clustered_pool, plane_with_small_rows, tiny_budget_carrier, near_parallel, vandermonde, hilbert,
-        column_scales, row_scales, budgets, single_precision, rounded_dependence,
+        column_scales, row_scales, budgets, single_precision, rounded_dependence, decay,
     )
 }  # fmt: skip
 """Ugly problems by name, each a function of a generator of random numbers."""
