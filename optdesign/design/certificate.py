@@ -279,7 +279,7 @@ def _singular_variances(
     largest = float(w[own].max())
     root = np.sqrt(w[own] / largest)
     # The range is that of the rows of the support, whatever their lengths and weights.
-    singular, vectors = np.linalg.svd(_unit_peaks(used))[1:]
+    singular, vectors = np.linalg.svd(np.linalg.qr(_unit_peaks(used), mode="r"))[1:]
     x = problem.source.take(support[own])
     r = min(rank_of(x), int(np.count_nonzero(singular > RANGE_RTOL * singular[0])))
     distance = np.linalg.norm(_unit_peaks(t) @ vectors[r:].T, axis=1)

@@ -54,9 +54,8 @@ class Fit(NamedTuple):
         """Return (X'WX)^-1 X'WZ: the coefficients of other columns, NaN for those that are not estimable."""
         white = x @ self.root
         out = np.zeros((len(self.root), z.shape[1]))
-        for _ in range(
-            3
-        ):  # the columns of white are orthonormal up to round-off, which two corrections remove
+        corrections = 2  # the columns of white are orthonormal up to round-off, which these remove
+        for _ in range(1 + corrections):
             out += self.root @ (white.T @ (weights[:, None] * (z - x @ out)))
         out[~self.estimable] = np.nan
         return out
@@ -73,7 +72,7 @@ def least_squares(x: np.ndarray, weights: np.ndarray) -> Fit:
     used = weights > 0
     rows, w, p = x[used], weights[used], x.shape[1]
     unit = _units(rows)
-    estimable = np.isfinite(_variances(rows, w, np.diag(unit))[0])
+    estimable = ~np.isinf(_variances(rows, w, np.diag(unit))[0])
     if not rows.any():
         return Fit(rows, w, 0, np.zeros((p, 0)), np.where(estimable, 0.0, np.inf), estimable)
     problem = DesignProblem(rows / unit, budgets=float(w.sum()))

@@ -264,3 +264,12 @@ def test_negative_round_off_of_given_weights_is_zero() -> None:
         assert sparse.weights.min() == 0
         assert sparse.weights.sum() == pytest.approx(1.0, abs=1e-6)
     assert od.verify(replace(given, weights=w)).agrees  # as results of other origin may have them
+
+
+def test_singular_weights_of_many_candidates_need_little_memory() -> None:
+    x = np.random.default_rng(0).normal(size=(60_000, 3))
+    x[:, 2] = 0.0
+    problem = od.DesignProblem(np.vstack([x, np.eye(3)]))
+    c = od.certify(problem, np.append(np.full(60_000, 1 / 60_000), np.zeros(3)))
+    assert np.isinf(c.variances).tolist() == [False] * 60_002 + [True]
+    assert np.mean(c.variances[:60_000]) == pytest.approx(2.0)
