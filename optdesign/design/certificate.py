@@ -279,10 +279,10 @@ def _singular_variances(
     largest = float(w[own].max())
     root = np.sqrt(w[own] / largest)
     # The range is that of the rows of the support, whatever their lengths and weights.
-    singular, vectors = np.linalg.svd(np.linalg.qr(_unit_peaks(used), mode="r"))[1:]
+    singular, vectors = np.linalg.svd(np.linalg.qr(rows_of_size_one(used), mode="r"))[1:]
     x = problem.source.take(support[own])
     r = min(rank_of(x), int(np.count_nonzero(singular > RANGE_RTOL * singular[0])))
-    distance = np.linalg.norm(_unit_peaks(t) @ vectors[r:].T, axis=1)
+    distance = np.linalg.norm(rows_of_size_one(t) @ vectors[r:].T, axis=1)
     outside = distance * singular[r - 1] > RANGE_RTOL * r * singular[0]
     doubtful = np.flatnonzero((distance > RANGE_RTOL * r) & ~outside)
     outside[doubtful] = is_outside(x, problem.source.take(members[doubtful]))
@@ -307,7 +307,7 @@ parts of rows outside of the range. The round-off of these parts is larger by th
 exact arithmetic decides on rows with parts between the two limits."""
 
 
-def _unit_peaks(rows: np.ndarray) -> np.ndarray:
-    """Return rows divided by the size of their largest entry."""
-    peak = np.abs(rows).max(axis=1, keepdims=True)
+def rows_of_size_one(rows: np.ndarray) -> np.ndarray:
+    """Return rows divided by their largest entries, so that their lengths neither overflow nor become 0."""
+    peak = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
     return rows / np.where(peak > 0.0, peak, 1.0)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optdesign.design.certificate import certify
+from optdesign.design.certificate import certify, rows_of_size_one
 from optdesign.design.efficiency import efficiency
 from optdesign.design.measures import stretch
-from optdesign.evaluation.estimation import Fit, least_squares, rows_of_size_one
+from optdesign.evaluation.estimation import Fit, least_squares
 from optdesign.evaluation.experiment import Experiment
 from optdesign.evaluation.linear_criteria import Block, efficiency_bound
 from optdesign.factors.coding import span_rtol

@@ -61,12 +61,6 @@ class Fit(NamedTuple):
         return out
 
 
-def rows_of_size_one(rows: np.ndarray) -> np.ndarray:
-    """Return rows divided by their largest entries, so that their lengths neither overflow nor become 0."""
-    size = np.abs(rows).max(axis=1, initial=0.0)
-    return rows / np.where(size > 0, size, 1.0)[:, None]
-
-
 def least_squares(x: np.ndarray, weights: np.ndarray) -> Fit:
     """Return the algebra of least squares for rows of a model matrix with so many runs each."""
     used = weights > 0

@@ -285,7 +285,7 @@ def coded_candidates(model: str) -> od.DesignProblem:
 def test_evaluation_is_of_the_model_of_the_candidates(
     made: Callable[[], od.DesignProblem], coded: bool, tmp_path: Path
 ) -> None:
-    """Of models that another fit to the settings would change."""
+    """Another fit of these formulas to the settings gives another model."""
     p = made()
     runs = od.exact(p)
     x = p.candidates
